@@ -1,0 +1,234 @@
+"""Which arguments are the dataset, and which are the rest.
+
+The dataset is what is private; every other argument is public and part of the function that
+is being calibrated.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import ArgumentError, SettingsError
+
+__all__ = ["Binding", "Call"]
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole:
+    """A place in a call that is filled at every evaluation."""
+
+    kind: str  # "data", "coin" or "open"
+    index: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call with everything in it but the dataset: the function that is calibrated.
+
+    Attributes
+    ----------
+    function : callable
+        What is called.
+    args, kwargs : tuple, dict
+        Its arguments, with holes.
+    open : str or None
+        The one required parameter that was left open, for mechanisms that fill it.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    open: str | None
+
+    def bare(self) -> bool:
+        """Tell whether the dataset is the only argument."""
+        return not self.kwargs and self.args == (_Hole("data"),)
+
+    def others(self) -> list[Any]:
+        """Return the public arguments, for the estimate's key."""
+        return [list(self.args), sorted(self.kwargs.items())]
+
+    def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
+        """Evaluate the function on a dataset, with the public coin seed s0."""
+
+        def fill(value: Any) -> Any:
+            if type(value) is not _Hole:
+                return value
+            if value.kind == "data":
+                return data[value.index - 1] if value.index else data
+            return np.random.default_rng(s0) if value.kind == "coin" else point
+
+        return self.function(
+            *map(fill, self.args), **{name: fill(value) for name, value in self.kwargs.items()}
+        )
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The parameters of a function, sorted into dataset, coins and others.
+
+    Examples
+    --------
+    >>> def share(ages, limit=65): ...
+    >>> Binding.of(share).names
+    ('ages',)
+    """
+
+    function: Callable[..., Any]
+    signature: inspect.Signature | None
+    names: tuple[str, ...]
+    aligned: bool
+    coins: tuple[str, ...]
+    label: str
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        data: str | Sequence[str] | None = None,
+        coins: Sequence[str] = (),
+    ) -> Binding:
+        """Read a function's signature once, when it is decorated."""
+        label = label_of(function)
+        _refuse_lazy(function, label)
+        if isinstance(coins, str):
+            coins = (coins,)
+        names = None if data is None else (data,) if isinstance(data, str) else tuple(data)
+        aligned = data is not None and not isinstance(data, str)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # builtins and some compiled functions have none
+            if names is not None or coins:
+                raise SettingsError(
+                    f"{label}() has no signature that Python can see, so data= and coins= cannot name its "
+                    f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
+                ) from None
+            return cls(function, None, ("the first argument",), False, (), label)
+        known = signature.parameters
+        for name in (*(names or ()), *coins):
+            if name not in known or known[name].kind in _VARIADIC:
+                raise SettingsError(
+                    f"{label}{signature} has no parameter {name!r}. Its parameters are "
+                    f"{', '.join(known) or 'none'}."
+                )
+        if names is None:
+            names = (_first(known, label, coins),)
+        if len(set(names)) < len(names) or set(names) & set(coins) or not names:
+            raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
+        return cls(function, signature, names, aligned, tuple(coins), label)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
+        """Split a call's arguments into the dataset and the rest."""
+        if self.signature is None:
+            if not args:
+                raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
+            return args[0], Call(self.function, (_Hole("data"), *args[1:]), kwargs, None)
+        try:
+            bound = self.signature.bind_partial(*args, **kwargs)
+        except TypeError:
+            # Python's own message would name what was passed; the signature says enough.
+            raise ArgumentError(
+                f"The arguments do not fit {self.label}{self.signature}."
+            ) from None
+        given = bound.arguments
+        parameters = self.signature.parameters
+        dataset = []
+        for index, name in enumerate(self.names):
+            if name not in given or (parameters[name].kind in _VARIADIC and not given[name]):
+                raise ArgumentError(
+                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it."
+                )
+            hole = _Hole("data", index + 1 if self.aligned else 0)
+            if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                dataset.append(given[name][0])
+                given[name] = (hole, *given[name][1:])
+            else:
+                dataset.append(given[name])
+                given[name] = hole
+        for name in self.coins:
+            if name in given:
+                raise ArgumentError(
+                    f"{self.label}{self.signature} gets {name!r} from the public coins (coins=). Leave it out."
+                )
+            given[name] = _Hole("coin")
+        missing = [
+            p.name
+            for p in parameters.values()
+            if p.name not in given and p.default is p.empty and p.kind not in _VARIADIC
+        ]
+        if len(missing) > 1:
+            raise ArgumentError(
+                f"{self.label}{self.signature} was called without {', '.join(map(repr, missing))}."
+            )
+        for name in missing:
+            given[name] = _Hole("open")
+        bound.apply_defaults()
+        call = Call(self.function, bound.args, bound.kwargs, missing[0] if missing else None)
+        return tuple(dataset) if self.aligned else dataset[0], call
+
+    def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Bind the arguments other than the dataset, for calibrating without one."""
+        if self.signature is None:
+            return self.bind((None, *args), kwargs)[1]
+        rest = list(args)
+        placed: list[Any] = []
+        waiting = [name for name in self.names if name not in kwargs]
+        for parameter in self.signature.parameters.values():
+            if parameter.name in self.names and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                placed.append(None)
+                waiting.remove(parameter.name)
+            if parameter.kind not in _POSITIONAL or not (rest or parameter.name in waiting):
+                break
+            if parameter.name in waiting:
+                placed.append(None)
+                waiting.remove(parameter.name)
+            else:
+                placed.append(rest.pop(0))
+        named = kwargs | dict.fromkeys(waiting)
+        return self.bind((*placed, *rest), named)[1]
+
+
+def label_of(function: Callable[..., Any]) -> str:
+    """Return a readable name for any callable."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _first(known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
+    candidates = [p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in coins]
+    if len(candidates) > 1 and candidates[0].name in ("self", "cls"):
+        candidates = candidates[1:]
+    if not candidates:
+        raise SettingsError(f"{label}() takes no argument that could be a dataset.")
+    return candidates[0].name
+
+
+def _refuse_lazy(function: Any, label: str) -> None:
+    if not callable(function):
+        raise SettingsError(
+            f"privatize(...) was applied to a {type(function).__name__}, which cannot be called. "
+            f"Apply it to a function of a dataset."
+        )
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 - its kind matters
+        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise SettingsError(
+                f"{label} is a coroutine: its answer does not exist when it returns. Decorate a plain function."
+            )
+        if inspect.isgeneratorfunction(candidate):
+            raise SettingsError(
+                f"{label} is a generator: its answers do not exist when it returns. Return a list instead."
+            )

@@ -1,0 +1,154 @@
+"""Public coins: the streams that pairs are drawn from, and the seeds that functions see.
+
+All randomness here is public and reproducible; noise lives in :mod:`privatize.noise` and is
+neither. The scheme is versioned because remembered gaps depend on it: pair ``i`` belongs to
+block ``i // block_size(n)``, and the pairs of a block draw one after the other from the block's
+own generators, one for records and one for positions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import SettingsError
+
+__all__ = ["SCHEME", "block_size", "check_seed", "coin_seed", "fresh_seed", "public_coins", "stream"]
+
+SCHEME = 1
+"""Version of the stream and coin scheme; part of every estimate's key."""
+
+RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
+"""Tags that keep the streams of one seed apart."""
+
+# The global generators are process-wide, so evaluations that depend on them take turns.
+_turn = threading.RLock()
+
+
+def block_size(n: int) -> int:
+    """Return how many pairs of n records share a stream.
+
+    Examples
+    --------
+    >>> block_size(100), block_size(10_000), block_size(10**7)
+    (256, 26, 1)
+    """
+    return max(1, min(256, 2**18 // (n + 1)))
+
+
+def stream(seed: int, tag: int, block: int = 0) -> np.random.Generator:
+    """Return the generator of one block of one purpose.
+
+    Examples
+    --------
+    >>> stream(1, RECORDS, 0).random() == stream(1, RECORDS, 0).random()
+    True
+    >>> stream(1, RECORDS, 0).random() == stream(1, POSITIONS, 0).random()
+    False
+    """
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(seed, spawn_key=(tag, block))))
+
+
+def fresh_seed() -> int:
+    """Return a calibration seed that nobody chose."""
+    return secrets.randbits(64)
+
+
+def check_seed(seed: Any) -> int | None:
+    """Return the seed as an int, or None; refuse everything else."""
+    if seed is None:
+        return None
+    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
+        raise SettingsError(
+            f"seed={seed!r} is not a seed: it must be an integer >= 0, or None for a fresh one. "
+            f"It seeds calibration only; noise is never seeded."
+        )
+    return int(seed)
+
+
+def coin_seed(seed: int) -> int:
+    """Return the public coin seed s0 of an estimate: 32 bits, as ``numpy.random.seed`` takes.
+
+    Examples
+    --------
+    >>> coin_seed(7) == coin_seed(7) != coin_seed(8)
+    True
+    """
+    return int(np.random.SeedSequence(seed, spawn_key=(COINS,)).generate_state(1)[0])
+
+
+class Coins:
+    """The global random generators, set to the public coins; made by :func:`public_coins`."""
+
+    def __init__(self, s0: int) -> None:
+        self._s0 = s0
+        random.seed(s0)
+        self._random = random.getstate()
+
+    def toss(self) -> None:
+        """Put every global generator at the start of the public coins."""
+        random.setstate(self._random)
+        np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.manual_seed(self._s0)
+
+    def moved(self) -> bool:
+        """Tell whether any of them has been used, or has turned up, since the last toss."""
+        found = self._state()
+        self.toss()
+        return found != self._state()
+
+    def _state(self) -> tuple[Any, ...]:
+        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        torch = sys.modules.get("torch")
+        return (
+            random.getstate(),
+            legacy["has_gauss"],
+            legacy["state"]["pos"],
+            legacy["state"]["key"].tobytes(),
+            None if torch is None else torch.get_rng_state().numpy().tobytes(),
+        )
+
+
+@contextlib.contextmanager
+def public_coins(s0: int) -> Iterator[Coins]:
+    """Give the global generators public coins for a while, and leave the caller's untouched.
+
+    Within it, ``toss()`` before every evaluation makes a function that uses `random`,
+    `numpy.random` or torch's default generator a deterministic one.
+
+    Examples
+    --------
+    >>> import random
+    >>> with public_coins(7) as coins:
+    ...     coins.toss(); a = random.random()
+    ...     coins.toss(); b = random.random()
+    >>> a == b
+    True
+    """
+    with _turn:
+        mine = random.getstate()
+        # Swapping the bit generator is far quicker than restoring its state, but it forgets a
+        # cached normal deviate, if the caller's generator has one.
+        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        bits = np.random.get_bit_generator()  # noqa: NPY002
+        torch = sys.modules.get("torch")
+        tensor = None if torch is None else torch.get_rng_state()
+        try:
+            np.random.set_bit_generator(np.random.MT19937(0))  # noqa: NPY002
+            yield Coins(s0)
+        finally:
+            random.setstate(mine)
+            np.random.set_bit_generator(bits)  # noqa: NPY002
+            if legacy["has_gauss"]:
+                np.random.set_state(legacy)  # noqa: NPY002
+            if torch is not None:
+                torch.set_rng_state(tensor)

@@ -1,0 +1,150 @@
+"""Every error and warning of the library.
+
+::
+
+    PrivatizeError
+    ├── SettingsError (ValueError)     an argument of ours is wrong
+    │   ├── PlanError                  gamma, m, rho cannot be had together
+    │   └── SamplerError               this is not a distribution P, or it misbehaves
+    ├── ArgumentError (TypeError)      the call does not fit the function
+    ├── DataError (TypeError)          the dataset is not records that P could have drawn
+    ├── OutputError (TypeError)        the function's output cannot be released
+    ├── CalibrationError               no usable sensitivity came out
+    │   ├── InfiniteSensitivityError   too many sampled pairs failed
+    │   ├── ZeroSensitivityError       no sampled pair changed the answer
+    │   ├── NotReproducibleError       function or sampler differ on identical input
+    │   └── PairError                  `pair=` disagrees with plain evaluation
+    └── PrivateRunError                the function failed on the private data
+
+    PrivatizeWarning (UserWarning)
+    └── NotRememberedWarning           an estimate cannot be kept for the next call
+
+No message, argument or attribute of these ever holds private data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ArgumentError",
+    "CalibrationError",
+    "DataError",
+    "InfiniteSensitivityError",
+    "NotRememberedWarning",
+    "NotReproducibleError",
+    "OutputError",
+    "PairError",
+    "PlanError",
+    "PrivateRunError",
+    "PrivatizeError",
+    "PrivatizeWarning",
+    "SamplerError",
+    "SettingsError",
+    "ZeroSensitivityError",
+]
+
+
+class PrivatizeError(Exception):
+    """Base of every error that this library raises.
+
+    Parameters
+    ----------
+    message : str
+        Value, rule, remedy.
+    **facts
+        The numbers in the message, kept as attributes.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> error = PrivatizeError("gamma=2 is too large", gamma=2)
+    >>> pickle.loads(pickle.dumps(error)).gamma
+    2
+    """
+
+    def __init__(self, message: str = "", **facts: Any) -> None:
+        super().__init__(message)
+        self.__dict__.update(facts)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Errors cross processes; BaseException's own reduce would lose the keyword arguments.
+        return _rebuild, (type(self), str(self), dict(self.__dict__))
+
+
+def _rebuild(kind: type[PrivatizeError], message: str, facts: dict[str, Any]) -> PrivatizeError:
+    return kind(message, **{k: v for k, v in facts.items() if not k.startswith("__")})
+
+
+class SettingsError(PrivatizeError, ValueError):
+    """An argument has a value that the library cannot use."""
+
+
+class PlanError(SettingsError):
+    """The request for gamma, m and rho is infeasible.
+
+    Attributes
+    ----------
+    gamma, m : float or int or None
+        What was asked for.
+    bound : str
+        The bound that was asked for.
+    least_gamma : float or None
+        The smallest feasible gamma at this m, where there is one.
+    least_m : int or None
+        The smallest feasible m at this gamma, where there is one.
+    """
+
+    gamma: float | None
+    m: int | None
+    bound: str
+    least_gamma: float | None
+    least_m: int | None
+
+
+class SamplerError(SettingsError):
+    """A sampler is not one, or does not do what a sampler must."""
+
+
+class ArgumentError(PrivatizeError, TypeError):
+    """A call's arguments do not fit the privatized function."""
+
+
+class DataError(PrivatizeError, TypeError):
+    """The dataset is not made of records that the sampler could have drawn."""
+
+
+class OutputError(PrivatizeError, TypeError):
+    """The output of the function is of a kind that cannot be released."""
+
+
+class CalibrationError(PrivatizeError):
+    """The sampled pairs gave no sensitivity that could be used."""
+
+
+class InfiniteSensitivityError(CalibrationError):
+    """Too many sampled pairs failed: the order statistic is infinite."""
+
+
+class ZeroSensitivityError(CalibrationError):
+    """The order statistic is zero: zero noise would be no privacy."""
+
+
+class NotReproducibleError(CalibrationError):
+    """The function or the sampler gives different results for identical input."""
+
+
+class PairError(CalibrationError):
+    """The amortized evaluation `pair=` disagrees with the plain one."""
+
+
+class PrivateRunError(PrivatizeError):
+    """The function could not be run on, or its answer released for, the private data."""
+
+
+class PrivatizeWarning(UserWarning):
+    """Base of every warning that this library emits."""
+
+
+class NotRememberedWarning(PrivatizeWarning):
+    """An estimate cannot be kept, so the next call will calibrate again."""

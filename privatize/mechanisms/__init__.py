@@ -1,0 +1,22 @@
+"""Mechanisms: a norm to measure gaps in, and a release calibrated to it.
+
+Each is *sensitivity-induced* private in the sense of the paper (Definition 7): on a pair of
+datasets whose outputs differ by at most Δ in the mechanism's norm, the release with parameter
+Δ is (ε, δ)-differentially private.
+"""
+
+from privatize.mechanisms.base import Mechanism, as_mechanism
+from privatize.mechanisms.bernstein import Bernstein, BernsteinPolynomial
+from privatize.mechanisms.exponential import Exponential
+from privatize.mechanisms.gaussian import Gaussian
+from privatize.mechanisms.laplace import Laplace
+
+__all__ = [
+    "Bernstein",
+    "BernsteinPolynomial",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "as_mechanism",
+]

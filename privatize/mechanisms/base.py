@@ -1,0 +1,108 @@
+"""What a mechanism is, and how its name becomes one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.errors import SettingsError
+
+__all__ = ["Mechanism", "as_mechanism", "l1", "l2"]
+
+Vector = NDArray[np.float64]
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Three things make a mechanism: a norm, a scale and a release.
+
+    A user adds one by writing a frozen dataclass with these methods. Two more are looked up if
+    they are there: ``evaluate(call)``, which turns a call that leaves one parameter open into a
+    function of the dataset, and ``wrap(vector)``, which turns a released vector into the object
+    that the user gets.
+    """
+
+    def norm(self, gap: Vector, /) -> float:
+        """Return the size of the difference of two outputs."""
+        ...
+
+    def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> float:
+        """Return the scale of the noise, in the units of the output."""
+        ...
+
+    def release(
+        self,
+        vector: Vector,
+        /,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float,
+        whole: NDArray[np.bool_],
+    ) -> Vector:
+        """Return a private version of the vector; `whole` marks integer coordinates."""
+        ...
+
+
+def as_mechanism(value: Any) -> Mechanism:
+    """Return the mechanism of this name, or the mechanism itself.
+
+    Examples
+    --------
+    >>> as_mechanism("laplace")
+    Laplace()
+    >>> as_mechanism("cauchy")
+    Traceback (most recent call last):
+        ...
+    privatize.errors.SettingsError: mechanism='cauchy' is not known. The mechanisms are laplace, \
+gaussian, exponential and bernstein, or an instance such as Laplace().
+    """
+    from privatize.mechanisms import Bernstein, Exponential, Gaussian, Laplace
+
+    known: dict[str, Callable[[], Mechanism]] = {
+        "laplace": Laplace,
+        "gaussian": Gaussian,
+        "exponential": Exponential,
+        "bernstein": Bernstein,
+    }
+    if isinstance(value, str) and value in known:
+        return known[value]()
+    if isinstance(value, Mechanism) and not isinstance(value, type):
+        return value
+    raise SettingsError(
+        f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
+        f"bernstein, or an instance such as Laplace()."
+    )
+
+
+def l1(gap: Vector) -> float:
+    """Return the sum of absolute values."""
+    return float(np.abs(gap).sum())
+
+
+def l2(gap: Vector) -> float:
+    """Return the Euclidean length, scaled so that tiny gaps do not underflow to zero."""
+    largest = float(np.abs(gap).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    # Scaling by a power of two is exact.
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
+    return unit * float(np.sqrt(np.square(gap / unit).sum()))
+
+
+def sup(gap: Vector) -> float:
+    """Return the largest absolute value."""
+    return float(np.abs(gap).max(initial=0.0))
+
+
+def inflate(sensitivity: float, dimension: int) -> float:
+    """Return the sensitivity, enlarged by what rounding may have taken from the gaps.
+
+    A gap is a sum of `dimension` rounded differences: its relative error is at most
+    (dimension + 2) units of 2^-53; twice that is added.
+    """
+    return sensitivity * (1 + (dimension + 2) * 2.0**-52)

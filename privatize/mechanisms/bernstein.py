@@ -1,0 +1,197 @@
+"""The Bernstein mechanism: release a function on the unit cube."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privatize import noise
+from privatize.errors import OutputError, SettingsError
+from privatize.mechanisms.base import Vector, inflate, l1, sup
+
+__all__ = ["Bernstein", "BernsteinPolynomial"]
+
+
+@dataclass(frozen=True)
+class Bernstein:
+    """Release a function of points in [0, 1]^ℓ as a polynomial.
+
+    The decorated function returns the values on the lattice {0, 1/k, ..., 1}^ℓ (flat, or of
+    shape ``(k+1,)*ℓ``), or a vectorized callable of points, or takes the points as one more
+    parameter that the call leaves open: ``density(data, points)``, where `points` has shape
+    (N,) for ℓ = 1 and (N, ℓ) otherwise. Laplace noise is added on the lattice; the polynomial
+    through it is post-processing and can be evaluated forever.
+
+    Parameters
+    ----------
+    lattice : int
+        k, the number of steps of the lattice along each axis.
+    order : int
+        h, the order of the iterated Bernstein operator: higher follows smooth functions closer.
+    dimension : int
+        ℓ, the dimension of the points.
+    norm : {"l1", "sup"}
+        How gaps are measured. ``"l1"`` over the lattice, with scale Δ/ε, never adds more noise
+        than ``"sup"``, the paper's, with scale Δ (k+1)^ℓ / ε.
+
+    References
+    ----------
+    Aldà & Rubinstein, "The Bernstein mechanism", AAAI 2017; Rubinstein & Aldà, ICML 2017,
+    Corollary 12.
+
+    Examples
+    --------
+    >>> Bernstein(lattice=4).points()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+
+    lattice: int
+    order: int
+    dimension: int
+    measure: Literal["l1", "sup"]
+
+    def __init__(
+        self, lattice: int = 10, order: int = 1, dimension: int = 1, norm: Literal["l1", "sup"] = "l1"
+    ) -> None:
+        for name, value in (("lattice", lattice), ("order", order), ("dimension", dimension)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise SettingsError(f"{name}={value!r} is out of range: it must be an integer >= 1.")
+        if norm not in ("l1", "sup"):
+            raise SettingsError(f"norm={norm!r} is not 'l1' or 'sup'.")
+        object.__setattr__(self, "lattice", lattice)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "dimension", dimension)
+        object.__setattr__(self, "measure", norm)
+
+    @property
+    def size(self) -> int:
+        """The number of lattice points."""
+        return int((self.lattice + 1) ** self.dimension)
+
+    def points(self) -> NDArray[np.float64]:
+        """Return the lattice, the last coordinate running fastest."""
+        axis = np.arange(self.lattice + 1) / self.lattice
+        if self.dimension == 1:
+            return axis
+        grid = np.meshgrid(*[axis] * self.dimension, indexing="ij")
+        return np.stack([g.ravel() for g in grid], axis=1)
+
+    def norm(self, gap: Vector, /) -> float:
+        """Return the L1 norm over the lattice, or the largest absolute value."""
+        return l1(gap) if self.measure == "l1" else sup(gap)
+
+    def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
+        """Return the scale of the Laplace noise on the lattice."""
+        return sensitivity / epsilon * (self.size if self.measure == "sup" else 1)
+
+    def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
+        """Return the function of the dataset whose output is the values on the lattice."""
+        points = self.points()
+
+        def values(data: Any, s0: int) -> Any:
+            # A copy each time: the function may change its points in place.
+            found = call(data, s0, points.copy()) if opened else call(data, s0)
+            if callable(found):
+                found = found(points.copy())
+            array = np.asarray(found)
+            if array.size != self.size or array.dtype.kind not in "iuf":
+                raise OutputError(
+                    f"The Bernstein mechanism needs one value for each of its {self.size} lattice "
+                    f"points, but got values of shape {array.shape} and type {array.dtype}."
+                )
+            return array.astype(np.float64).ravel()
+
+        return values
+
+    def release(
+        self,
+        vector: Vector,
+        /,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float = 0.0,
+        whole: NDArray[np.bool_],
+    ) -> Vector:
+        """Return the lattice values with noise added."""
+        scale = self.scale(inflate(sensitivity, len(vector)), epsilon)
+        return noise.laplace(vector, scale, np.zeros(len(vector), dtype=np.bool_))
+
+    def wrap(self, vector: Vector) -> BernsteinPolynomial:
+        """Return the polynomial through the noised values."""
+        return BernsteinPolynomial.through(vector.reshape((self.lattice + 1,) * self.dimension), self.order)
+
+
+@dataclass(frozen=True, eq=False)
+class BernsteinPolynomial:
+    """A released function on the unit cube: coefficients, and nothing else.
+
+    Call it with points, of any shape for ℓ = 1 and of shape (..., ℓ) otherwise.
+
+    Examples
+    --------
+    >>> line = BernsteinPolynomial.through(np.array([0.0, 0.5, 1.0]))
+    >>> line(0.25)
+    0.25
+    >>> line([0.0, 0.5])
+    array([0. , 0.5])
+    """
+
+    coefficients: NDArray[np.float64]
+
+    @classmethod
+    def through(cls, values: NDArray[np.float64], order: int = 1) -> BernsteinPolynomial:
+        """Return the Bernstein approximation, of iterated order, of values on a lattice.
+
+        With B the Bernstein operator, order h is I - (I - B)^h, that is, the sum over i = 1..h
+        of C(h, i) (-1)^(i-1) B^i; B^i only needs the values of B^(i-1) on the lattice.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        steps = [_basis(np.arange(size) / (size - 1), size - 1) for size in values.shape]
+        coefficients = np.zeros_like(values)
+        for i in range(1, order + 1):
+            coefficients += math.comb(order, i) * (-1) ** (i - 1) * values
+            for axis, step in enumerate(steps):
+                values = np.moveaxis(np.tensordot(step, values, axes=(1, axis)), 0, axis)
+        return cls(coefficients)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension ℓ of the points."""
+        return self.coefficients.ndim
+
+    def __call__(self, points: ArrayLike) -> Any:
+        """Evaluate the polynomial at points of the unit cube."""
+        at = np.asarray(points, dtype=np.float64)
+        if self.dimension == 1:
+            at = at[..., None]
+        elif at.shape[-1:] != (self.dimension,):
+            raise ValueError(f"The points have shape {at.shape}: their last axis must have {self.dimension} coordinates.")
+        if not ((at >= 0) & (at <= 1)).all():
+            raise ValueError("Some points lie outside [0, 1]: the polynomial is released for the unit cube only.")
+        flat = at.reshape(-1, self.dimension)
+        # Contract the last axis first, keeping one leading axis of points.
+        result = np.broadcast_to(self.coefficients, (len(flat), *self.coefficients.shape))
+        for axis in reversed(range(self.dimension)):
+            basis = _basis(flat[:, axis], self.coefficients.shape[axis] - 1)
+            result = np.einsum("p...i,pi->p...", result, basis)
+        result = result.reshape(at.shape[:-1])
+        return result.item() if result.ndim == 0 else result
+
+    def __repr__(self) -> str:
+        return f"BernsteinPolynomial(dimension={self.dimension}, lattice={self.coefficients.shape[0] - 1})"
+
+
+def _basis(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Return the k+1 Bernstein basis polynomials at x, by the stable recursion."""
+    basis = np.zeros((len(x), k + 1))
+    basis[:, 0] = 1.0
+    for degree in range(1, k + 1):
+        basis[:, 1 : degree + 1] = (1 - x)[:, None] * basis[:, 1 : degree + 1] + x[:, None] * basis[:, :degree]
+        basis[:, 0] *= 1 - x
+    return basis

@@ -1,0 +1,123 @@
+"""The exponential mechanism, and posterior sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import noise
+from privatize.errors import OutputError, SettingsError
+from privatize.mechanisms.base import Vector, inflate, sup
+
+__all__ = ["Exponential"]
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Choose one of fixed responses, the better its score the likelier.
+
+    The decorated function returns one score for each response, or takes the response as one
+    more parameter that the call leaves open: ``score(data, response)``. The release is a
+    response r with probability proportional to ``prior(r) * exp(ε score(r) / 2Δ)``.
+
+    Parameters
+    ----------
+    responses : sequence
+        The answers that can be given; public and fixed.
+    prior : sequence of float, optional
+        Public weights of the responses; equal by default. With log-likelihoods as scores this
+        is posterior sampling (see ``examples/posterior.py``).
+    norm : {"range", "sup"}
+        How gaps of the scores are measured: half their range over the responses, which is
+        enough (a shift common to all responses changes nothing) and never more than ``"sup"``,
+        the paper's largest absolute gap.
+
+    References
+    ----------
+    McSherry & Talwar, "Mechanism design via differential privacy", FOCS 2007; Rubinstein &
+    Aldà, ICML 2017, Corollary 11.
+
+    Examples
+    --------
+    >>> mechanism = Exponential(responses=["tea", "coffee"])
+    >>> mechanism.norm(np.array([5.0, 3.0]))
+    1.0
+    """
+
+    responses: Sequence[Any] = ()
+    prior: Sequence[float] | None = None
+    measure: Literal["range", "sup"] = field(default="range")
+
+    def __init__(
+        self,
+        responses: Sequence[Any] = (),
+        prior: Sequence[float] | None = None,
+        norm: Literal["range", "sup"] = "range",
+    ) -> None:
+        answers = tuple(responses)
+        if not answers:
+            raise SettingsError(
+                "mechanism='exponential' needs the answers that it may choose from: pass "
+                "mechanism=Exponential(responses=[...])."
+            )
+        weights = (1.0,) * len(answers) if prior is None else tuple(map(float, prior))
+        if len(weights) != len(answers) or not all(0 < w < math.inf for w in weights):
+            raise SettingsError(
+                f"prior does not fit: {len(answers)} responses need as many finite weights > 0, and it has "
+                f"{len(weights)}. Leave out responses that may never be chosen."
+            )
+        if norm not in ("range", "sup"):
+            raise SettingsError(f"norm={norm!r} is not 'range' or 'sup'.")
+        object.__setattr__(self, "responses", answers)
+        object.__setattr__(self, "prior", weights)
+        object.__setattr__(self, "measure", norm)
+
+    def norm(self, gap: Vector, /) -> float:
+        """Return half the range of the score gaps, or their largest absolute value."""
+        if self.measure == "sup":
+            return sup(gap)
+        # Halved before subtracting, so that it does not overflow.
+        return float(gap.max() / 2 - gap.min() / 2)
+
+    def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
+        """Return the temperature 2Δ/ε: a score higher by this is e times as likely."""
+        return 2 * sensitivity / epsilon
+
+    def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
+        """Return the function of the dataset whose output is one score per response."""
+
+        def scores(data: Any, s0: int) -> Any:
+            found = [call(data, s0, r) for r in self.responses] if opened else call(data, s0)
+            array = np.asarray(found)
+            if array.shape != (len(self.responses),) or array.dtype.kind not in "iuf":
+                raise OutputError(
+                    f"The exponential mechanism needs one score for each of its {len(self.responses)} "
+                    f"responses, but got values of shape {array.shape} and type {array.dtype}."
+                )
+            return array.astype(np.float64)
+
+        return scores
+
+    def release(
+        self,
+        vector: Vector,
+        /,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float = 0.0,
+        whole: NDArray[np.bool_],
+    ) -> Vector:
+        """Return the index of the chosen response, as a vector of one."""
+        # A gap of the scores is one rounded difference, or two of them halved.
+        temperature = self.scale(inflate(sensitivity, 2), epsilon)
+        return np.array([noise.choose(vector, temperature, self.prior)], dtype=np.float64)
+
+    def wrap(self, vector: Vector) -> Any:
+        """Return the response itself."""
+        return self.responses[int(vector[0])]

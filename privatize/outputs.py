@@ -1,0 +1,320 @@
+"""Any output as one flat float64 vector and a public structure, and back.
+
+The structure is plain JSON. It comes from calibration, never from the private output, so
+nothing about the private answer shows in types, key order or shapes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.errors import OutputError
+
+__all__ = ["StructureChanged", "describe", "flatten", "integers", "number", "rebuild", "size"]
+
+Tree = list[Any]
+Vector = NDArray[np.float64]
+SCALARS = ("float", "int", "numpy")
+_DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
+
+
+class StructureChanged(Exception):  # noqa: N818 - a signal between rooms; users never see it
+    """An output does not have the structure that calibration saw."""
+
+
+def describe(value: Any) -> Tree:
+    """Return the structure of an output, or refuse what cannot be released.
+
+    Examples
+    --------
+    >>> describe({"mean": 1.5, "counts": np.array([1, 2])})
+    ['dict', 'dict', [['str', 'mean'], ['str', 'counts']], [['float'], ['array', '<i8', [2]]]]
+    """
+    tree = _describe(value, ())
+    if size(tree) == 0:
+        raise OutputError("The output holds no numbers, so there is nothing to release.")
+    return tree
+
+
+def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
+    kind = type(value)
+    if kind is float or kind is int:
+        return [kind.__name__]
+    if isinstance(value, np.generic):
+        if value.dtype.kind not in "iuf":
+            _refuse(value)
+        return ["numpy", value.dtype.str]
+    if kind is np.ndarray:
+        if value.dtype.kind not in "iuf":
+            _refuse(value)
+        return ["array", value.dtype.str, list(value.shape)]
+    if id(value) in seen:
+        raise OutputError("The output contains itself, so it has no end.")
+    seen = (*seen, id(value))
+    if kind is list:
+        return ["list", [_describe(item, seen) for item in value]]
+    if isinstance(value, tuple):
+        if kind is tuple:
+            return ["tuple", [_describe(item, seen) for item in value]]
+        if hasattr(value, "_fields"):
+            return ["namedtuple", _name(kind), list(value._fields), [_describe(item, seen) for item in value]]
+    if isinstance(value, dict) and kind.__name__ in (*_DICTS, "defaultdict"):
+        name = kind.__name__ if kind.__name__ in _DICTS else "dict"
+        return ["dict", name, [_key(k) for k in value], [_describe(v, seen) for v in value.values()]]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [f.name for f in dataclasses.fields(value) if f.init]
+        items = [_describe(getattr(value, name), seen) for name in fields]
+        return ["dataclass", _name(kind), fields, items]
+    return _refuse(value)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _key(key: Any) -> Tree:
+    if isinstance(key, tuple):
+        return ["tuple", [_key(part) for part in key]]
+    kind = type(key)
+    if kind in (str, int, bool):
+        return [kind.__name__, key]
+    if key is None:
+        return ["None"]
+    if kind is float:
+        return ["float", repr(key)]
+    if isinstance(key, np.generic) and key.dtype.kind in "iufbU":
+        return ["numpy", key.dtype.str, key.item() if key.dtype.kind != "f" else repr(key.item())]
+    raise OutputError(
+        f"A dict in the output has a key of type {kind.__name__}: keys must be strings, numbers, "
+        f"None, or tuples of these."
+    )
+
+
+def _unkey(tree: Tree) -> Any:
+    kind = tree[0]
+    if kind == "tuple":
+        return tuple(map(_unkey, tree[1]))
+    if kind == "None":
+        return None
+    if kind == "float":
+        return float(tree[1])
+    if kind == "numpy":
+        return np.dtype(tree[1]).type(tree[2])
+    return tree[1]
+
+
+def _refuse(value: Any) -> Any:
+    kind = type(value)
+    array = isinstance(value, np.ndarray | np.generic)
+    letter = value.dtype.kind if array else ""
+    name = f"{'an array' if isinstance(value, np.ndarray) else 'a value'} of {value.dtype}" if array else f"a {kind.__name__}"
+    if isinstance(value, bool) or letter == "b":
+        fix = "For a count return int(...); to choose between True and False use the mechanism Exponential(responses=[...])."
+    elif isinstance(value, str | bytes) or letter in ("U", "S"):
+        fix = "To choose among fixed answers use the mechanism Exponential(responses=[...])."
+    elif value is None:
+        fix = "Return the answer."
+    elif isinstance(value, complex) or letter == "c":
+        fix = "Return its real and imaginary parts."
+    elif inspect.isgenerator(value) or isinstance(value, Iterator):
+        fix = "Return a list."
+    elif inspect.isawaitable(value):
+        fix = "Decorate a plain function."
+    elif letter in ("M", "m"):
+        fix = "Return a number of days or seconds."
+    elif letter == "O":
+        fix = "Convert it with astype(float)."
+    elif callable(value):
+        fix = "To release a function use the mechanism Bernstein(...)."
+    elif hasattr(value, "to_numpy"):
+        fix = "Return its to_numpy(), or a dict of numbers."
+    elif hasattr(value, "get_params"):
+        fix = "Return its learned numbers, such as coef_ and intercept_."
+    else:
+        fix = "Return numbers, numpy arrays, or lists, tuples, dicts, named tuples or dataclasses of these."
+    raise OutputError(f"The function returns {name}, to which no noise can be added. {fix}")
+
+
+def size(tree: Tree) -> int:
+    """Return how many numbers an output of this structure holds.
+
+    Examples
+    --------
+    >>> size(describe([1.0, np.zeros((2, 3))]))
+    7
+    """
+    kind = tree[0]
+    if kind == "array":
+        return math.prod(tree[2])
+    if kind in SCALARS:
+        return 1
+    return sum(map(size, tree[-1]))
+
+
+def integers(tree: Tree) -> NDArray[np.bool_]:
+    """Return which coordinates of the flat vector are integers.
+
+    Examples
+    --------
+    >>> integers(describe({"n": 3, "mean": 1.5}))
+    array([ True, False])
+    """
+    kind = tree[0]
+    if kind in ("float", "int"):
+        return np.array([kind == "int"])
+    if kind in ("numpy", "array"):
+        return np.full(size(tree), np.dtype(tree[1]).kind in "iu")
+    parts = [integers(item) for item in tree[-1]]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+
+
+def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None) -> Vector:
+    """Return an output as a flat vector, aligned by the structure.
+
+    Dicts are aligned by key, whatever their order. `classes` collects the named tuples and
+    dataclasses met on the way, which :func:`rebuild` needs.
+
+    Raises
+    ------
+    StructureChanged
+        If the output does not fit.
+
+    Examples
+    --------
+    >>> tree = describe({"a": 1.0, "b": 2.0})
+    >>> flatten({"b": 5.0, "a": 4.0}, tree)
+    array([4., 5.])
+    """
+    if tree[0] == "array":  # the common cases, without the list
+        return _array(value, tree)
+    if tree[0] in SCALARS:
+        return np.array([number(value, tree)])
+    parts: list[Any] = []
+    _collect(value, tree, parts, classes if classes is not None else {})
+    return np.concatenate([np.atleast_1d(part) for part in parts]) if parts else np.zeros(0)
+
+
+def _array(value: Any, tree: Tree) -> Vector:
+    if type(value) is not np.ndarray or list(value.shape) != tree[2]:
+        raise StructureChanged
+    if value.dtype.kind not in ("iu" if np.dtype(tree[1]).kind in "iu" else "iuf"):
+        raise StructureChanged
+    return value.astype(np.float64).ravel()
+
+
+def number(value: Any, tree: Tree) -> float:
+    """Return a scalar output as a float. A float may come as an int, but not the reverse."""
+    kind = type(value)
+    if kind is np.float64 or kind is float:
+        whole = False
+    elif kind is int or isinstance(value, np.integer):
+        whole = True
+    elif isinstance(value, np.floating) or (kind is np.ndarray and value.shape == () and value.dtype.kind == "f"):
+        whole = False
+    else:
+        raise StructureChanged
+    if not whole and (tree[0] == "int" or (tree[0] == "numpy" and np.dtype(tree[1]).kind in "iu")):
+        raise StructureChanged
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond every float
+        return math.inf
+
+
+def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type]) -> None:
+    kind = tree[0]
+    if kind in SCALARS:
+        parts.append(number(value, tree))
+        return
+    if kind == "array":
+        parts.append(_array(value, tree))
+        return
+    items: Any
+    if kind == "dict":
+        keys = [_unkey(key) for key in tree[2]]
+        if not isinstance(value, dict) or len(value) != len(keys):
+            raise StructureChanged
+        try:
+            items = [value[key] if key in value else _missing() for key in keys]
+        except TypeError:
+            raise StructureChanged from None
+    elif kind in ("namedtuple", "dataclass"):
+        if _name(type(value)) != tree[1]:
+            raise StructureChanged
+        classes[tree[1]] = type(value)
+        items = value if kind == "namedtuple" else [getattr(value, name) for name in tree[2]]
+    else:
+        if type(value) is not (list if kind == "list" else tuple):
+            raise StructureChanged
+        items = value
+    if len(items) != len(tree[-1]):
+        raise StructureChanged
+    for item, branch in zip(items, tree[-1], strict=True):
+        _collect(item, branch, parts, classes)
+
+
+def _missing() -> Any:
+    raise StructureChanged
+
+
+def rebuild(vector: Vector, tree: Tree, classes: dict[str, type] | None = None) -> Any:
+    """Return a flat vector as an output of the structure.
+
+    Examples
+    --------
+    >>> rebuild(np.array([3.0, 1.25]), describe({"n": 7, "mean": 9.0}))
+    {'n': 3, 'mean': 1.25}
+    """
+    if len(vector) != size(tree):
+        raise ValueError(f"{len(vector)} numbers do not fill a structure of {size(tree)}.")
+    value, _ = _rebuild(vector, 0, tree, classes or {})
+    return value
+
+
+def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, type]) -> tuple[Any, int]:
+    kind = tree[0]
+    if kind == "float":
+        return float(vector[at]), at + 1
+    if kind == "int":
+        return round(float(vector[at])), at + 1
+    if kind == "numpy":
+        return _cast(vector[at : at + 1], tree[1])[0], at + 1
+    if kind == "array":
+        end = at + size(tree)
+        return _cast(vector[at:end], tree[1]).reshape(tree[2]), end
+    items = []
+    for branch in tree[-1]:
+        item, at = _rebuild(vector, at, branch, classes)
+        items.append(item)
+    if kind == "list":
+        return items, at
+    if kind == "tuple":
+        return tuple(items), at
+    if kind == "namedtuple":
+        made: Any = classes[tree[1]]
+        return made(*items), at
+    if kind == "dataclass":
+        return classes[tree[1]](**dict(zip(tree[2], items, strict=True))), at
+    return _DICTS[tree[1]](dict(zip(map(_unkey, tree[2]), items, strict=True))), at
+
+
+def _cast(values: Vector, dtype: str) -> NDArray[Any]:
+    """Return noised values in the output's own dtype; integers saturate, they never wrap."""
+    kind = np.dtype(dtype)
+    with np.errstate(over="ignore"):
+        if kind.kind == "f":
+            return values.astype(kind)
+        ends = np.iinfo(kind)
+        inside = np.rint(values)
+        out = np.clip(inside, float(ends.min), float(ends.max))
+        # 2^63 - 1 is no float64: what rounds up to 2^63 must not wrap around.
+        top = inside >= float(ends.max)
+        return np.where(top, ends.max, np.where(top, 0.0, out).astype(kind)).astype(kind)

@@ -1,0 +1,542 @@
+"""The sensitivity sampler: pairs are drawn, evaluated and measured; an order statistic is taken.
+
+Algorithm 1 of the paper (Rubinstein & Aldà, ICML 2017), with the record at a uniformly random
+position replaced, so that functions that care about order are measured fairly. Every index
+0..m-1 yields exactly one value, its true gap or infinity; none is dropped or drawn again.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import coins, outputs, records
+from privatize.errors import (
+    InfiniteSensitivityError,
+    NotReproducibleError,
+    OutputError,
+    PairError,
+    PlanError,
+    SamplerError,
+    SettingsError,
+    ZeroSensitivityError,
+)
+from privatize.mechanisms.base import l1, l2, sup
+from privatize.planning import Bound, Plan, plan as make_plan
+from privatize.samplers import Sampler
+
+__all__ = ["PairFunction", "Sensitivity", "estimate_sensitivity"]
+
+Vector = NDArray[np.float64]
+Norm = Callable[[Vector], float]
+PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
+
+_NORMS: dict[str, Norm] = {"l1": l1, "l2": l2, "sup": sup}
+# How many pairs of `pair=` are evaluated plainly too: at random, and the largest gaps.
+_CHECKED = 8
+_STRUCTURE = "the function returned outputs of different structure"
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """An estimate of how far one record can move a function's output.
+
+    Attributes
+    ----------
+    value : float
+        Δ̂, the k-th smallest of the m gaps, or `min_sensitivity` if that is larger.
+    n : int
+        Number of records.
+    plan : Plan
+        The operating point; its m, k, rho and bound are attributes here too.
+    norm : str
+        Name of the norm that the gaps are measured in.
+    seed, coin_seed : int
+        The public seeds of the pairs and of the coins that the function saw.
+    failed : int
+        How many pairs failed and count as infinite gaps.
+    gaps : array
+        All m gaps, in index order. Read-only.
+    structure : list
+        The structure of the output, as JSON.
+    schema : list
+        The schema of the datasets, as JSON.
+    """
+
+    value: float
+    n: int
+    plan: Plan
+    norm: str
+    seed: int
+    coin_seed: int
+    failed: int
+    gaps: Vector = field(repr=False)
+    structure: list[Any] = field(repr=False)
+    schema: list[Any] = field(repr=False)
+    min_sensitivity: float | None = None
+    _looks: list[Plan] = field(default_factory=list, repr=False)
+
+    @property
+    def m(self) -> int:
+        """Number of pairs."""
+        return self.plan.m
+
+    @property
+    def k(self) -> int:
+        """Index of the order statistic."""
+        return self.plan.k
+
+    @property
+    def rho(self) -> float | None:
+        """Sampling confidence."""
+        return self.plan.rho
+
+    @property
+    def bound(self) -> Bound:
+        """The bound that ties gamma, m, k and rho together."""
+        return self.plan.bound
+
+    @property
+    def gamma(self) -> float:
+        """The confidence that holds, further looks at the same gaps included.
+
+        With probability 1 - Σ rho every look's estimate covers what its plan says, so whichever
+        of them is used afterwards, the rho of all the others is added to its own gamma.
+        """
+        others = {_event(look): look.rho or 0.0 for look in self._looks}
+        others.pop(_event(self.plan), None)
+        return min(1.0, self.plan.gamma + math.fsum(others.values()))
+
+    @property
+    def looks(self) -> int:
+        """How many different plans have been read from these gaps."""
+        return len(self._looks)
+
+    def at(self, gamma: float, *, bound: Bound | None = None) -> Sensitivity:
+        """Read the estimate for another gamma or bound from the same gaps.
+
+        Nothing is evaluated. It counts as a further look: since it may be made for the sake of
+        a smaller estimate, its rho is added to the gamma of all of them (with the bound
+        ``"dkw"``, whose statement holds for all gamma at once, only once). The marginal bound
+        holds for one look only.
+
+        Parameters
+        ----------
+        gamma : float
+            The new confidence.
+        bound : {"tolerance", "dkw", "marginal"}, optional
+            The new bound; this one's by default.
+        """
+        chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
+        if chosen not in self._looks:
+            if "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
+                raise PlanError(
+                    "bound='marginal' holds for one look at the gaps only, and they have been looked at. "
+                    "Estimate anew with the gamma and bound you want.",
+                    gamma=gamma,
+                    m=self.m,
+                    bound=chosen.bound,
+                )
+            value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
+            self._looks.append(chosen)
+        else:
+            value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
+        return replace(self, value=value, plan=chosen)
+
+    def __repr__(self) -> str:
+        rho = "" if self.rho is None else f", rho={self.rho:.3g}"
+        failed = f", failed={self.failed}" if self.failed else ""
+        looks = f", looks={self.looks}" if self.looks > 1 else ""
+        return (
+            f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
+            f"gamma={self.gamma:.4g}{rho}, bound={self.bound}{failed}{looks}, seed={self.seed})"
+        )
+
+
+def _event(look: Plan) -> tuple[Any, ...]:
+    """Return what must not happen for this look to be right; equal events count once."""
+    if look.bound == "dkw":
+        return "dkw", look.m, look.rho
+    return look.bound, look.m, look.gamma, look.rho
+
+
+def estimate_sensitivity(
+    function: Callable[[Any], Any],
+    *,
+    n: int,
+    sampler: Sampler,
+    norm: Literal["l1", "l2", "sup"] | Norm,
+    plan: Plan,
+    seed: int | None = None,
+    pair: PairFunction | None = None,
+    min_sensitivity: float | None = None,
+    like: list[Any] | None = None,
+) -> Sensitivity:
+    """Estimate a function's sensitivity by running it on sampled neighbours.
+
+    Parameters
+    ----------
+    function : callable
+        A function of a dataset.
+    n : int
+        Number of records.
+    sampler : Sampler
+        The public distribution P.
+    norm : {"l1", "l2", "sup"} or callable
+        How the difference of two flat outputs is measured.
+    plan : Plan
+        How many pairs, and which order statistic.
+    seed : int, optional
+        Seed of the calibration; a fresh one by default. It is recorded.
+    pair : callable, optional
+        ``pair(data, position, replacement) -> (value, neighbour_value)``, which evaluates both
+        neighbours at once. Trusted, but checked against plain evaluation on some pairs.
+    min_sensitivity : float, optional
+        A floor for the estimate.
+    like : list, optional
+        Schema of the private data, whose container the drawn records are brought into.
+
+    Returns
+    -------
+    Sensitivity
+
+    Raises
+    ------
+    InfiniteSensitivityError, ZeroSensitivityError, NotReproducibleError, PairError
+        Where no usable estimate came out, with the first real cause.
+
+    References
+    ----------
+    Rubinstein & Aldà, ICML 2017, Algorithm 1.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> from privatize.planning import plan
+    >>> estimate_sensitivity(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1",
+    ...                      plan=plan(gamma=0.1), seed=1)
+    Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, rho=0.00541, \
+bound=tolerance, seed=1)
+    """
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
+    chosen = coins.check_seed(seed)
+    run = _Run(
+        function,
+        n=int(n),
+        sampler=sampler,
+        norm=_NORMS[norm] if isinstance(norm, str) else norm,
+        plan=plan,
+        seed=coins.fresh_seed() if chosen is None else chosen,
+        pair=pair,
+        like=like,
+    )
+    gaps = run.gaps()
+    value = _order_statistic(gaps, plan, min_sensitivity, run)
+    if pair is not None:
+        run.check_pair(gaps)
+    gaps.setflags(write=False)
+    return Sensitivity(
+        value=value,
+        n=run.n,
+        plan=plan,
+        norm=norm if isinstance(norm, str) else getattr(norm, "__qualname__", repr(norm)),
+        seed=run.seed,
+        coin_seed=run.s0,
+        failed=int(np.isinf(gaps).sum()),
+        gaps=gaps,
+        structure=run.structure or [],
+        schema=run.schema,
+        min_sensitivity=min_sensitivity,
+        _looks=[plan],
+    )
+
+
+def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | None) -> float:
+    """Return the k-th smallest gap, or refuse it."""
+    value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
+    if value == math.inf:
+        failed = int(np.isinf(gaps).sum())
+        if run is not None:
+            run.refuse(failed, len(gaps))
+        raise InfiniteSensitivityError(
+            f"{failed} of {len(gaps)} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
+            failed=failed,
+            m=plan.m,
+            k=plan.k,
+        )
+    if floor is not None:
+        return max(value, floor)
+    if value == 0:
+        zeros = int((gaps == 0).sum())
+        raise ZeroSensitivityError(
+            f"{zeros} of {plan.m} sampled pairs did not change the output at all, so the estimate is 0, "
+            f"and zero noise would be no privacy. Is the output constant, or does it ignore most records? "
+            f"If a floor is known (1 for a count, say), pass min_sensitivity=...; otherwise use a "
+            f"smaller gamma.",
+            m=plan.m,
+            k=plan.k,
+        )
+    return value
+
+
+class _Run:
+    """One calibration: a function, a seed, and what has been learned so far."""
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        n: int,
+        sampler: Sampler,
+        norm: Norm,
+        plan: Plan,
+        seed: int,
+        pair: PairFunction | None,
+        like: list[Any] | None,
+    ) -> None:
+        self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
+        self.plan, self.seed, self.pair, self.like = plan, seed, pair, like
+        self.s0 = coins.coin_seed(seed)
+        self.unit = float(norm(np.ones(1)))
+        self.structure: list[Any] | None = None
+        self.cause: BaseException | str | None = None
+        self.failed = 0
+        self.tossing = False
+        self.schema = self._check_sampler()
+
+    # -- drawing --
+
+    def _draw(self, rng: np.random.Generator) -> Any:
+        try:
+            drawn = self.sampler.draw(self.n + 1, rng)
+        except SamplerError:
+            raise
+        except Exception as error:
+            raise SamplerError(
+                f"The sampler {self.sampler!r} raised {type(error).__name__} when asked for "
+                f"{self.n + 1} records."
+            ) from error
+        found = len(drawn) if type(drawn) is np.ndarray and drawn.ndim else records.count(drawn)
+        if found != self.n + 1:
+            raise SamplerError(
+                f"The sampler {self.sampler!r} was asked for {self.n + 1} records and drew {found}."
+            )
+        return drawn if self.like is None else records.adopt(drawn, self.like)
+
+    def _check_sampler(self) -> list[Any]:
+        """Draw twice from the same stream: a sampler must be a pure function of its generator."""
+        one, other = (self._draw(coins.stream(self.seed, coins.RECORDS)) for _ in range(2))
+        if not records.equal(one, other):
+            raise NotReproducibleError(
+                f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
+                f"It must use no randomness but the generator that it is given: draw(n, rng)."
+            )
+        schema: list[Any] = records.describe(one)
+        return schema
+
+    def _streams(self, block: int) -> tuple[np.random.Generator, list[int]]:
+        """Return a block's generator of records and the replaced positions of its pairs."""
+        positions = coins.stream(self.seed, coins.POSITIONS, block)
+        drawn: list[int] = positions.integers(self.n, size=coins.block_size(self.n)).tolist()
+        return coins.stream(self.seed, coins.RECORDS, block), drawn
+
+    def _pair_at(self, index: int) -> tuple[Any, int]:
+        """Draw one pair by its index; the pairs before it in its block are drawn and let go."""
+        block, offset = divmod(index, coins.block_size(self.n))
+        rng, positions = self._streams(block)
+        for _ in range(offset):
+            self._draw(rng)
+        return self._draw(rng), positions[offset]
+
+    def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
+        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:  # the same, sooner
+            other = drawn[: self.n].copy()
+            other[position] = drawn[self.n]
+            return drawn[: self.n], other
+        one = records.head(drawn, self.n)
+        other = records.copy(one)
+        records.replace(other, position, drawn, self.n)
+        return one, other
+
+    # -- evaluating --
+
+    def gaps(self) -> Vector:
+        """Return all m gaps, in index order."""
+        m, size = self.plan.m, coins.block_size(self.n)
+        gaps = np.full(m, np.nan)
+        for start in range(0, m, size):
+            stop = min(start + size, m)
+            gaps[start:stop] = self._block(start // size, stop - start, start)
+        return gaps
+
+    def _block(self, block: int, count: int, done: int) -> list[float]:
+        """Return the gaps of a block's first pairs.
+
+        Every evaluation must find the public coins untouched. Putting them back each time costs
+        more than evaluating a cheap function, so as long as the function has not been seen to
+        use them, one look at the end of the block tells whether any evaluation did; if so, the
+        block is done again, with the coins put back each time from then on.
+        """
+        before = self.failed
+        with coins.public_coins(self.s0) as flips:
+            while True:
+                tossing = self.tossing or count < 16
+                self.failed = before
+                rng, positions = self._streams(block)
+                found: list[float] = []
+                flips.toss()
+                for position in positions[:count]:
+                    # A call of its own, so that the records are let go before the next are drawn.
+                    found.append(self._gap(rng, position, flips, tossing))
+                    if found[-1] == math.inf:
+                        self.failed += 1
+                        if self.failed > self.plan.m - self.plan.k:  # infinite already
+                            self.refuse(self.failed, done + len(found))
+                if tossing or not flips.moved():
+                    return found
+                self.tossing = True
+
+    def _gap(
+        self, rng: np.random.Generator, position: int, flips: coins.Coins, tossing: bool
+    ) -> float:
+        """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
+        drawn = self._draw(rng)
+        structure = self.structure
+        if structure is None:
+            tossing = True
+            again = records.copy(records.head(drawn, self.n))
+        try:
+            if self.pair is None:
+                one, other = self._neighbours(drawn, position)
+                if tossing:
+                    flips.toss()
+                value = self.function(one)
+                if tossing:
+                    flips.toss()
+                neighbour = self.function(other)
+            else:
+                if tossing:
+                    flips.toss()
+                value, neighbour = self.pair(
+                    records.head(drawn, self.n), position, _record(drawn, self.n)
+                )
+            if structure is None:
+                structure = outputs.describe(value)
+            if structure[0] in outputs.SCALARS:
+                # On one number every norm is a multiple of the absolute value.
+                a = outputs.number(value, structure)
+                gap = self.unit * abs(a - outputs.number(neighbour, structure))
+            else:
+                a = outputs.flatten(value, structure)
+                gap = self._norm(a, outputs.flatten(neighbour, structure))
+        except KeyboardInterrupt:
+            raise
+        except outputs.StructureChanged:
+            self.cause = self.cause or _STRUCTURE
+            return math.inf
+        except OutputError:
+            if structure is None:
+                raise
+            self.cause = self.cause or "the function returned something that cannot be released"
+            return math.inf
+        except BaseException as error:  # sys.exit() in a function is a failure of that pair
+            if self.cause is None:
+                self.cause = error
+            return math.inf
+        if self.structure is None:
+            self.tossing = flips.moved()
+            self.structure = structure
+            self._check_function(a, again, flips)
+        if gap < math.inf:
+            return gap
+        self.cause = self.cause or "the function returned values that are not finite"
+        return math.inf
+
+    def _norm(self, a: Vector, b: Vector) -> float:
+        """Return the norm of a difference; infinity where it is not a number."""
+        with np.errstate(all="ignore"):
+            gap = float(self.norm(a - b))
+        return gap if gap >= 0 else math.inf
+
+    def _check_function(self, first: Vector | float, again: Any, flips: coins.Coins) -> None:
+        """Evaluate A, B, A: caches, warm starts and hidden randomness show in the second A."""
+        if self.pair is not None:
+            return  # what it says is compared with plain evaluation afterwards
+        flips.toss()
+        second = outputs.flatten(self.function(again), self.structure or [])
+        if not np.array_equal(np.atleast_1d(first), second, equal_nan=True):
+            raise NotReproducibleError(
+                "The function gave two different answers for identical data. Its randomness, if it has any, "
+                "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
+                "by coins=('rng',), which receives a seeded generator; and it must not depend on earlier "
+                "calls (caches, warm starts, counters, the time)."
+            )
+
+    def refuse(self, failed: int, done: int) -> None:
+        """Raise the error for an infinite estimate, with the first real cause."""
+        cause = self.cause
+        what = (
+            "".join(traceback.format_exception_only(type(cause), cause)).strip()
+            if isinstance(cause, BaseException)
+            else str(cause)
+        )
+        fix = (
+            " Return the same keys and shapes for every dataset (reindex to fixed categories): an output "
+            "whose structure depends on the data would give it away."
+            if cause is _STRUCTURE
+            else " Make the function work on every dataset that the sampler can draw, or choose another sampler."
+        )
+        raise InfiniteSensitivityError(
+            f"{failed} of the first {done} sampled pairs failed, and at most m-k={self.plan.m - self.plan.k} "
+            f"of m={self.plan.m} may. The first cause: {what}.{fix}",
+            failed=failed,
+            m=self.plan.m,
+            k=self.plan.k,
+        ) from (cause if isinstance(cause, BaseException) else None)
+
+    def check_pair(self, gaps: Vector) -> None:
+        """Compare `pair=` with plain evaluation, on random indices and on the largest gaps."""
+        rng = coins.stream(self.seed, coins.CHECK)
+        finite = np.flatnonzero(np.isfinite(gaps))
+        largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
+        chosen = np.union1d(rng.choice(finite, min(_CHECKED, len(finite)), replace=False), largest)
+        with coins.public_coins(self.s0) as flips:
+            for i in chosen.tolist():
+                one, other = self._neighbours(*self._pair_at(i))
+                flips.toss()
+                a = self._plain(one, i)
+                flips.toss()
+                b = self._plain(other, i)
+                plain, claimed = self._norm(a, b), float(gaps[i])
+                # Two ways to compute the same number may differ by rounding, in gap and values.
+                slack = 1e-6 * max(plain, claimed) + 1e-12 * float(np.abs(a).sum() + np.abs(b).sum())
+                if not abs(plain - claimed) <= slack:
+                    raise PairError(
+                        f"pair= disagrees with plain evaluation: for sampled pair {i} it gives the gap "
+                        f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. "
+                        f"Mend pair=, or leave it out.",
+                        index=i,
+                        pair=claimed,
+                        plain=plain,
+                    )
+
+    def _plain(self, data: Any, index: int) -> Vector:
+        try:
+            return outputs.flatten(self.function(data), self.structure or [])
+        except Exception as error:
+            raise PairError(
+                f"pair= disagrees with plain evaluation: the function fails on sampled pair {index}, "
+                f"or returns an output of another structure.",
+                index=index,
+            ) from error
+
+
+def _record(data: Any, at: int) -> Any:
+    return tuple(_record(part, at) for part in data) if isinstance(data, tuple) else data[at]
