@@ -8,6 +8,7 @@ position replaced, so that functions that care about order are measured fairly. 
 from __future__ import annotations
 
 import math
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -309,6 +310,7 @@ class _Run:
         self.cause: BaseException | str | None = None
         self.failed = 0
         self.tossing = False
+        self.spare: Any = None
         self.schema = self._check_sampler()
 
     # -- drawing --
@@ -356,10 +358,14 @@ class _Run:
         return self._draw(rng), positions[offset]
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
-        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:  # the same, sooner
-            other = drawn[: self.n].copy()
-            other[position] = drawn[self.n]
-            return drawn[: self.n], other
+        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
+            # The same, sooner: one array for all copies, since giving memory back and getting it
+            # again costs more than copying. Outputs are flattened before the next pair.
+            if self.spare is None or self.spare.shape != drawn.shape or self.spare.dtype != drawn.dtype:
+                self.spare = np.empty_like(drawn)
+            np.copyto(self.spare, drawn)
+            self.spare[position] = drawn[self.n]
+            return drawn[: self.n], self.spare[: self.n]
         one = records.head(drawn, self.n)
         other = records.copy(one)
         records.replace(other, position, drawn, self.n)
@@ -371,12 +377,18 @@ class _Run:
         """Return all m gaps, in index order."""
         m, size = self.plan.m, coins.block_size(self.n)
         gaps = np.full(m, np.nan)
-        for start in range(0, m, size):
-            stop = min(start + size, m)
-            gaps[start:stop] = self._block(start // size, stop - start, start)
+        start = 0
+        while start < m:
+            # The global generators are ours for a while, then others' for a moment.
+            with coins.public_coins(self.s0) as flips:
+                until = time.monotonic() + 0.1
+                while start < m and time.monotonic() < until:
+                    stop = min(start + size, m)
+                    gaps[start:stop] = self._block(start // size, stop - start, start, flips)
+                    start = stop
         return gaps
 
-    def _block(self, block: int, count: int, done: int) -> list[float]:
+    def _block(self, block: int, count: int, done: int, flips: coins.Coins) -> list[float]:
         """Return the gaps of a block's first pairs.
 
         Every evaluation must find the public coins untouched. Putting them back each time costs
@@ -385,23 +397,22 @@ class _Run:
         block is done again, with the coins put back each time from then on.
         """
         before = self.failed
-        with coins.public_coins(self.s0) as flips:
-            while True:
-                tossing = self.tossing or count < 16
-                self.failed = before
-                rng, positions = self._streams(block)
-                found: list[float] = []
-                flips.toss()
-                for position in positions[:count]:
-                    # A call of its own, so that the records are let go before the next are drawn.
-                    found.append(self._gap(rng, position, flips, tossing))
-                    if found[-1] == math.inf:
-                        self.failed += 1
-                        if self.failed > self.plan.m - self.plan.k:  # infinite already
-                            self.refuse(self.failed, done + len(found))
-                if tossing or not flips.moved():
-                    return found
-                self.tossing = True
+        while True:
+            tossing = self.tossing or count < 16
+            self.failed = before
+            rng, positions = self._streams(block)
+            found: list[float] = []
+            flips.toss()
+            for position in positions[:count]:
+                # A call of its own, so that the records are let go before the next are drawn.
+                found.append(self._gap(rng, position, flips, tossing))
+                if found[-1] == math.inf:
+                    self.failed += 1
+                    if self.failed > self.plan.m - self.plan.k:  # infinite already
+                        self.refuse(self.failed, done + len(found))
+            if tossing or not flips.moved():
+                return found
+            self.tossing = True
 
     def _gap(
         self, rng: np.random.Generator, position: int, flips: coins.Coins, tossing: bool
