@@ -1,1 +1,47 @@
+"""One decorator makes any function of a dataset random differentially private.
+
+>>> import numpy as np
+>>> from privatize import privatize, samplers
+>>> @privatize(mechanism="laplace", epsilon=1.0, gamma=0.05, sampler=samplers.uniform(0, 100))
+... def average_age(ages):
+...     return ages.mean()
+>>> ages = np.random.default_rng(0).integers(18, 90, size=1000)
+>>> answer = average_age(ages)        # a private float; the first call calibrates
+>>> average_age.estimate(n=1000).m    # how many pairs of neighbours that took
+557
+"""
+
+from privatize import errors, samplers
+from privatize.decorator import PrivateFunction, Release, Settings, privatize
+from privatize.mechanisms import (
+    Bernstein,
+    BernsteinPolynomial,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Mechanism,
+)
+from privatize.planning import Plan, plan, transfer
+from privatize.sensitivity import Sensitivity, estimate_sensitivity
+
 __version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Bernstein",
+    "BernsteinPolynomial",
+    "Exponential",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "Plan",
+    "PrivateFunction",
+    "Release",
+    "Sensitivity",
+    "Settings",
+    "errors",
+    "estimate_sensitivity",
+    "plan",
+    "privatize",
+    "samplers",
+    "transfer",
+]

@@ -136,9 +136,7 @@ class Binding:
             bound = self.signature.bind_partial(*args, **kwargs)
         except TypeError:
             # Python's own message would name what was passed; the signature says enough.
-            raise ArgumentError(
-                f"The arguments do not fit {self.label}{self.signature}."
-            ) from None
+            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
         given = bound.arguments
         parameters = self.signature.parameters
         dataset = []
@@ -157,7 +155,7 @@ class Binding:
         for name in self.coins:
             if name in given:
                 raise ArgumentError(
-                    f"{self.label}{self.signature} gets {name!r} from the public coins (coins=). Leave it out."
+                    f"{self.label}{self.signature} gets {name!r} from the public coins. Leave it out."
                 )
             given[name] = _Hole("coin")
         missing = [
@@ -206,7 +204,9 @@ def label_of(function: Callable[..., Any]) -> str:
 
 
 def _first(known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
-    candidates = [p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in coins]
+    candidates = [
+        p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in coins
+    ]
     if len(candidates) > 1 and candidates[0].name in ("self", "cls"):
         candidates = candidates[1:]
     if not candidates:
@@ -226,9 +226,9 @@ def _refuse_lazy(function: Any, label: str) -> None:
     for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 - its kind matters
         if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
             raise SettingsError(
-                f"{label} is a coroutine: its answer does not exist when it returns. Decorate a plain function."
+                f"{label} is a coroutine: it returns before its answer exists. Decorate a plain function."
             )
         if inspect.isgeneratorfunction(candidate):
             raise SettingsError(
-                f"{label} is a generator: its answers do not exist when it returns. Return a list instead."
+                f"{label} is a generator: it returns before its answers exist. Return a list instead."
             )

@@ -50,11 +50,11 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         return [kind.__name__]
     if isinstance(value, np.generic):
         if value.dtype.kind not in "iuf":
-            _refuse(value)
+            return _refuse(value)
         return ["numpy", value.dtype.str]
     if kind is np.ndarray:
         if value.dtype.kind not in "iuf":
-            _refuse(value)
+            return _refuse(value)
         return ["array", value.dtype.str, list(value.shape)]
     if id(value) in seen:
         raise OutputError("The output contains itself, so it has no end.")
@@ -65,10 +65,20 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         if kind is tuple:
             return ["tuple", [_describe(item, seen) for item in value]]
         if hasattr(value, "_fields"):
-            return ["namedtuple", _name(kind), list(value._fields), [_describe(item, seen) for item in value]]
+            return [
+                "namedtuple",
+                _name(kind),
+                list(value._fields),
+                [_describe(item, seen) for item in value],
+            ]
     if isinstance(value, dict) and kind.__name__ in (*_DICTS, "defaultdict"):
         name = kind.__name__ if kind.__name__ in _DICTS else "dict"
-        return ["dict", name, [_key(k) for k in value], [_describe(v, seen) for v in value.values()]]
+        return [
+            "dict",
+            name,
+            [_key(k) for k in value],
+            [_describe(v, seen) for v in value.values()],
+        ]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.init]
         items = [_describe(getattr(value, name), seen) for name in fields]
@@ -111,15 +121,19 @@ def _unkey(tree: Tree) -> Any:
     return tree[1]
 
 
-def _refuse(value: Any) -> Any:
+def _refuse(value: Any) -> Tree:
     kind = type(value)
     array = isinstance(value, np.ndarray | np.generic)
     letter = value.dtype.kind if array else ""
-    name = f"{'an array' if isinstance(value, np.ndarray) else 'a value'} of {value.dtype}" if array else f"a {kind.__name__}"
+    name = (
+        f"{'an array' if isinstance(value, np.ndarray) else 'a value'} of {value.dtype}"
+        if array
+        else f"a {kind.__name__}"
+    )
     if isinstance(value, bool) or letter == "b":
-        fix = "For a count return int(...); to choose between True and False use the mechanism Exponential(responses=[...])."
+        fix = "Return int(...) for a count; to choose True or False use Exponential(responses=[...])."
     elif isinstance(value, str | bytes) or letter in ("U", "S"):
-        fix = "To choose among fixed answers use the mechanism Exponential(responses=[...])."
+        fix = "To choose among fixed answers use mechanism=Exponential(responses=[...])."
     elif value is None:
         fix = "Return the answer."
     elif isinstance(value, complex) or letter == "c":
@@ -217,7 +231,9 @@ def number(value: Any, tree: Tree) -> float:
         whole = False
     elif kind is int or isinstance(value, np.integer):
         whole = True
-    elif isinstance(value, np.floating) or (kind is np.ndarray and value.shape == () and value.dtype.kind == "f"):
+    elif isinstance(value, np.floating) or (
+        kind is np.ndarray and value.shape == () and value.dtype.kind == "f"
+    ):
         whole = False
     else:
         raise StructureChanged

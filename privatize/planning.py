@@ -21,6 +21,7 @@ Pure arithmetic: nothing here draws, runs or remembers anything. The proofs are 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -502,13 +503,15 @@ class _DKW:
         def possible(m: int) -> bool:
             return m >= least and room(m) + 1 >= gamma * (m + 1) / 2 * (1 - 1e-9)
 
+        def reaches(j: int, m: int) -> bool:
+            return m >= least and room(m) >= j
+
         m = least if possible(least) else _first(4 * least, possible)
         while True:
             j = math.floor(room(m)) + 1
             if 2 * j >= exact * (m + 1):
                 return m
-            target = j  # the next m at which one more gap may lie beyond
-            m = _first(m + 1, lambda c: c >= least and room(c) >= target)
+            m = _first(m + 1, functools.partial(reaches, j))  # one more gap may lie beyond
 
     def of_both(self, gamma: float, m: int, rho: float | None) -> Plan | None:
         if m < self.least(gamma, rho):
@@ -516,9 +519,7 @@ class _DKW:
         if rho is None:
             # Row 2 of the Table; at the least m of row 1 its own rho is needed.
             rho = self._rho(m)
-            if not (rho < min(gamma, 0.5) and _dkw_error(m, rho) <= gamma):
-                rho = math.exp(_lambert_lower(-gamma / (2 * math.sqrt(math.e))) + 0.5)
-            elif m == self.least(gamma, None):
+            if not (rho < min(gamma, 0.5) and _dkw_error(m, rho) <= gamma) or m == self.least(gamma, None):
                 rho = math.exp(_lambert_lower(-gamma / (2 * math.sqrt(math.e))) + 0.5)
         k = min(m, math.ceil(m * (1 - gamma + _dkw_error(m, rho))))
         return Plan(gamma, m, max(k, 1), rho, "dkw")
@@ -539,20 +540,20 @@ class _DKW:
 # --- marginal: exchangeability alone --------------------------------------------------------
 
 
-class _Marginal:
-    def least(self, gamma: float, rho: float | None) -> int:
+class _Marginal:  # rho is always None here
+    def least(self, gamma: float, _: float | None) -> int:
         return max(1, math.ceil(1 / _exact(gamma) - 1))
 
-    def balanced(self, gamma: float, rho: float | None) -> int:
+    def balanced(self, gamma: float, _: float | None) -> int:
         # Every feasible m is balanced here: take the one at which the estimate is as steady
         # as the tolerance bound's.
         return _Tolerance().balanced(gamma, None)
 
-    def of_both(self, gamma: float, m: int, rho: float | None) -> Plan | None:
+    def of_both(self, gamma: float, m: int, _: float | None) -> Plan | None:
         k = math.ceil((1 - _exact(gamma)) * (m + 1))
         return Plan(gamma, m, k, None, "marginal") if k <= m else None
 
-    def of_m(self, m: int, rho: float | None) -> Plan:
+    def of_m(self, m: int, _: float | None) -> Plan:
         gamma = 1 / (m + 1)
         while _exact(gamma) * (m + 1) < 1:
             gamma = math.nextafter(gamma, 1)

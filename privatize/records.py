@@ -266,6 +266,9 @@ def _cast(values: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         ends = np.iinfo(dtype)
         # Saturate rather than wrap: the nearest floats inside the integer range.
-        low, high = float(ends.min), np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max)
+        low, high = (
+            float(ends.min),
+            np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max),
+        )
         return np.clip(np.nan_to_num(np.rint(values), nan=0.0), low, high).astype(dtype)
     return values.astype(dtype)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privatize import records
-from privatize.errors import SamplerError
+from privatize.errors import DataError, SamplerError
 
-__all__ = ["Sampler", "as_sampler", "from_function", "mixture", "normal", "uniform"]
+__all__ = ["Sampler", "as_sampler", "draw", "from_function", "mixture", "normal", "uniform"]
 
 Rng = np.random.Generator
 Support = tuple[Any, Any]
@@ -38,7 +38,9 @@ class Sampler(Protocol):
         ...
 
 
-def uniform(low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: int | tuple[int, ...] | None = None) -> Sampler:
+def uniform(
+    low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: int | tuple[int, ...] | None = None
+) -> Sampler:
     """Draw records uniformly between two bounds.
 
     Parameters
@@ -96,7 +98,10 @@ def normal(
     box = None
     if low is not None or high is not None:
         lows, highs = _box(
-            "normal", -math.inf if low is None else low, math.inf if high is None else high, center.shape or None
+            "normal",
+            -math.inf if low is None else low,
+            math.inf if high is None else high,
+            center.shape or None,
         )
         box = (_freeze(lows), _freeze(highs))
     if cov is not None:
@@ -109,7 +114,9 @@ def normal(
                 f"a d x d covariance matrix."
             )
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() < -1e-10 * abs(matrix).max():
-            raise SamplerError("cov is not a covariance matrix: it must be symmetric and positive semi-definite.")
+            raise SamplerError(
+                "cov is not a covariance matrix: it must be symmetric and positive semi-definite."
+            )
         return _Correlated(_freeze(center), _freeze(matrix), box)
     spread = _numbers("std", 1.0 if std is None else std)
     if not (spread > 0).all():
@@ -118,8 +125,11 @@ def normal(
         shape = np.broadcast_shapes(center.shape, spread.shape)
     except ValueError:
         raise SamplerError(f"mean has shape {center.shape} and std {spread.shape}: they must fit.") from None
-    if box is not None and not center.shape == shape:
-        box = (_freeze(np.broadcast_to(box[0].array, shape)), _freeze(np.broadcast_to(box[1].array, shape)))
+    if box is not None and center.shape != shape:
+        box = (
+            _freeze(np.broadcast_to(box[0].array, shape)),
+            _freeze(np.broadcast_to(box[1].array, shape)),
+        )
     return _Normal(_freeze(np.broadcast_to(center, shape)), _freeze(np.broadcast_to(spread, shape)), box)
 
 
@@ -206,6 +216,25 @@ def as_sampler(value: Any) -> Sampler:
     )
 
 
+def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
+    """Draw n records, and say whose fault it is if that does not work."""
+    try:
+        drawn = sampler.draw(n, rng)
+    except SamplerError:
+        raise
+    except Exception as error:
+        raise SamplerError(
+            f"The sampler {sampler!r} raised {type(error).__name__} when asked for {n} records."
+        ) from error
+    try:
+        found = len(drawn) if type(drawn) is np.ndarray and drawn.ndim else records.count(drawn)
+    except DataError as error:
+        raise SamplerError(f"The sampler {sampler!r} draws no dataset. {error}") from None
+    if found != n:
+        raise SamplerError(f"The sampler {sampler!r} was asked for {n} records and drew {found}.")
+    return drawn
+
+
 # --- the distributions ----------------------------------------------------------------------
 
 
@@ -262,7 +291,9 @@ def _box(name: str, low: Any, high: Any, size: int | tuple[int, ...] | None) -> 
                 raise ValueError
             shape = wanted
     except (TypeError, ValueError):
-        raise SamplerError(f"{name}: the bounds {low!r} and {high!r} do not fit each other or size={size!r}.") from None
+        raise SamplerError(
+            f"{name}: the bounds {low!r} and {high!r} do not fit each other or size={size!r}."
+        ) from None
     lows, highs = (np.broadcast_to(end, shape) for end in ends)
     if not (lows < highs).all():
         raise SamplerError(f"{name}: the lower bound {low!r} must be below the upper bound {high!r}.")
@@ -303,7 +334,10 @@ class _Normal:
         if self.box is None:
             return rng.normal(mean, std, (n, *mean.shape))
         low, high = (end.array for end in self.box)
-        return _truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape))) * std + mean
+        return (
+            _truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape))) * std
+            + mean
+        )
 
     @property
     def support(self) -> Support | None:

@@ -53,10 +53,14 @@ class Bernstein:
     lattice: int
     order: int
     dimension: int
-    measure: Literal["l1", "sup"]
+    norm_name: Literal["l1", "sup"]
 
     def __init__(
-        self, lattice: int = 10, order: int = 1, dimension: int = 1, norm: Literal["l1", "sup"] = "l1"
+        self,
+        lattice: int = 10,
+        order: int = 1,
+        dimension: int = 1,
+        norm: Literal["l1", "sup"] = "l1",
     ) -> None:
         for name, value in (("lattice", lattice), ("order", order), ("dimension", dimension)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -66,7 +70,13 @@ class Bernstein:
         object.__setattr__(self, "lattice", lattice)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "dimension", dimension)
-        object.__setattr__(self, "measure", norm)
+        object.__setattr__(self, "norm_name", norm)
+
+    def __repr__(self) -> str:
+        return (
+            f"Bernstein(lattice={self.lattice}, order={self.order}, dimension={self.dimension}, "
+            f"norm={self.norm_name!r})"
+        )
 
     @property
     def size(self) -> int:
@@ -83,11 +93,11 @@ class Bernstein:
 
     def norm(self, gap: Vector, /) -> float:
         """Return the L1 norm over the lattice, or the largest absolute value."""
-        return l1(gap) if self.measure == "l1" else sup(gap)
+        return l1(gap) if self.norm_name == "l1" else sup(gap)
 
     def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
         """Return the scale of the Laplace noise on the lattice."""
-        return sensitivity / epsilon * (self.size if self.measure == "sup" else 1)
+        return sensitivity / epsilon * (self.size if self.norm_name == "sup" else 1)
 
     def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
         """Return the function of the dataset whose output is the values on the lattice."""
@@ -171,9 +181,13 @@ class BernsteinPolynomial:
         if self.dimension == 1:
             at = at[..., None]
         elif at.shape[-1:] != (self.dimension,):
-            raise ValueError(f"The points have shape {at.shape}: their last axis must have {self.dimension} coordinates.")
+            raise ValueError(
+                f"The points have shape {at.shape}: their last axis must have {self.dimension} coordinates."
+            )
         if not ((at >= 0) & (at <= 1)).all():
-            raise ValueError("Some points lie outside [0, 1]: the polynomial is released for the unit cube only.")
+            raise ValueError(
+                "Some points lie outside [0, 1]: the polynomial is released for the unit cube only."
+            )
         flat = at.reshape(-1, self.dimension)
         # Contract the last axis first, keeping one leading axis of points.
         result = np.broadcast_to(self.coefficients, (len(flat), *self.coefficients.shape))
@@ -192,6 +206,8 @@ def _basis(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     basis = np.zeros((len(x), k + 1))
     basis[:, 0] = 1.0
     for degree in range(1, k + 1):
-        basis[:, 1 : degree + 1] = (1 - x)[:, None] * basis[:, 1 : degree + 1] + x[:, None] * basis[:, :degree]
+        basis[:, 1 : degree + 1] = (1 - x)[:, None] * basis[:, 1 : degree + 1] + x[:, None] * basis[
+            :, :degree
+        ]
         basis[:, 0] *= 1 - x
     return basis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -51,7 +51,7 @@ class Exponential:
 
     responses: Sequence[Any] = ()
     prior: Sequence[float] | None = None
-    measure: Literal["range", "sup"] = field(default="range")
+    norm_name: Literal["range", "sup"] = "range"
 
     def __init__(
         self,
@@ -75,11 +75,15 @@ class Exponential:
             raise SettingsError(f"norm={norm!r} is not 'range' or 'sup'.")
         object.__setattr__(self, "responses", answers)
         object.__setattr__(self, "prior", weights)
-        object.__setattr__(self, "measure", norm)
+        object.__setattr__(self, "norm_name", norm)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.responses[:3])) + (", ..." if len(self.responses) > 3 else "")
+        return f"Exponential(responses=[{shown}], norm={self.norm_name!r})"
 
     def norm(self, gap: Vector, /) -> float:
         """Return half the range of the score gaps, or their largest absolute value."""
-        if self.measure == "sup":
+        if self.norm_name == "sup":
             return sup(gap)
         # Halved before subtracting, so that it does not overflow.
         return float(gap.max() / 2 - gap.min() / 2)

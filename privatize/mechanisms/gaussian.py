@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,8 @@ class Gaussian:
                 f"epsilon={epsilon!r} is out of range: the classic Gaussian is proven for epsilon < 1 "
                 f"only. Use the default calibration='analytic', which is proven for all."
             )
+
+    norm_name: ClassVar[str] = "l2"
 
     def norm(self, gap: Vector, /) -> float:
         """Return the L2 norm."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ class Laplace:
     >>> Laplace().scale(2.0, 0.5, 0.0)
     4.0
     """
+
+    norm_name: ClassVar[str] = "l1"
 
     def norm(self, gap: Vector, /) -> float:
         """Return the L1 norm."""

@@ -1,0 +1,660 @@
+"""privatize() and PrivateFunction: the only room that keeps hold of private data.
+
+The rule that everything here follows: private arguments live in one `_Box`, which is emptied
+before any error is raised. Errors are raised by frames that have let go of arguments and
+values, without cause, context or traceback of anything that has seen private data.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from privatize import coins, outputs, records
+from privatize.binding import Binding, Call, label_of
+from privatize.errors import (
+    ArgumentError,
+    CalibrationError,
+    DataError,
+    PrivateRunError,
+    PrivatizeError,
+    PrivatizeWarning,
+    SettingsError,
+)
+from privatize.fingerprint import token
+from privatize.mechanisms import Mechanism, as_mechanism
+from privatize.planning import Bound, Plan, plan
+from privatize.samplers import Sampler, as_sampler, draw
+from privatize.sensitivity import PairFunction, Sensitivity, estimate_sensitivity
+
+__all__ = ["PrivateFunction", "Release", "Settings", "privatize"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_REQUIRED: Any = object()
+# What later versions will bring; accepted and ignored would be worse than refused.
+_LATER = ("timeout", "version", "budget", "workers", "store", "progress")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that :func:`privatize` was told, checked once.
+
+    See :func:`privatize` for the meaning of each.
+    """
+
+    mechanism: Mechanism
+    epsilon: float
+    delta: float
+    gamma: float
+    sampler: Sampler
+    data: str | tuple[str, ...] | None = None
+    bound: Bound = "tolerance"
+    samples: int | Literal["least", "balanced"] = "balanced"
+    pair: PairFunction | None = None
+    coins: tuple[str, ...] = ()
+    domain: Literal["clip", "as-is"] = "as-is"
+    min_sensitivity: float | None = None
+    seed: int | None = None
+    plan: Plan = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = functools.partial(object.__setattr__, self)
+        put("mechanism", as_mechanism(self.mechanism))
+        put(
+            "epsilon",
+            _positive("epsilon", self.epsilon, "It is the privacy loss; 1 is a common choice."),
+        )
+        put("sampler", as_sampler(self.sampler))
+        put("seed", coins.check_seed(self.seed))
+        put("delta", self._checked_delta())
+        if self.min_sensitivity is not None:
+            put(
+                "min_sensitivity",
+                _positive("min_sensitivity", self.min_sensitivity, "It is a floor for the estimate."),
+            )
+        if self.domain not in ("clip", "as-is"):
+            raise SettingsError(f"domain={self.domain!r} is not 'clip' or 'as-is'.")
+        if self.domain == "clip" and self.support is None:
+            raise SettingsError(
+                f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
+                f"Use domain='as-is', or give the sampler a support."
+            )
+        if self.pair is not None and not callable(self.pair):
+            raise SettingsError(
+                f"pair={self.pair!r} is not a function "
+                f"(data, position, replacement) -> (value, neighbour_value)."
+            )
+        # Infeasible requests are refused here, at decoration.
+        put("plan", plan(self.gamma, self.samples, bound=self.bound))
+        put("gamma", self.plan.gamma)
+
+    def _checked_delta(self) -> float:
+        check = getattr(self.mechanism, "check", None)
+        try:
+            value = float(self.delta)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 <= value < 1:
+            raise SettingsError(f"delta={self.delta!r} is not in [0, 1).")
+        if check is not None:
+            check(self.epsilon, value)
+        elif value:
+            raise SettingsError(
+                f"delta={self.delta!r} has no use here: {type(self.mechanism).__name__} is private with "
+                f"delta=0. Leave it out, or use mechanism='gaussian'."
+            )
+        return value
+
+    @property
+    def support(self) -> tuple[Any, Any] | None:
+        """P's bounds, if any of them is finite."""
+        return _support(self.sampler)
+
+
+def _support(sampler: Any) -> tuple[Any, Any] | None:
+    ends = getattr(sampler, "support", None)
+    if ends is None or not any(np.isfinite(end).any() for end in ends):
+        return None
+    return cast("tuple[Any, Any]", ends)
+
+
+def _positive(name: str, value: Any, hint: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not 0 < number < math.inf:
+        raise SettingsError(f"{name}={value!r} is not a positive, finite number. {hint}")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A private answer, and what was promised about it. Holds nothing else.
+
+    Attributes
+    ----------
+    value : object
+        The private answer, of the type that the function returns.
+    epsilon, delta, gamma : float
+        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
+    sensitivity : float
+        Δ̂, the estimate that the noise was calibrated to.
+    scale : float
+        Scale of the noise, in the units of the answer.
+    mechanism : str
+        Name of the mechanism.
+    n, m, k : int
+        Records, sampled pairs, and the order statistic.
+    bound : str
+        The bound that ties gamma, m and k together.
+    """
+
+    value: Any
+    epsilon: float
+    delta: float
+    gamma: float
+    sensitivity: float
+    scale: float
+    mechanism: str
+    n: int
+    m: int
+    k: int
+    bound: str
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        return (
+            f"Release({self.value!r}, epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
+            f"{self.mechanism} scale={self.scale:.4g}, sensitivity={self.sensitivity:.4g}, n={self.n})"
+        )
+
+
+class _Box:
+    """The one place that holds private arguments during a call."""
+
+    __slots__ = ("args", "data", "kwargs", "value")
+
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.args, self.kwargs = args, kwargs
+        self.data: Any = None
+        self.value: Any = None
+
+    def empty(self) -> None:
+        self.args, self.kwargs, self.data, self.value = (), {}, None, None
+
+    def __repr__(self) -> str:
+        return "<private>"
+
+
+# Which private functions are being evaluated in this context: their calls to themselves run raw.
+_running: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("running", default=())
+
+
+@contextmanager
+def _inside(root: Any) -> Iterator[None]:
+    mark = _running.set((*_running.get(), root))
+    try:
+        yield
+    finally:
+        _running.reset(mark)
+
+
+class PrivateFunction(Generic[P, R]):
+    """A function of a dataset that gives random differentially private answers.
+
+    Made by :func:`privatize`. Calling it returns a private answer; the first call for a number
+    of records calibrates, later ones recall. The raw function is ``__wrapped__``.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))
+    ... def average_age(ages):
+    ...     return ages.mean()
+    >>> average_age
+    <private average_age(ages): Laplace, epsilon=1, gamma=0.05, P=uniform(0, 100)>
+    """
+
+    __wrapped__: Callable[P, R]
+
+    def __init__(self, function: Callable[P, R], settings: Settings) -> None:
+        original: Any = function
+        raw = original.__func__ if isinstance(original, classmethod) else original
+        self._binding = Binding.of(raw, settings.data, settings.coins)
+        self._settings = settings
+        # Shared with what __get__ makes: estimates, or the errors that calibrations ended in.
+        self._memory: dict[bytes, Sensitivity | CalibrationError] = {}
+        self._root: PrivateFunction[Any, Any] = self
+        self._original = original
+        # A callable object or a partial has no name of its own; keep what there is.
+        functools.update_wrapper(cast("Any", self), raw)
+        self.__wrapped__ = raw
+        self.__name__: str = label_of(raw)
+
+    # -- what a user reads --
+
+    @property
+    def settings(self) -> Settings:
+        """What it was told, checked."""
+        return self._settings
+
+    @property
+    def plan(self) -> Plan:
+        """How many pairs are sampled, and which order statistic is taken."""
+        return self._settings.plan
+
+    def __repr__(self) -> str:
+        s = self._settings
+        delta = f", delta={s.delta:g}" if s.delta else ""
+        names = ", ".join(self._binding.names)
+        return (
+            f"<private {self.__name__}({names}): {type(s.mechanism).__name__}, epsilon={s.epsilon:g}{delta}, "
+            f"gamma={s.gamma:g}, P={s.sampler!r}>"
+        )
+
+    # -- what a user calls --
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Return a private answer for the dataset among the arguments."""
+        if self._root in _running.get():  # the function calls itself: its own noise comes later
+            return self.__wrapped__(*args, **kwargs)
+        box = _Box(args, kwargs)
+        del args, kwargs
+        outcome = self._attempt(box)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return cast("R", outcome.value)
+
+    def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
+        """Return a private answer together with what was promised about it."""
+        box = _Box(args, kwargs)
+        del args, kwargs
+        outcome = self._attempt(box)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def estimate(self, n: int, *args: Any, **kwargs: Any) -> Sensitivity:
+        """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        *args, **kwargs
+            The function's other arguments, those that are not the dataset.
+        """
+        return self._sensitivity(n, self._binding.bind_public(args, kwargs), None)
+
+    def sample(self, n: int, *, seed: int | None = None) -> Any:
+        """Draw a public dataset of n records from P, such as calibration runs on.
+
+        Use it to reproduce a failure on private data with data that may be looked at.
+        """
+        chosen = coins.check_seed(seed)
+        rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
+        return draw(self._settings.sampler, n, rng)
+
+    def replace(self, **changes: Any) -> PrivateFunction[P, R]:
+        """Return the same function with other settings.
+
+        Examples
+        --------
+        >>> from privatize import privatize, samplers
+        >>> mean = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean)
+        >>> mean.replace(epsilon=0.1)
+        <private mean(a): Laplace, epsilon=0.1, gamma=0.05, P=uniform(0, 1)>
+        """
+        known = {f.name for f in fields(Settings) if f.init}
+        _refuse_later(changes)
+        if unknown := sorted(set(changes) - known):
+            raise SettingsError(
+                f"{unknown[0]!r} is not a setting. The settings are {', '.join(sorted(known))}."
+            )
+        if "sampler" in changes and "domain" not in changes:
+            changes["domain"] = _default_domain(changes["sampler"])
+        return PrivateFunction(self._original, replace(self._settings, **changes))
+
+    # -- methods, pickling --
+
+    def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
+        """Bind like a function: a method's instance is one more public argument."""
+        if isinstance(self._original, classmethod):
+            target = owner if owner is not None else type(instance)
+        elif isinstance(self._original, staticmethod) or instance is None:
+            return self
+        else:
+            target = instance
+        getter = getattr(type(self.__wrapped__), "__get__", None)
+        if getter is None:
+            return self
+        bound: PrivateFunction[..., R] = PrivateFunction(
+            getter(self.__wrapped__, target, type(target)), self._settings
+        )
+        bound._memory, bound._root = self._memory, self._root
+        return bound
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        module, name = self.__module__, getattr(self, "__qualname__", "")
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        # cloudpickle ships __main__ by value, since workers have another one.
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        by_value = module == "__main__" and caller.startswith("cloudpickle")
+        if found is self and not by_value:
+            return str(name)
+        return _blank, (), {"_original": self._original, "_settings": self._settings}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        PrivateFunction.__init__(self, state["_original"], state["_settings"])
+
+    # -- the one way through the rooms --
+
+    def _attempt(self, box: _Box) -> Release | BaseException:
+        """Make a release, or return the error to raise. Never raises; always empties the box."""
+        try:
+            return self._run(box)
+        except BaseException as error:  # all of them leave through the same door
+            failure = error
+        finally:
+            box.empty()
+        return _bare(failure, self.__name__)
+
+    def _run(self, box: _Box) -> Release:
+        settings, mechanism = self._settings, self._settings.mechanism
+        box.data, call = self._binding.bind(box.args, box.kwargs)
+        box.args, box.kwargs = (), {}
+        n = records.count(box.data)
+        if n == 0:
+            raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
+        schema = records.describe(box.data)
+        drawn = self._drawn_schema()
+        records.match(schema, drawn)
+        like = schema if _has_list(schema, drawn) else None
+        sensitivity = self._sensitivity(n, call, like)
+        function = self._function(call, sensitivity.coin_seed)
+        classes: dict[str, type] = {}
+        if not self._evaluate(box, function, drawn, sensitivity, classes):
+            raise PrivateRunError(_FAILED.format(self.__name__))
+        if box.value is None:
+            raise PrivateRunError(_UNFIT.format(self.__name__))
+        noised = mechanism.release(
+            box.value,
+            sensitivity=sensitivity.value,
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            whole=outputs.integers(sensitivity.structure),
+        )
+        box.empty()
+        wrap = getattr(mechanism, "wrap", None)
+        return Release(
+            value=wrap(noised) if wrap else outputs.rebuild(noised, sensitivity.structure, classes),
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            gamma=sensitivity.gamma,
+            sensitivity=sensitivity.value,
+            scale=mechanism.scale(sensitivity.value, settings.epsilon, settings.delta),
+            mechanism=type(mechanism).__name__,
+            n=n,
+            m=sensitivity.m,
+            k=sensitivity.k,
+            bound=sensitivity.bound,
+        )
+
+    def _evaluate(
+        self,
+        box: _Box,
+        function: Any,
+        drawn: Any,
+        sensitivity: Sensitivity,
+        classes: dict[str, type],
+    ) -> bool:
+        """Run the raw function once on the private data; tell whether it returned.
+
+        What it returned is in the box: the flat vector, or None if that cannot be released.
+        """
+        interrupted = False
+        support = self._settings.support if self._settings.domain == "clip" else None
+        try:
+            box.data = records.bring_into(box.data, drawn, support)
+            with coins.public_coins(sensitivity.coin_seed) as flips, _inside(self._root):
+                flips.toss()
+                box.value = function(box.data)
+        except KeyboardInterrupt:
+            interrupted = True
+        except BaseException:  # sys.exit(data) would leak as well
+            return False
+        if interrupted:
+            raise KeyboardInterrupt
+        try:
+            flat = outputs.flatten(box.value, sensitivity.structure, classes)
+            box.value = flat if np.isfinite(flat).all() else None
+        except BaseException:  # an output's own methods are user code as well
+            box.value = None
+        return True
+
+    def _function(self, call: Call, s0: int) -> Callable[[Any], Any]:
+        """Return the function of the dataset alone that is calibrated and released."""
+        evaluate = getattr(self._settings.mechanism, "evaluate", None)
+        if evaluate is not None:
+            return functools.partial(evaluate(call, call.open is not None), s0=s0)
+        if call.open is not None:
+            raise ArgumentError(f"{self.__name__}{self._binding.signature} was called without {call.open!r}.")
+        return call.function if call.bare() else functools.partial(call, s0=s0)
+
+    def _drawn_schema(self) -> Any:
+        """Return what the sampler draws: container, dtypes, shapes."""
+        cache = self._root.__dict__.setdefault("_schema", [])
+        if not cache:
+            cache.append(records.describe(draw(self._settings.sampler, 2, coins.stream(0, coins.PILOT))))
+        return cache[0]
+
+    def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
+        """Recall the estimate for n records and these other arguments, or make it."""
+        settings = self._settings
+        key = token(
+            [
+                n,
+                self.__wrapped__,
+                call.others(),
+                like,
+                settings.pair,
+                settings.sampler,
+                coins.SCHEME,
+            ],
+            self.__name__,
+        )
+        known = None if key is None else self._memory.get(key)
+        if known is None:
+            seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            try:
+                with _inside(self._root):
+                    known = estimate_sensitivity(
+                        self._function(call, coins.coin_seed(seed)),
+                        n=n,
+                        sampler=settings.sampler,
+                        norm=settings.mechanism.norm,
+                        plan=settings.plan,
+                        seed=seed,
+                        pair=settings.pair,
+                        min_sensitivity=settings.min_sensitivity,
+                        like=like,
+                    )
+            except CalibrationError as error:
+                # Remembered too: trying again must not be a way to a luckier estimate.
+                known = error
+            if key is not None:
+                known = self._memory.setdefault(key, known)
+        if isinstance(known, CalibrationError):
+            raise known
+        return known
+
+
+_FAILED = (
+    "{0}() failed on the private data. What went wrong is not shown, since it could give the data away. "
+    "Try {0}.__wrapped__({0}.sample(n)), which runs the raw function on public data from P."
+)
+_UNFIT = (
+    "{0}() returned, on the private data, something that is not finite or not of the structure that "
+    "calibration saw, so nothing was released. Try {0}.__wrapped__({0}.sample(n)), which runs the raw "
+    "function on public data from P."
+)
+_INTERNAL = (
+    "{0}() could not bring the private data into the form that P draws, or handle its answer. What went "
+    "wrong is not shown, since it could give the data away. Compare the dataset with {0}.sample(n)."
+)
+
+
+def _bare(error: BaseException, name: str) -> BaseException:
+    """Return an error that holds nothing of the frames it passed through."""
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if not isinstance(error, PrivatizeError | PrivatizeWarning):
+        return PrivateRunError(_INTERNAL.format(name))
+    error.__traceback__ = None
+    error.__context__ = None
+    # A cause stays only where it arose on sampled, public data.
+    if not isinstance(error, CalibrationError | SettingsError):
+        error.__cause__ = None
+    return error
+
+
+def _has_list(schema: Any, drawn: Any) -> bool:
+    """Tell whether drawn arrays must become lists to be like the private data."""
+    if schema[0] == "tuple":
+        return any(map(_has_list, schema[1:], drawn[1:]))
+    return bool(schema[0] == "list" and drawn[0] == "array")
+
+
+def _blank() -> PrivateFunction[..., Any]:
+    return PrivateFunction.__new__(PrivateFunction)
+
+
+def _default_domain(sampler: Any) -> Literal["clip", "as-is"]:
+    return "as-is" if _support(as_sampler(sampler)) is None else "clip"
+
+
+def _refuse_later(given: dict[str, Any]) -> None:
+    for name in _LATER:
+        if given.get(name) is not None:
+            raise SettingsError(f"{name}= is not available yet: it comes with a later version. Leave it out.")
+
+
+def privatize(
+    function: None = None,
+    /,
+    *,
+    epsilon: float = _REQUIRED,
+    gamma: float = _REQUIRED,
+    sampler: Any = _REQUIRED,
+    mechanism: str | Mechanism = "laplace",
+    delta: float = 0.0,
+    data: str | Sequence[str] | None = None,
+    bound: Bound = "tolerance",
+    samples: int | Literal["least", "balanced"] = "balanced",
+    pair: PairFunction | None = None,
+    coins: Sequence[str] = (),
+    domain: Literal["clip", "as-is"] | None = None,
+    min_sensitivity: float | None = None,
+    seed: int | None = None,
+    **later: Any,
+) -> Callable[[Callable[P, R]], PrivateFunction[P, R]]:
+    """Make a function of a dataset random differentially private.
+
+    Parameters
+    ----------
+    epsilon : float
+        The privacy loss: smaller is more private and noisier.
+    gamma : float
+        The promise may fail on this share of random neighbouring pairs of datasets.
+    sampler : Sampler, scipy.stats distribution or callable
+        The public distribution P of a record (see :mod:`privatize.samplers`). The promise is
+        made with respect to it.
+    mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
+        How the answer is released.
+    delta : float
+        Needed by the Gaussian mechanism, 1e-6 say.
+    data : str or sequence of str, optional
+        The dataset's parameter, or several that are aligned record by record. By default the
+        first parameter, after ``self``.
+    bound : {"tolerance", "dkw", "marginal"}
+        How m and k follow from gamma (see :func:`privatize.plan`).
+    samples : int or {"balanced", "least"}
+        m, the number of sampled pairs.
+    pair : callable, optional
+        ``pair(data, position, replacement) -> (value, neighbour_value)``: evaluates both
+        neighbours at once where that is cheaper. Trusted, and checked on some pairs. It sees the
+        dataset alone, so it fits functions whose other arguments do not change.
+    coins : sequence of str
+        Parameters that receive a seeded `numpy.random.Generator` at every evaluation.
+    domain : {"clip", "as-is"}, optional
+        Whether private records are brought into P's support before the function sees them. By
+        default they are if P is bounded.
+    min_sensitivity : float, optional
+        A floor for the estimate. Without one an estimate of zero is refused.
+    seed : int, optional
+        Seed of the calibration, for reproducible estimates. Noise is never seeded.
+
+    Returns
+    -------
+    callable
+        A decorator; it returns a :class:`PrivateFunction`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatize import privatize, samplers
+    >>> @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))
+    ... def average_age(ages):
+    ...     return ages.mean()
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=1000)
+    >>> answer = average_age(ages)
+    >>> abs(answer - ages.mean()) < 5
+    True
+    """
+    if function is not None:
+        raise SettingsError(
+            "privatize() takes its settings by keyword, and the function afterwards: write "
+            "@privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it."
+        )
+    for name, value in (("epsilon", epsilon), ("gamma", gamma), ("sampler", sampler)):
+        if value is _REQUIRED:
+            raise SettingsError(
+                f"privatize() needs {name}=: epsilon, gamma and sampler are the promise, so they have no "
+                f"default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
+            )
+    _refuse_later(later)
+    if unknown := sorted(set(later) - set(_LATER)):
+        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.")
+    chosen = as_sampler(sampler)
+    settings = Settings(
+        mechanism=as_mechanism(mechanism),
+        epsilon=epsilon,
+        delta=delta,
+        gamma=gamma,
+        sampler=chosen,
+        data=data if data is None or isinstance(data, str) else tuple(data),
+        bound=bound,
+        samples=samples,
+        pair=pair,
+        coins=(coins,) if isinstance(coins, str) else tuple(coins),
+        domain=_default_domain(chosen) if domain is None else domain,
+        min_sensitivity=min_sensitivity,
+        seed=seed,
+    )
+
+    def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
+        return PrivateFunction(function, settings)
+
+    return decorate
