@@ -238,7 +238,7 @@ class PrivateFunction(Generic[P, R]):
         self._original = original
         # A callable object or a partial has no name of its own; keep what there is.
         functools.update_wrapper(cast("Any", self), raw)
-        self.__wrapped__ = raw
+        self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
 
     # -- what a user reads --

@@ -17,8 +17,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
-
 from privatize.errors import NotRememberedWarning
 
 __all__ = ["token"]
@@ -108,10 +106,16 @@ def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
                 if hasattr(value, name):
                     state[name] = getattr(value, name)
         if isinstance(value, list | tuple | dict | str | bytes | int | float) or not state:
-            yield cloudpickle.dumps(value)
+            yield _pickled(value)
         yield from _parts(state, seen)
     else:
-        yield cloudpickle.dumps(value)
+        yield _pickled(value)
+
+
+def _pickled(value: Any) -> bytes:
+    import cloudpickle  # here, since importing it takes longer than most calls need
+
+    return bytes(cloudpickle.dumps(value))
 
 
 def _function_parts(function: types.FunctionType, seen: dict[int, Any]) -> Iterator[bytes]:

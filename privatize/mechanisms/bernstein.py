@@ -129,8 +129,8 @@ class Bernstein:
         whole: NDArray[np.bool_],
     ) -> Vector:
         """Return the lattice values with noise added."""
-        scale = self.scale(inflate(sensitivity, len(vector)), epsilon)
-        return noise.laplace(vector, scale, np.zeros(len(vector), dtype=np.bool_))
+        enlarged = inflate(sensitivity, len(vector)) * (self.size if self.norm_name == "sup" else 1)
+        return noise.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))
 
     def wrap(self, vector: Vector) -> BernsteinPolynomial:
         """Return the polynomial through the noised values."""

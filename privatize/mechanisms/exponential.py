@@ -50,7 +50,7 @@ class Exponential:
     """
 
     responses: Sequence[Any] = ()
-    prior: Sequence[float] | None = None
+    prior: Sequence[float] = ()
     norm_name: Literal["range", "sup"] = "range"
 
     def __init__(
@@ -119,8 +119,8 @@ class Exponential:
     ) -> Vector:
         """Return the index of the chosen response, as a vector of one."""
         # A gap of the scores is one rounded difference, or two of them halved.
-        temperature = self.scale(inflate(sensitivity, 2), epsilon)
-        return np.array([noise.choose(vector, temperature, self.prior)], dtype=np.float64)
+        chosen = noise.choose(vector, inflate(sensitivity, 2), epsilon, self.prior)
+        return np.array([chosen], dtype=np.float64)
 
     def wrap(self, vector: Vector) -> Any:
         """Return the response itself."""

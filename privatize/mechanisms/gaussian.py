@@ -82,8 +82,8 @@ class Gaussian:
         whole: NDArray[np.bool_],
     ) -> Vector:
         """Return the vector with noise added."""
-        sigma = self.scale(inflate(sensitivity, len(vector)), epsilon, delta)
-        return noise.gaussian(vector, sigma, whole)
+        enlarged = inflate(sensitivity, len(vector))
+        return noise.gaussian(vector, enlarged, epsilon, delta, whole, self.scale)
 
 
 def least_sigma(epsilon: float, delta: float) -> float:

@@ -54,4 +54,4 @@ class Laplace:
         whole: NDArray[np.bool_],
     ) -> Vector:
         """Return the vector with noise added."""
-        return noise.laplace(vector, inflate(sensitivity, len(vector)) / epsilon, whole)
+        return noise.laplace(vector, inflate(sensitivity, len(vector)), epsilon, whole)

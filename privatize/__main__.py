@@ -1,0 +1,5 @@
+"""``python -m privatize``."""
+
+from privatize.cli import main
+
+raise SystemExit(main())

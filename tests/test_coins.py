@@ -1,0 +1,426 @@
+"""Public coins: reproducible inside, and nothing of the caller's randomness is touched."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+import types
+
+import numpy as np
+import pytest
+from numpy.random import mtrand
+
+from privatize import coins
+from privatize.errors import SettingsError
+
+TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, coins.CHECK]
+
+
+def caller_state():
+    """Return the whole of the caller's randomness, as something that compares."""
+    state = np.random.get_state(legacy=False)
+    inner = {k: v.tobytes() if isinstance(v, np.ndarray) else v for k, v in state["state"].items()}
+    return random.getstate(), state["bit_generator"], inner, state["has_gauss"], state["gauss"]
+
+
+def use_everything():
+    """Use both global generators so that each has a deviate cached."""
+    random.gauss(0, 1)
+    np.random.standard_normal()
+    return random.random(), np.random.random()
+
+
+@pytest.fixture(autouse=True)
+def _own_globals():
+    """Keep these tests' use of the global generators to themselves."""
+    mine, bits, legacy = random.getstate(), mtrand.get_bit_generator(), np.random.get_state(legacy=False)
+    yield
+    random.setstate(mine)
+    mtrand.set_bit_generator(bits)
+    np.random.set_state(legacy)
+
+
+# --- streams ---
+
+
+def test_streams_differ_by_seed_tag_and_block():
+    """Two purposes would share numbers: the positions would depend on the records."""
+    firsts = {
+        tuple(coins.stream(seed, tag, block).random(4))
+        for seed in (0, 1, 2**40)
+        for tag in TAGS
+        for block in range(20)
+    }
+    assert len(firsts) == 3 * len(TAGS) * 20
+
+
+def test_streams_are_not_those_a_user_would_build():
+    """A user's own ``default_rng(seed)`` would repeat the calibration's records."""
+    for seed in (0, 1, 7):
+        own = {np.random.default_rng(s).random() for s in (seed, [seed, 0], [seed, 0, 0])}
+        own |= {np.random.Generator(np.random.SFC64(s)).random() for s in (seed, [seed, 0], [seed, 0, 0])}
+        assert not own & {coins.stream(seed, tag, 0).random() for tag in TAGS}
+
+
+def test_streams_are_reproducible():
+    """A remembered estimate could not be continued or checked."""
+    for tag in TAGS:
+        one, other = coins.stream(3, tag, 5), coins.stream(3, tag, 5)
+        assert np.array_equal(one.integers(2**63, size=100), other.integers(2**63, size=100))
+
+
+def test_the_scheme_is_pinned():
+    """A changed stream would silently invalidate every stored estimate: raise SCHEME with it."""
+    assert coins.SCHEME == 1
+    assert TAGS == [0, 1, 2, 3, 4, 5]
+    assert coins.stream(1, coins.RECORDS, 0).integers(2**32, size=2).tolist() == [2540132485, 374978668]
+    assert coins.coin_seed(7) == 3831650445
+
+
+def test_streams_are_the_same_in_another_process():
+    """A worker would draw other pairs than those it was asked for."""
+    code = "from privatize import coins; print(coins.stream(9, coins.RECORDS, 4).integers(2**62))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == coins.stream(9, coins.RECORDS, 4).integers(2**62)
+
+
+@pytest.mark.parametrize(
+    ("n", "size"), [(1, 256), (1022, 256), (1023, 256), (1024, 255), (10_000, 26), (2**18 - 1, 1), (10**9, 1)]
+)
+def test_block_size(n, size):
+    """Blocks of another size would hold other pairs than the ones remembered."""
+    assert coins.block_size(n) == size
+
+
+def test_seeds_are_fresh():
+    """A calibration seed that could be foreseen could be chosen for its estimate."""
+    seeds = {coins.fresh_seed() for _ in range(100)}
+    assert len(seeds) == 100
+    assert all(0 <= seed < 2**64 for seed in seeds)
+    assert max(seeds) > 2**56  # misses once in 2^800
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**64, 2**200, np.int64(5), np.uint8(5)])
+def test_seeds_that_are_taken(seed):
+    """A seed that a user has at hand would be refused."""
+    assert coins.check_seed(seed) == seed
+    assert type(coins.check_seed(seed)) is int
+
+
+def test_no_seed_is_none():
+    """Leaving the seed out would not mean a fresh one."""
+    assert coins.check_seed(None) is None
+
+
+@pytest.mark.parametrize(
+    "seed", [-1, True, np.True_, 1.0, np.float64(1), "1", [1], np.arange(2), random.Random], ids=str
+)
+def test_seeds_that_are_refused(seed):
+    """A slip such as seed=True or seed=1.0 would be taken for a number, or fail without a reason."""
+    with pytest.raises(SettingsError, match=r"not a seed.*integer >= 0.*noise is never seeded"):
+        coins.check_seed(seed)
+
+
+def test_coin_seeds_fit_numpy():
+    """``numpy.random.seed`` takes 32 bits: a larger coin seed would fail at the first evaluation."""
+    found = [coins.coin_seed(seed) for seed in (*range(200), 2**64 - 1, 2**200)]
+    assert all(type(s0) is int and 0 <= s0 < 2**32 for s0 in found)
+    assert len(set(found)) > 195
+
+
+# --- the caller's generators ---
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_the_callers_randomness_is_untouched(cached):
+    """A user's simulation would give other numbers after a private answer than before."""
+    random.seed(1)
+    np.random.seed(1)
+    if cached:
+        use_everything()
+    before = caller_state()
+    assert bool(before[3]) is cached
+    assert (random.getstate()[2] is not None) is cached
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        use_everything()
+    assert caller_state() == before
+
+
+def test_a_cached_normal_deviate_is_given_back():
+    """The second of a pair of normal deviates would be lost to the caller."""
+    np.random.seed(3)
+    random.seed(3)
+    expected = np.random.standard_normal(3).tolist(), [random.gauss(0, 1) for _ in range(3)]
+    np.random.seed(3)
+    random.seed(3)
+    numbers, gausses = [np.random.standard_normal()], [random.gauss(0, 1)]
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        np.random.standard_normal()
+        random.gauss(0, 1)
+    numbers += np.random.standard_normal(2).tolist()
+    gausses += [random.gauss(0, 1) for _ in range(2)]
+    assert (numbers, gausses) == expected
+
+
+def test_no_deviate_of_the_public_coins_is_left_behind():
+    """The caller's next normal number would be a public one, the same every time."""
+    np.random.seed(3)
+    expected = np.random.standard_normal()
+    np.random.seed(3)
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        np.random.standard_normal()  # leaves one cached
+    assert np.random.standard_normal() == expected
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_the_callers_randomness_is_untouched_after_errors(error):
+    """A function that fails once would change everything random that comes after it."""
+    use_everything()
+    before = caller_state()
+    with pytest.raises(error), coins.public_coins(5) as flips:  # noqa: PT012
+        flips.toss()
+        use_everything()
+        raise error
+    assert caller_state() == before
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_nested_coins_leave_the_outer_ones_untouched(depth, cached):
+    """A private function that calls private functions would be calibrated with other coins than it runs."""
+
+    def inside(level):
+        if level == 0:
+            return
+        with coins.public_coins(100 + level) as flips:
+            flips.toss()
+            random.random()
+            np.random.random()
+            if cached:  # then numpy's whole state is put back, not only its bit generator
+                use_everything()
+            before = caller_state()
+            inside(level - 1)
+            assert caller_state() == before, f"{level - 1} levels further in, something moved these coins"
+
+    before = caller_state()
+    inside(depth)
+    assert caller_state() == before
+
+
+def test_nested_coins_leave_the_outer_ones_untouched_after_errors():
+    """A failing inner function would change the coins of the outer one."""
+    before = caller_state()
+    with coins.public_coins(1) as flips:
+        flips.toss()
+        use_everything()
+        middle = caller_state()
+        with pytest.raises(ZeroDivisionError), coins.public_coins(2) as inner:  # noqa: PT012
+            inner.toss()
+            use_everything()
+            raise ZeroDivisionError
+        assert caller_state() == middle
+    assert caller_state() == before
+
+
+def test_another_bit_generator_of_the_callers_is_kept():
+    """A caller who chose PCG64 for numpy's global generator would find it replaced."""
+    mtrand.set_bit_generator(np.random.PCG64(3))
+    np.random.standard_normal()
+    mine, before = mtrand.get_bit_generator(), caller_state()
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        first = np.random.random()
+        flips.toss()
+        assert np.random.random() == first
+    assert mtrand.get_bit_generator() is mine
+    assert caller_state() == before
+
+
+def test_a_function_may_change_the_bit_generator():
+    """A function that swaps numpy's global generator would keep it swapped for the caller."""
+    mine, before = mtrand.get_bit_generator(), caller_state()
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        mtrand.set_bit_generator(np.random.MT19937(1))
+        np.random.random()
+    assert mtrand.get_bit_generator() is mine
+    assert caller_state() == before
+
+
+def test_seeding_inside_stays_inside():
+    """A function that seeds numpy or `random` itself would seed the caller's code as well."""
+    before = caller_state()
+    expected = np.random.RandomState(42).random_sample(3)
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        np.random.seed(42)
+        random.seed(42)
+        assert np.array_equal(np.random.random(3), expected)
+        assert random.random() == random.Random(42).random()
+    assert caller_state() == before
+
+
+# --- the public coins ---
+
+
+def test_a_toss_makes_the_global_generators_reproducible():
+    """A function that uses global randomness would be refused as not reproducible."""
+
+    def noisy():
+        return (
+            [random.random(), random.gauss(0, 1), random.randrange(10**9)],
+            np.random.standard_normal(3).tolist(),
+            np.random.permutation(10).tolist(),
+            np.random.mtrand._rand.random_sample(),
+        )
+
+    with coins.public_coins(11) as flips:
+        found = []
+        for _ in range(3):
+            flips.toss()
+            found.append(noisy())
+        assert found[0] == found[1] == found[2]
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        assert noisy() == found[0]
+    with coins.public_coins(12) as flips:
+        flips.toss()
+        assert noisy() != found[0]
+
+
+def test_the_coins_are_those_of_the_seed():
+    """A user could not reproduce a run on public data with ``random.seed`` and ``numpy.random.seed``."""
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        assert random.random() == random.Random(11).random()
+        assert np.random.random() == np.random.RandomState(11).random_sample()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        random.random,
+        lambda: random.gauss(0, 1),
+        lambda: random.seed(1),
+        np.random.random,
+        np.random.standard_normal,
+        lambda: np.random.shuffle([1, 2, 3]),
+        lambda: np.random.randint(5),
+        lambda: np.random.seed(1),
+        lambda: np.random.random(624),
+        lambda: np.random.random(312 * 5),
+    ],
+)
+def test_use_is_noticed(use):
+    """A random function would be evaluated with coins that run on, not with the recorded ones."""
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        assert not flips.moved()
+        use()
+        assert flips.moved()
+        assert not flips.moved()  # and they are back at the start
+
+
+def test_own_generators_are_not_use():
+    """A function with a generator of its own would be slowed down as if it used the global ones."""
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        np.random.default_rng(3).random()
+        random.Random(3).random()
+        np.random.RandomState(3).random_sample()
+        assert not flips.moved()
+
+
+def fake_torch(monkeypatch):
+    """Put a module with torch's three calls in place of torch."""
+    state = {"now": np.zeros(2, dtype=np.uint8)}
+    module = types.ModuleType("torch")
+    module.manual_seed = lambda s0: state.update(now=np.array([s0 % 251, 0], dtype=np.uint8))
+    module.get_rng_state = lambda: types.SimpleNamespace(numpy=state["now"].copy)
+    module.set_rng_state = lambda tensor: state.update(now=tensor.numpy())
+    module.use = lambda: state.update(now=state["now"] + np.array([0, 1], dtype=np.uint8))
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module, state
+
+
+def test_torch_has_the_coins_too(monkeypatch):
+    """A network trained on torch's default generator would differ at every evaluation."""
+    torch, state = fake_torch(monkeypatch)
+    torch.manual_seed(77)
+    torch.use()
+    before = state["now"].tolist()
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        assert state["now"].tolist() == [11, 0]
+        assert not flips.moved()
+        torch.use()
+        assert flips.moved()
+        assert state["now"].tolist() == [11, 0]
+        torch.use()
+    assert state["now"].tolist() == before
+
+
+def test_torch_that_turns_up_is_use(monkeypatch):
+    """A function that imports torch when first called would run on unseeded coins that once."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with coins.public_coins(11) as flips:
+        flips.toss()
+        _, state = fake_torch(monkeypatch)
+        assert flips.moved()
+        assert state["now"].tolist() == [11, 0]
+
+
+# --- threads ---
+
+
+def test_threads_take_turns():
+    """Two private functions in two threads would draw from each other's coins."""
+
+    def work(s0, found):
+        for _ in range(20):
+            with coins.public_coins(s0) as flips:
+                flips.toss()
+                numbers = []
+                for _ in range(5):
+                    numbers.append((random.random(), np.random.random()))
+                    time.sleep(0)
+                found.append(numbers)
+
+    before = caller_state()
+    found: dict[int, list] = {s0: [] for s0 in range(6)}
+    threads = [threading.Thread(target=work, args=item) for item in found.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for s0, runs in found.items():
+        own, numpys = random.Random(s0), np.random.RandomState(s0)
+        expected = [(own.random(), numpys.random_sample()) for _ in range(5)]
+        assert runs == [expected] * 20
+    assert caller_state() == before
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_turn_is_given_up(failing):
+    """A failure in one thread would leave every other private function waiting for ever."""
+    entered = threading.Event()
+
+    def other():
+        with coins.public_coins(2):
+            entered.set()
+
+    thread = threading.Thread(target=other, daemon=True)
+    try:
+        with coins.public_coins(1):
+            thread.start()
+            assert not entered.wait(0.05)
+            if failing:
+                raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    assert entered.wait(10)
+    thread.join(10)

@@ -1,0 +1,451 @@
+"""The sensitivity sampler measures what the paper's Algorithm 1 measures, and refuses every doubt."""
+
+import math
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privatize import estimate_sensitivity, plan, samplers
+from privatize.errors import (
+    InfiniteSensitivityError,
+    NotReproducibleError,
+    OutputError,
+    PairError,
+    PlanError,
+    SamplerError,
+    SettingsError,
+    ZeroSensitivityError,
+)
+from privatize.mechanisms.base import l2
+
+UNIT = samplers.uniform(0, 1)
+
+
+def estimate(function, n=50, sampler=UNIT, norm="l1", gamma=0.2, seed=1, **rest):
+    made = rest.pop("plan", None) or plan(gamma)
+    return estimate_sensitivity(function, n=n, sampler=sampler, norm=norm, plan=made, seed=seed, **rest)
+
+
+def test_gaps_are_the_bare_algorithm():
+    """Every gap equals what a plain loop over the documented streams computes."""
+    n, found = 40, estimate(np.mean, n=40, gamma=0.05)
+    size = min(256, 2**18 // (n + 1))
+    expected = []
+    for block in range(-(-found.m // size)):
+        stream = [
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(1, spawn_key=(tag, block))))
+            for tag in (0, 1)
+        ]
+        positions = stream[1].integers(n, size=size)
+        for position in positions:
+            drawn = stream[0].uniform(0.0, 1.0, n + 1)
+            other = drawn[:n].copy()
+            other[position] = drawn[n]
+            expected.append(abs(drawn[:n].mean() - other.mean()))
+    assert np.array_equal(found.gaps, expected[: found.m])
+    assert found.value == sorted(found.gaps)[found.k - 1]
+
+
+def test_same_seed_same_gaps_and_a_longer_run_extends_a_shorter_one():
+    """Estimates are reproducible, and more pairs keep the earlier ones."""
+    short = estimate(np.median, plan=plan(0.2, 100))
+    again = estimate(np.median, plan=plan(0.2, 100))
+    long = estimate(np.median, plan=plan(0.2, 700))
+    assert np.array_equal(short.gaps, again.gaps)
+    assert np.array_equal(short.gaps, long.gaps[:100])
+    assert not np.array_equal(short.gaps, estimate(np.median, plan=plan(0.2, 100), seed=2).gaps)
+
+
+def test_a_fresh_seed_is_recorded_and_reproduces():
+    """Without a seed one is chosen, and the estimate says which."""
+    first = estimate(np.mean, seed=None)
+    assert first.seed != estimate(np.mean, seed=None).seed
+    assert np.array_equal(first.gaps, estimate(np.mean, seed=first.seed).gaps)
+
+
+def test_gaps_are_read_only_and_facts_are_kept():
+    """Nobody can shrink a gap afterwards, and the estimate tells how it came about."""
+    found = estimate(np.mean)
+    with pytest.raises(ValueError, match="read-only"):
+        found.gaps[0] = 0
+    assert (found.n, found.m, found.k, found.bound, found.norm) == (50, 79, 72, "tolerance", "l1")
+    assert found.gamma == 0.2 and found.rho == plan(0.2).rho and found.failed == 0
+    assert found.structure == ["numpy", "<f8"] and found.schema == ["array", "<f8", []]
+    assert "looks" not in repr(found) and "m=79" in repr(found)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "sup"])
+def test_norms_of_vectors(norm):
+    """The gap of a vector is measured in the norm that was asked for."""
+
+    def f(x):
+        return np.array([x.mean(), 2 * x[0], -x.max()])
+
+    found = estimate(f, norm=norm)
+    same = estimate(lambda x: {"a": [x.mean(), 2 * x[0]], "b": (-x.max(),)}, norm=norm)
+    assert np.allclose(found.gaps, same.gaps, rtol=1e-14)
+    order = {"l1": 1, "l2": 2, "sup": math.inf}[norm]
+    whole = estimate(f, norm=lambda gap: float(np.linalg.norm(gap, order)))
+    assert np.allclose(found.gaps, whole.gaps, rtol=1e-12)
+
+
+def test_tiny_gaps_do_not_underflow():
+    """An L2 gap of 1e-200 is not taken for zero, which would mean no noise at all."""
+    assert l2(np.array([3e-200, 4e-200])) == pytest.approx(5e-200)
+    found = estimate(lambda x: np.array([3e-200, 4e-200]) * x.sum(), norm="l2")
+    assert found.gaps.min() > 0 and found.value > 1e-201
+    assert l2(np.array([5e-324, 0.0])) == 5e-324
+    assert l2(np.array([1e300, 1e300])) == pytest.approx(math.sqrt(2) * 1e300)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "10", True, None])
+def test_n_must_be_a_count(bad):
+    """A wrong n is refused with its value."""
+    with pytest.raises(SettingsError, match="n="):
+        estimate(np.mean, n=bad)
+
+
+def test_functions_may_mutate_their_data():
+    """Sorting in place, as real code does, neither disturbs the neighbour nor is refused."""
+
+    def in_place(x):
+        x.sort()
+        x *= 2
+        return x[len(x) // 2]
+
+    assert np.array_equal(estimate(in_place).gaps, estimate(lambda x: np.sort(2 * x)[len(x) // 2]).gaps)
+
+    def lists(records):
+        records.sort()
+        records[0]["x"] += 1
+        return records[0]["x"]
+
+    class Row(dict):
+        def __lt__(self, other):
+            return self["x"] < other["x"]
+
+    sampler = samplers.from_function(lambda n, rng: [Row(x=v) for v in rng.random(n).tolist()])
+    plain = estimate(lambda rs: min(r["x"] for r in rs), sampler=sampler, min_sensitivity=1e-9)
+    assert np.allclose(estimate(lists, sampler=sampler, min_sensitivity=1e-9).gaps, plain.gaps)
+
+
+def test_outputs_may_be_views_of_the_data():
+    """Returning a slice of the data is as good as returning a copy."""
+    assert np.array_equal(estimate(lambda x: x[:3]).gaps, estimate(lambda x: x[:3].copy()).gaps)
+
+
+class TestCoins:
+    def test_global_generators_are_derandomized(self):
+        """A function that subsamples with global generators is calibrated as one fixed function."""
+
+        def subsample(x):
+            np.random.seed(None) if False else None
+            rows = np.random.permutation(len(x))[:10]
+            return x[rows].mean() + random.random()
+
+        found = estimate(subsample)
+        # The coins cancel: one of ten sampled records changes, or none does.
+        assert (found.gaps.max() <= 0.1 and (found.gaps == 0).mean() > 0.5) or found.value > 0
+
+    def test_callers_generators_are_untouched(self):
+        """Calibration does not disturb the random numbers of the program around it."""
+        random.seed(5)
+        np.random.seed(5)
+        np.random.normal()  # leaves a cached deviate behind
+        expected = random.Random()
+        expected.setstate(random.getstate())
+        twin = np.random.RandomState()
+        twin.set_state(np.random.get_state())
+        estimate(lambda x: x.mean() + np.random.random() + random.random())
+        assert random.random() == expected.random()
+        assert np.array_equal(np.random.normal(size=5), twin.normal(size=5))
+
+    def test_coins_used_only_sometimes_are_put_back_all_the_same(self):
+        """A function that tosses coins for some data only sees the same coins every time."""
+
+        def sometimes(x):
+            return x.mean() + (np.random.random() if x[0] > 0.9 else 0.0)
+
+        found = estimate(sometimes, plan=plan(0.2, 400))
+        rng = np.random.RandomState(found.coin_seed)
+        coin = rng.random_sample()
+        # Both above, or both below 0.9: the coin cancels. Otherwise it is the same coin.
+        jumps = found.gaps[found.gaps > 0.05]
+        assert len(jumps) == 0 or np.allclose(jumps, coin, atol=0.05)
+
+    def test_hidden_randomness_is_refused(self):
+        """Randomness that cannot be fixed is found and refused with the way out."""
+        with pytest.raises(NotReproducibleError, match=r"coins="):
+            estimate(lambda x: x.mean() + np.random.default_rng().random())
+
+    def test_memory_of_earlier_calls_is_refused(self):
+        """A warm start makes the second run on the same data differ: A, B, A shows it."""
+        state = {"w": 0.0}
+
+        def warm(x):
+            state["w"] = 0.5 * state["w"] + 0.5 * x.mean()
+            return state["w"]
+
+        with pytest.raises(NotReproducibleError, match="warm starts"):
+            estimate(warm)
+
+    def test_flaky_failure_is_refused(self):
+        """A function that fails when it runs again on the same data is not reproducible."""
+        calls = []
+
+        def flaky(x):
+            calls.append(1)
+            if len(calls) == 3:
+                raise RuntimeError
+            return x.mean()
+
+        with pytest.raises(NotReproducibleError):
+            estimate(flaky)
+
+
+class TestFailures:
+    def test_failing_pairs_count_as_infinite_and_do_not_shift_k(self):
+        """A pair that raises is the worst pair, not a missing one."""
+
+        def f(x):
+            if x[0] > 0.99:
+                raise ValueError("too large")
+            return x.mean()
+
+        good = estimate(np.mean, plan=plan(0.2, 300))
+        found = estimate(f, plan=plan(0.2, 300))
+        assert found.failed > 0 and found.k == good.k and len(found.gaps) == 300
+        bad = np.isinf(found.gaps)
+        assert np.array_equal(found.gaps[~bad], good.gaps[~bad])
+        assert found.value >= good.value
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            lambda x: math.nan,
+            lambda x: math.inf,
+            lambda x: np.array([1.0]),
+            lambda x: "text",
+            lambda x: sys.exit("bye"),
+            lambda x: 1 / 0,
+        ],
+    )
+    def test_every_kind_of_failure_is_infinite(self, wrong):
+        """NaN, infinities, other structures, exits and exceptions are never a small gap."""
+
+        def f(x):
+            return wrong(x) if x[0] > 0.98 else float(x.mean())
+
+        found = estimate(f, plan=plan(0.2, 300))
+        assert found.failed == np.isinf(found.gaps).sum() > 0
+
+    def test_infinite_estimates_show_the_first_cause(self):
+        """The error of a function that never works has the function's own traceback."""
+
+        def broken(x):
+            raise KeyError("column")
+
+        with pytest.raises(InfiniteSensitivityError, match="KeyError: 'column'") as caught:
+            estimate(broken)
+        assert isinstance(caught.value.__cause__, KeyError)
+        assert caught.value.__cause__.__traceback__.tb_next.tb_frame.f_code.co_name == "broken"
+        assert caught.value.failed == 8  # m - k + 1: more would be a waste of time
+
+    def test_infinite_estimates_without_exception(self):
+        """Values that are not finite are named as the cause."""
+        with pytest.raises(InfiniteSensitivityError, match="not finite"):
+            estimate(lambda x: np.array([x.mean(), np.inf]))
+
+    def test_changing_structure_is_explained(self):
+        """An output whose keys depend on the data gets the fix with the refusal."""
+        with pytest.raises(InfiniteSensitivityError, match="fixed categories"):
+            estimate(lambda x: {round(v, 2): 1.0 for v in x})
+
+    def test_interrupt_stops(self):
+        """Ctrl-C is not mistaken for a failing pair."""
+
+        def interrupted(x):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            estimate(interrupted)
+
+    def test_unreleasable_output_is_refused_at_once(self):
+        """A function that returns text is refused after one run, not after m."""
+        calls = []
+        with pytest.raises(OutputError, match="Exponential"):
+            estimate(lambda x: calls.append(1) or "yes")
+        assert len(calls) == 2
+
+    def test_zero_is_refused_or_floored(self):
+        """An estimate of zero never becomes zero noise."""
+        with pytest.raises(ZeroSensitivityError, match="min_sensitivity"):
+            estimate(lambda x: 1.0)
+        assert estimate(lambda x: 1.0, min_sensitivity=0.5).value == 0.5
+        assert estimate(np.mean, min_sensitivity=1e-9).value > 1e-9
+
+    def test_a_floor_does_not_hide_infinity(self):
+        """min_sensitivity is a floor, not a substitute for an estimate."""
+        with pytest.raises(InfiniteSensitivityError):
+            estimate(lambda x: math.nan, min_sensitivity=1.0)
+
+
+class TestSamplers:
+    def test_impure_sampler_is_refused(self):
+        """A sampler with randomness of its own cannot be reproduced, so it is refused."""
+        hidden = np.random.default_rng(3)
+        with pytest.raises(NotReproducibleError, match="draw"):
+            estimate(np.mean, sampler=samplers.from_function(lambda n, rng: hidden.random(n)))
+
+    def test_wrong_count_is_refused(self):
+        """A sampler that draws too few records is named."""
+        with pytest.raises(SamplerError, match="asked for 51 records and drew 50"):
+            estimate(np.mean, sampler=samplers.from_function(lambda n, rng: rng.random(n - 1)))
+
+    def test_failing_sampler_is_named(self):
+        """A sampler's own exception is shown as what it is."""
+        with pytest.raises(SamplerError, match="ZeroDivisionError") as caught:
+            estimate(np.mean, sampler=samplers.from_function(lambda n, rng: 1 / 0))
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+    def test_aligned_tuples(self):
+        """(X, y) stays aligned in both neighbours."""
+
+        def xy(n, rng):
+            x = rng.random(n)
+            return np.column_stack([x, x]), x.tolist()
+
+        def f(data):
+            x, y = data
+            assert np.array_equal(x[:, 0], y) and np.array_equal(x[:, 1], y)
+            return float(np.mean(y))
+
+        found = estimate(f, sampler=samplers.from_function(xy))
+        assert found.failed == 0 and found.value > 0
+
+
+class TestPair:
+    @staticmethod
+    def of_mean(data, position, replacement):
+        mean = data.mean()
+        return mean, mean + (replacement - data[position]) / len(data)
+
+    def test_pair_gives_the_same_estimate(self):
+        """Amortized evaluation measures the same gaps."""
+        assert np.allclose(estimate(np.mean, pair=self.of_mean).gaps, estimate(np.mean).gaps, atol=1e-12)
+
+    def test_wrong_pair_is_refused(self):
+        """A pair= that reports smaller gaps than the function has is found out."""
+
+        def small(data, position, replacement):
+            mean = data.mean()
+            return mean, mean + 0.5 * (replacement - data[position]) / len(data)
+
+        with pytest.raises(PairError, match="disagrees") as caught:
+            estimate(np.mean, pair=small)
+        assert caught.value.plain > caught.value.pair
+
+    def test_pair_wrong_on_large_gaps_only_is_refused(self):
+        """The largest gaps, which decide, are always among those that are checked."""
+
+        def capped(data, position, replacement):
+            mean = data.mean()
+            step = np.clip((replacement - data[position]) / len(data), -0.017, 0.017)
+            return mean, mean + step
+
+        with pytest.raises(PairError):
+            estimate(np.mean, pair=capped, plan=plan(0.05, 2000))
+
+    def test_pair_where_the_function_fails(self):
+        """A pair= that hides a failure of the function is found out."""
+
+        def f(x):
+            raise ValueError
+
+        with pytest.raises(PairError):
+            estimate(f, pair=self.of_mean)
+
+
+class TestLooks:
+    def test_another_gamma_evaluates_nothing_and_is_paid_for(self):
+        """A second look at the same gaps adds its rho to the gamma of all looks."""
+        calls = []
+        found = estimate(lambda x: calls.append(1) or x.mean(), plan=plan(0.2, 300))
+        before, runs = found.gamma, len(calls)
+        other = found.at(0.3)
+        assert len(calls) == runs and other.value == sorted(found.gaps)[other.k - 1]
+        assert before == 0.2
+        assert found.gamma == pytest.approx(0.2 + other.rho)
+        assert other.gamma == pytest.approx(0.3 + found.rho)
+        assert found.at(0.3).gamma == other.gamma and found.looks == 2  # the same look again is free
+        assert "looks=2" in repr(other)
+
+    def test_dkw_holds_for_all_gamma_at_once(self):
+        """The paper's uniform bound pays once, however often it is looked at."""
+        found = estimate(np.mean, plan=plan(0.2, 300, bound="dkw"))
+        looks = [found.at(g) for g in (0.25, 0.3, 0.4)]
+        assert [look.gamma for look in looks] == [0.25, 0.3, 0.4]
+        assert found.gamma == 0.2
+        mixed = found.at(0.3, bound="tolerance")
+        assert mixed.gamma == pytest.approx(0.3 + found.rho)
+
+    def test_marginal_refuses_a_second_look(self):
+        """The bound that holds on average only cannot be chosen after looking."""
+        found = estimate(np.mean, plan=plan(0.2, 300))
+        with pytest.raises(PlanError, match="one look"):
+            found.at(0.2, bound="marginal")
+        with pytest.raises(PlanError, match="one look"):
+            estimate(np.mean, plan=plan(0.2, 300, bound="marginal")).at(0.3)
+
+    def test_an_infeasible_look_is_refused(self):
+        """Fewer pairs than a smaller gamma needs are not stretched."""
+        with pytest.raises(PlanError, match="out of reach"):
+            estimate(np.mean).at(0.001)
+
+
+def test_paper_example_exponential_mean():
+    """The paper's Example: the mean of Exp(1) has sensitivity log(1/gamma)/n; false alarm < 1e-6.
+
+    With the marginal bound at m = 4999 the estimate is the 4750th of 4999 gaps, each Exp(n)-distributed:
+    its law is Beta(4750, 250) mapped through the quantile function, so the test is exact.
+    """
+    n, gamma, m = 100, 0.05, 4999
+    found = estimate(
+        np.mean, n=n, sampler=samplers.as_sampler(stats.expon()), plan=plan(gamma, m, bound="marginal")
+    )
+    assert found.k == 4750
+    uniform = 1 - math.exp(-n * found.value)
+    assert 1e-6 / 2 < stats.beta(found.k, m - found.k + 1).cdf(uniform) < 1 - 1e-6 / 2
+    assert found.value == pytest.approx(math.log(1 / gamma) / n, rel=0.1)
+
+
+def test_global_versus_sampled_mean_of_the_unit_cube():
+    """The appendix's figure: sampled sensitivity is far below the global bound d/n, and grows with d."""
+    values = []
+    for d in (1, 4, 16):
+        found = estimate(lambda x: x.mean(axis=0), n=500, sampler=samplers.uniform(0, 1, size=d), gamma=0.1)
+        values.append(found.value)
+        assert found.value < d / 500
+    assert values[0] < values[1] < values[2] < 0.6 * 16 / 500
+
+
+def test_large_and_small_n():
+    """One record and a hundred thousand are calibrated alike."""
+    assert estimate(np.mean, n=1).value > 0.1
+    assert 0 < estimate(np.mean, n=100_000, gamma=0.5).value < 1e-5
+
+
+def test_importing_does_not_load_scipy():
+    """`import privatize` and a small calibration stay quick: scipy loads only when needed."""
+    code = (
+        "import sys, numpy as np\n"
+        "from privatize import privatize, samplers\n"
+        "f = privatize(epsilon=1, gamma=.05, sampler=samplers.uniform(0, 1))(np.mean)\n"
+        "f(np.ones(100) / 2)\n"
+        "assert not [m for m in sys.modules if m.startswith(('scipy', 'pandas', 'torch', 'matplotlib'))]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
