@@ -17,7 +17,8 @@
     └── PrivateRunError                the function failed on the private data
 
     PrivatizeWarning (UserWarning)
-    └── NotRememberedWarning           an estimate cannot be kept for the next call
+    ├── NotRememberedWarning           an estimate cannot be kept for the next call
+    └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
 
 No message, argument or attribute of these ever holds private data.
 """
@@ -31,6 +32,7 @@ __all__ = [
     "CalibrationError",
     "DataError",
     "InfiniteSensitivityError",
+    "InsecureNoiseWarning",
     "NotRememberedWarning",
     "NotReproducibleError",
     "OutputError",
@@ -144,6 +146,10 @@ class PrivateRunError(PrivatizeError):
 
 class PrivatizeWarning(UserWarning):
     """Base of every warning that this library emits."""
+
+
+class InsecureNoiseWarning(PrivatizeWarning):
+    """Noise comes from a seed, so nothing is private. For tests only."""
 
 
 class NotRememberedWarning(PrivatizeWarning):

@@ -579,29 +579,33 @@ def choose(scores: Vector, sensitivity: float, epsilon: float, weights: Sequence
     """
     rate = _exact(epsilon) / (2 * Fraction(sensitivity))
     best, largest = float(scores.max()), max(weights)
-    with np.errstate(over="ignore"):
-        x = (best - scores) * float(rate)  # within 2^-50 of itself, or infinite
-    share = np.asarray(weights, dtype=np.float64) / largest
-    # 2^bits times the true weight, from above: the filter's error and x's are below 2^-39 where
-    # x < 1000, and beyond that the true one is below 1. The sum stays below 2^63.
-    bits = 62 - max(20, len(scores).bit_length())
-    rough = np.zeros(len(scores))
-    near = x < 63
-    rough[near] = _exps(x[near]) * share[near]
-    upper = np.floor(rough * (2.0**bits * (1 + 2.0**-38))).astype(np.int64) + 1
-    upper[(x >= 63) & (x < 1000)] += 1  # 2^42 exp(-63) < 1
+    upper, bits = _proposals(scores, best, rate, np.asarray(weights, dtype=np.float64) / largest)
     ends = np.cumsum(upper)
     stream = _Stream()
     while True:
         r = int(np.searchsorted(ends, stream.below(int(ends[-1])), side="right"))
-        exponent = rate * (Fraction(best) - Fraction(float(scores[r])))
-        ratio = Fraction(weights[r]) / Fraction(largest) * 2**bits / int(upper[r])
-
-        def bounds(precision: int, y: Fraction = exponent, c: Fraction = ratio) -> tuple[int, int]:
-            extra = precision + max(0, math.ceil(c).bit_length()) + 8
-            low, high = _exp_bounds(y.numerator, y.denominator, extra)
-            drop = extra - precision
-            return math.floor(low * c) >> drop, -(-math.ceil(high * c) >> drop)
-
-        if _below(0, 0, bounds, stream):
+        y = rate * (Fraction(best) - Fraction(float(scores[r])))
+        c = Fraction(weights[r]) / Fraction(largest) * 2**bits / int(upper[r])
+        if _below(0, 0, functools.partial(_scaled_bounds, y, c), stream):
             return r
+
+
+def _proposals(scores: Vector, best: float, rate: Fraction, share: Vector) -> tuple[Integers, int]:
+    """Return integers above 2^bits share exp(-rate (best - scores)), and bits."""
+    # The sum stays below 2^63: each is at most 2^bits + 2, and there are fewer than 2^(62 - bits).
+    bits = 62 - max(20, len(scores).bit_length())
+    with np.errstate(over="ignore"):
+        x = (best - scores) * float(rate)  # within 2^-51 of itself, or infinite
+    rough = np.zeros(len(scores))
+    near = x < 63
+    rough[near] = _exps(x[near]) * share[near]
+    # The filter's error and those of x, share and the products are below 2^-40 in all where x < 63.
+    # Beyond, the true value is below 2^42 exp(-62) < 1.
+    return np.floor(rough * (2.0**bits * (1 + 2.0**-38))).astype(np.int64) + 1, bits
+
+
+def _scaled_bounds(y: Fraction, c: Fraction, precision: int) -> tuple[int, int]:
+    """Return integers lo <= 2^precision c exp(-y) <= hi."""
+    more = math.ceil(c).bit_length() + 8
+    low, high = _exp_bounds(y.numerator, y.denominator, precision + more)
+    return math.floor(low * c) >> more, -(-math.ceil(high * c) >> more)

@@ -1,5 +1,6 @@
 """Public coins: reproducible inside, and nothing of the caller's randomness is touched."""
 
+import hashlib
 import random
 import subprocess
 import sys
@@ -20,7 +21,10 @@ TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, c
 def caller_state():
     """Return the whole of the caller's randomness, as something that compares."""
     state = np.random.get_state(legacy=False)
-    inner = {k: v.tobytes() if isinstance(v, np.ndarray) else v for k, v in state["state"].items()}
+    inner = {
+        name: hashlib.sha256(value).hexdigest() if isinstance(value, np.ndarray) else value
+        for name, value in state["state"].items()
+    }
     return random.getstate(), state["bit_generator"], inner, state["has_gauss"], state["gauss"]
 
 

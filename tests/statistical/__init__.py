@@ -1,0 +1,1 @@
+"""Tests of distributions, with fixed seeds and stated false-alarm rates."""

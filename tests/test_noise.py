@@ -1,0 +1,276 @@
+"""Noise is exact: the filter's error is proven, ties are decided in integers, nothing wraps or buffers."""
+
+import math
+import multiprocessing
+import random
+import threading
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privatize import Gaussian, noise, privatize, samplers
+from privatize.errors import InsecureNoiseWarning
+from privatize.testing import insecure_noise
+
+getcontext().prec = 80
+
+
+def exact_exp(num, den):
+    """exp(-num/den) to 80 digits, by the standard library."""
+    return (-Decimal(num) / Decimal(den)).exp()
+
+
+def fed(*words):
+    """Return a stream whose next words are given."""
+    stream = noise._Stream()
+    stream._ready = list(reversed(words))
+    return stream
+
+
+def test_filter_error_is_within_its_proof():
+    """If exp() were off by more than 2^-48, the filter could decide wrongly without noticing."""
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.random(3000), 63.9 * rng.random(3000), np.arange(0, 64, 1 / 256)])
+    found = noise._exps(x)
+    for value, at in zip(found.tolist(), x.tolist(), strict=True):
+        assert abs(Decimal(value) - (-Decimal(at)).exp()) < Decimal(2) ** -50
+        assert noise._exp(at) == value  # both paths compute the same
+
+
+@pytest.mark.parametrize("precision", [1, 10, 63, 128, 200])
+def test_exp_bounds_enclose(precision):
+    """The integer bounds contain the true value, and closely."""
+    rng = random.Random(3)
+    for _ in range(200):
+        den = rng.randrange(1, 1 << rng.randrange(1, 90))
+        num = rng.randrange(0, 40 * den)
+        low, high = noise._exp_bounds(num, den, precision)
+        true = exact_exp(num, den) * 2**precision
+        assert low <= true <= high
+        assert high - low <= 2
+    assert noise._exp_bounds(10**30, 1, precision) == (0, 1)
+    assert noise._exp_bounds(0, 5, precision)[1] >= 2**precision
+
+
+def test_cuts_are_the_floors():
+    """The constants that V and k are read from are right to the last bit."""
+    cuts, array = noise._laplace_cuts()
+    assert cuts == [int(exact_exp(j, 1) * 2**63) for j in range(43, 0, -1)] == array.tolist()
+    weights = [exact_exp(i * i, 2) for i in range(30)]
+    expected = [int(sum(weights[k:]) / sum(weights) * 2**63) for k in range(10, 0, -1)]
+    assert noise._normal_cuts()[0] == expected
+
+
+def test_ties_are_decided_by_further_bits():
+    """When the first bits equal the constant's, the next ones decide, as in an infinite expansion."""
+    true = exact_exp(1, 3)
+    prefix = int(true * 2**20)
+    rest = int((true * 2**20 - prefix) * 2**64)
+    for word, below in ((rest - 1, True), (rest + 1, False)):
+        assert noise._flip(prefix, 20, 1, 3, fed(word)) is below
+    assert noise._flip(prefix - 1, 20, 1, 3, noise._Stream())
+    assert not noise._flip(prefix + 1, 20, 1, 3, noise._Stream())
+
+
+def test_geometric_at_and_beyond_the_cuts():
+    """V is right at every cut, on both sides of a tie, and past the last cut."""
+    cuts, _ = noise._laplace_cuts()
+    for i, cut in enumerate(cuts):
+        j = 43 - i
+        assert noise._geometric(cut - 1, noise._Stream()) >= j
+        assert noise._geometric(cut + 1, noise._Stream()) == j - 1 or cut + 1 in cuts
+    j, cut = 5, cuts[43 - 5]
+    rest = int((exact_exp(j, 1) * 2**63 - cut) * 2**64)
+    assert noise._geometric(cut, fed(rest - 1)) == j
+    assert noise._geometric(cut, fed(rest + 1)) == j - 1
+    assert noise._geometric(0, fed(0, 2**63)) == 86  # twice beyond the last cut, then 0
+
+
+def test_steps_at_the_cuts():
+    """k is right at a tie, whichever way the further bits fall."""
+    cuts, _ = noise._normal_cuts()
+    weights = [exact_exp(i * i, 2) for i in range(30)]
+    for k in (1, 2, 5):
+        cut = cuts[10 - k]
+        rest = int((sum(weights[k:]) / sum(weights) * 2**63 - cut) * 2**64)
+        for word, expected in ((rest - 1, k), (rest + 1, k - 1)):
+            assert noise._steps(cut, fed(word)) == expected
+        assert noise._steps(cut - 1, noise._Stream()) == k
+        assert noise._steps(cut + 1, noise._Stream()) == k - 1
+
+
+def test_rare_multiples_do_not_wrap():
+    """A multiple that would overflow int64 is computed in Python's integers."""
+    wide = noise._wide(np.array([3, 200]), 2**55)
+    assert wide.tolist() == [3 * 2**55, 200 * 2**55]
+    assert noise._wide(np.array([63]), 2**55).dtype == np.int64
+
+
+@pytest.mark.parametrize("t", [1, 2, 3, 2**23 - 1, noise.coarse(2**40 + 1), 2**55])
+def test_vectorized_draws_stay_in_range(t):
+    """Draws at the widest vectorized scale have the right size and both signs."""
+    for found in (noise.discrete_laplace(t, 0, 2000), noise.discrete_gaussian(t, 2000)):
+        assert isinstance(found, np.ndarray) and found.dtype == np.int64
+        assert 0.5 * t < np.abs(found).astype(float).mean() + 0.5 < 2 * t + 1
+        assert (found < 0).any() and (found > 0).any()
+
+
+@pytest.mark.parametrize("t", [2**24 + 1, 2**40 + 1, 2**60, 2**300 + 7])
+def test_other_scales_are_drawn_in_python_integers(t):
+    """A scale that the vectorized path cannot take is drawn all the same."""
+    for found in (noise.discrete_laplace(t, 0, 50), noise.discrete_gaussian(t, 50)):
+        assert isinstance(found, list)
+        assert 0.2 * t < sum(map(abs, found)) / 50 < 5 * t
+
+
+def test_coarse_rounds_up_by_little():
+    """The scale that is used is never below the one that was asked for."""
+    rng = random.Random(4)
+    for _ in range(500):
+        t = rng.randrange(1, 1 << rng.randrange(1, 100))
+        used = noise.coarse(t)
+        assert t <= used <= t * (1 + Fraction(1, 2**22))
+        assert noise._split(used)[0] < 1 << 24
+
+
+class TestGrid:
+    @pytest.mark.parametrize("sensitivity", [1e-300, 1e-9, 0.3, 1.0, 7.7e11, 1e300])
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 50.0])
+    @pytest.mark.parametrize("floats", [0, 1, 1000, 10**6])
+    def test_laplace_scale_covers_rounding(self, sensitivity, epsilon, floats):
+        """The scale pays for the sensitivity and for rounding to the grid, and is hardly larger."""
+        exponent, t, whole, shift = noise.laplace_grid(sensitivity, epsilon, floats)
+        grid = Fraction(2) ** exponent
+        need = Fraction(sensitivity) / Fraction(str(epsilon))
+        with_rounding = (Fraction(sensitivity) + floats * grid) / Fraction(str(epsilon))
+        for scale in (t * grid, Fraction(whole, 2**shift)):
+            assert with_rounding <= scale <= need * (1 + Fraction(1, 10**6))
+        assert t >= 2**40
+
+    @pytest.mark.parametrize("size", [1, 100, 10**6])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-9), (1.0, 1e-6), (10.0, 1e-3), (50.0, 1e-6)])
+    def test_gaussian_sigma_covers_rounding(self, epsilon, delta, size):
+        """The same for the Gaussian, with the price of being discrete below 2^-20 of delta."""
+        scale = Gaussian().scale
+        exponent, sigma = noise.gaussian_grid(2.5, epsilon, delta, size, scale)
+        grid = Fraction(2) ** exponent
+        price = (1 + Fraction(math.exp(epsilon))) * size / (24 * Fraction(sigma) ** 2)
+        assert price <= Fraction(delta) / 2**20
+        need = scale(2.5 + math.sqrt(size) * float(grid), epsilon, float(Fraction(delta) - price))
+        assert Fraction(need) * (1 - Fraction(1, 10**12)) <= sigma * grid
+        assert float(sigma * grid) <= scale(2.5, epsilon, delta) * (1 + 1e-6)
+
+    def test_huge_and_tiny_values_are_neither_refused_nor_wrapped(self):
+        """A private value's size changes nothing but the answer: neighbours cannot be told apart by it."""
+        values = np.array([0.0, 1e-320, -1e-9, 3e15, 2.0**61, -(2.0**80), 1e308, -1.7e308])
+        for vector in (values, np.resize(values, 200)):
+            whole = np.zeros(len(vector), dtype=bool)
+            for found in (
+                noise.laplace(vector, 1.0, 1.0, whole),
+                noise.gaussian(vector, 1.0, 1.0, 1e-6, whole, Gaussian().scale),
+            ):
+                assert np.isfinite(found).all()
+                assert np.all(np.abs(found - vector) <= 100 + 1e-15 * np.abs(vector))
+
+    @pytest.mark.parametrize("size", [1, 200])
+    def test_values_on_and_off_the_grid_are_rounded_to_it(self, size):
+        """Every output is a multiple of the public grid, whatever the value."""
+        rng = np.random.default_rng(5)
+        vector = rng.normal(0, 1000, size)
+        found = noise.laplace(vector, 0.1, 1.0, np.zeros(size, dtype=bool))
+        exponent = noise.laplace_grid(0.1, 1.0, size)[0]
+        units = np.ldexp(found, -exponent)
+        assert np.array_equal(units, np.rint(units))
+
+    @pytest.mark.parametrize("size", [3, 300])
+    @pytest.mark.parametrize("scale", [1e-3, 0.7, 1e6, 1e14])
+    def test_integers_get_integers(self, size, scale):
+        """Counts stay whole numbers, at every scale."""
+        vector = np.arange(size, dtype=float)
+        whole = np.ones(size, dtype=bool)
+        for found in (
+            noise.laplace(vector, scale, 1.0, whole),
+            noise.gaussian(vector, scale, 1.0, 1e-6, whole, Gaussian().scale),
+        ):
+            assert np.array_equal(found, np.rint(found))
+
+    def test_nearest_rounds_halves_to_even_for_any_float(self):
+        """Plain and vectorized paths round alike."""
+        for value in (0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 5e-324, 1e300, 0.0, -7.25):
+            for exponent in (-1080, -3, 0, 1, 40):
+                exact = Fraction(value) / Fraction(2) ** exponent
+                assert noise._nearest(value, exponent) == round(exact)
+
+    def test_mixed_outputs(self):
+        """A dict of counts and means gets noise of its own kind in each place."""
+        whole = np.array([True, False] * 100)
+        found = noise.laplace(np.zeros(200), 1.0, 1.0, whole)
+        assert np.array_equal(found[whole], np.rint(found[whole]))
+        assert not np.array_equal(found[~whole], np.rint(found[~whole]))
+
+
+def draw_many(connection):
+    connection.send((noise.discrete_laplace(2**40, 0, 5), noise.discrete_laplace(2**40, 0, 100).tolist()))
+    connection.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what is tested
+def test_forked_children_never_share_noise():
+    """Two forked workers that release the same answer must not add the same noise."""
+    noise.discrete_laplace(2**40, 0, 3)  # whatever could be buffered before the fork, is
+    context = multiprocessing.get_context("fork")
+    seen = []
+    for _ in range(2):
+        here, there = context.Pipe()
+        child = context.Process(target=draw_many, args=(there,))
+        child.start()
+        seen += [value for part in here.recv() for value in part]
+        child.join()
+    seen += noise.discrete_laplace(2**40, 0, 5)
+    assert len(set(seen)) == len(seen)
+
+
+def test_threads_never_share_noise():
+    """Two threads that release at the same time must not add the same noise."""
+    found = []
+    threads = [
+        threading.Thread(target=lambda: [found.extend(noise.discrete_gaussian(2**50, 10)) for _ in range(20)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == len(found) == 800
+
+
+class TestInsecureNoise:
+    mean = staticmethod(privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(np.mean))
+
+    def test_reproduces_and_always_warns(self):
+        """Users' tests can be deterministic, and cannot forget that they are not private."""
+        data = np.ones(50)
+        answers = []
+        for _ in range(2):
+            with pytest.warns(InsecureNoiseWarning, match="not private"), insecure_noise(3):
+                answers.append([self.mean(data) for _ in range(3)])
+        assert answers[0] == answers[1]
+        assert len(set(answers[0])) == 3
+        assert self.mean(data) not in answers[0]
+
+    def test_other_threads_draw_real_noise(self):
+        """A test's seed does not leak into threads that serve real answers."""
+        answers = []
+        with pytest.warns(InsecureNoiseWarning), insecure_noise(3):
+            first = noise.discrete_laplace(2**50, 0, 5)
+            thread = threading.Thread(target=lambda: answers.extend(noise.discrete_laplace(2**50, 0, 5)))
+            thread.start()
+            thread.join()
+        assert not set(answers) & set(first)
+
+    def test_nothing_else_takes_a_noise_seed(self):
+        """The seed of the decorator is for calibration: two releases under it still differ."""
+        assert len({float(self.mean(np.ones(50))) for _ in range(20)}) == 20

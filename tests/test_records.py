@@ -1,0 +1,697 @@
+"""Neighbours must differ in one record and nothing else, and private records must survive the way in."""
+
+import collections
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privatize import records
+from privatize.errors import DataError
+
+inf, nan = math.inf, math.nan
+
+PAIR = np.dtype([("age", "<i4"), ("pay", "<f8")])
+ALIGNED = np.dtype([("sex", "i1"), ("pay", "f8")], align=True)
+NESTED = np.dtype([("id", [("a", "<i8"), ("b", "<f4")]), ("xy", "<f8", (2,))])
+
+
+def objects(values):
+    """Return a one-dimensional array of any objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def structured(dtype, n=5):
+    """Return n different structured records."""
+    array = np.zeros(n, dtype=dtype)
+    for i in range(n):
+        array[i] = np.frombuffer(bytes(range(i, i + array.itemsize)), dtype=dtype)[0]
+    return array
+
+
+def make(name):
+    """Return a fresh dataset of five records, all different."""
+    return {
+        "1-D": lambda: np.arange(5.0),
+        "2-D": lambda: np.arange(15).reshape(5, 3),
+        "4-D": lambda: np.arange(5 * 2 * 3 * 2, dtype=np.float32).reshape(5, 2, 3, 2),
+        "Fortran order": lambda: np.asfortranarray(np.arange(10.0).reshape(5, 2)),
+        "a view": lambda: np.arange(30.0).reshape(10, 3)[::-2, 1:],
+        "big-endian": lambda: np.arange(5, dtype=">i4"),
+        "bytes": lambda: np.arange(5, dtype=np.uint8),
+        "NaN": lambda: np.array([nan, 1, inf, -inf, 2]),
+        "strings": lambda: np.array(["a", "bc", "", "d", "e"]),
+        "dates": lambda: np.array(["2020-01-01", "NaT", "2021-01-01", "2022-01-01", "2023-01-01"], "M8[D]"),
+        "complex": lambda: np.arange(5) * 1j,
+        "objects": lambda: objects([[1], {"a": [2]}, "three", None, (4,)]),
+        "2-D objects": lambda: objects([[i] for i in range(10)]).reshape(5, 2),
+        "structured": lambda: structured(PAIR),
+        "aligned": lambda: np.array([(i, i / 2) for i in range(5)], dtype=ALIGNED),
+        "nested": lambda: structured(NESTED),
+        "structured objects": lambda: np.array([([i], i) for i in range(5)], dtype=[("a", "O"), ("b", "f8")]),
+        "list": lambda: [3, 1.5, True, "x", None],
+        "list of lists": lambda: [[i, [i]] for i in range(5)],
+        "list of dicts": lambda: [{"name": str(i), "tags": [i]} for i in range(5)],
+        "list of arrays": lambda: [np.arange(i) for i in range(5)],
+        "list of tuples": lambda: [(i, [i]) for i in range(5)],
+        "tuple": lambda: (np.arange(10.0).reshape(5, 2), [0, 1, 2, 3, 4]),
+        "tuple of one": lambda: (np.arange(5),),
+        "tuple of tuples": lambda: (
+            (np.arange(5), [[i] for i in range(5)]),
+            objects([[i] for i in range(5)]),
+        ),
+    }[name]()
+
+
+NAMES = [
+    "1-D",
+    "2-D",
+    "4-D",
+    "Fortran order",
+    "a view",
+    "big-endian",
+    "bytes",
+    "NaN",
+    "strings",
+    "dates",
+    "complex",
+    "objects",
+    "2-D objects",
+    "structured",
+    "aligned",
+    "nested",
+    "structured objects",
+    "list",
+    "list of lists",
+    "list of dicts",
+    "list of arrays",
+    "list of tuples",
+    "tuple",
+    "tuple of one",
+    "tuple of tuples",
+]
+every_container = pytest.mark.parametrize("name", NAMES)
+
+
+def record(data, i):
+    """Return a dataset of the one record at i."""
+    return records.take(data, np.array([i]))
+
+
+# --- count, take, head, concat ---
+
+
+@every_container
+def test_count(name):
+    """n is public and sets the sensitivity: a wrong one would calibrate another function."""
+    assert records.count(make(name)) == 5
+
+
+@pytest.mark.parametrize(
+    "empty", [[], np.zeros(0), np.zeros((0, 3)), ([], np.zeros(0)), np.zeros(0, dtype=PAIR)], ids=repr
+)
+def test_an_empty_dataset_has_no_records(empty):
+    """An empty dataset would fail somewhere else, with another message."""
+    assert records.count(empty) == 0
+    assert records.equal(records.copy(empty), empty)
+    assert records.count(records.take(empty, np.array([], dtype=np.intp))) == 0
+
+
+@every_container
+def test_take(name):
+    """A mixture's records would come from the wrong people."""
+    data = make(name)
+    taken = records.take(data, np.array([4, 0, 0, 2]))
+    assert records.count(taken) == 4
+    assert records.describe(taken) == records.describe(data)
+    for i, source in enumerate([4, 0, 0, 2]):
+        assert records.equal(record(taken, i), record(data, source))
+    assert records.equal(records.take(data, np.arange(5)), data)
+
+
+@every_container
+def test_head(name):
+    """The dataset of a pair would not be its first n records."""
+    data = make(name)
+    assert records.equal(records.head(data, 3), records.take(data, np.arange(3)))
+    assert records.equal(records.head(data, 5), data)
+
+
+def test_head_does_not_copy_arrays():
+    """Every sampled pair would pay for one more copy of the data."""
+    data = np.arange(5.0), np.arange(5)
+    assert all(np.shares_memory(a, b) for a, b in zip(data, records.head(data, 3), strict=True))
+
+
+@every_container
+def test_concat(name):
+    """Parts of a mixture would be joined in the wrong order."""
+    data = make(name)
+    joined = records.concat([records.head(data, 2), records.take(data, np.array([2, 3, 4]))])
+    assert records.equal(joined, data)
+
+
+# --- copy and replace ---
+
+
+@every_container
+def test_a_copy_is_equal(name):
+    """A function would be given other data than was drawn."""
+    data = make(name)
+    copied = records.copy(data)
+    assert records.equal(copied, data)
+    assert records.describe(copied) == records.describe(data)
+
+
+@every_container
+def test_a_copy_shares_nothing_that_can_change(name):
+    """A function that works in place would change the neighbour, or the user's private data."""
+
+    def spoil(value):
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                for item in value.ravel().tolist():
+                    spoil(item)
+            value[...] = np.zeros((), dtype=value.dtype)
+        elif isinstance(value, dict):
+            for item in value.values():
+                spoil(item)
+            value.clear()
+        elif isinstance(value, list | tuple):
+            for item in value:
+                spoil(item)
+            if isinstance(value, list):
+                value.append("spoiled")
+
+    data = make(name)
+    spoil(records.copy(data))
+    assert records.equal(data, make(name))
+
+
+@every_container
+@pytest.mark.parametrize("position", [0, 2, 3])
+def test_replace_changes_one_record(name, position):
+    """Neighbours would differ in more than one person, or in none."""
+    drawn = make(name)
+    data = records.copy(records.head(drawn, 4))
+    records.replace(data, position, drawn, 4)
+    assert records.count(data) == 4
+    assert records.describe(data) == records.describe(drawn)
+    for i in range(4):
+        assert records.equal(record(data, i), record(drawn, 4 if i == position else i))
+    assert records.equal(drawn, make(name))
+
+
+# --- what is a dataset ---
+
+
+class Rows(list):
+    """A list with ideas of its own."""
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "NoneType"),
+        (3.0, "float"),
+        ("abc", "a str,"),
+        (b"abc", "bytes"),
+        ({1, 2}, "set"),
+        ({"a": [1]}, "dict"),
+        (range(3), "range"),
+        (iter([1, 2]), "list_iterator"),
+        ((i for i in range(3)), "generator"),
+        (collections.deque([1]), "collections.deque"),
+        (np.float64(3), "numpy.float64"),
+        (np.array(3.0), "0-dimensional"),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), "MaskedArray"),
+        (np.rec.array([(1, 2.0)]), "recarray"),
+        (Rows([1, 2]), "Rows"),
+        ((), "tuple.*aligned"),
+        ((1, 2, 3), "tuple.*aligned.*list or an array"),
+        ((np.zeros(3), 5), "tuple.*aligned"),
+        ((np.zeros(3), "abc"), "tuple.*aligned"),
+        (((1, 2), [1, 2]), "tuple.*aligned"),
+        (collections.namedtuple("Point", "x y")([1], [2]), "Point"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_dataset(data, message):
+    """The user would not learn what to pass instead."""
+    for ask in (records.count, records.describe):
+        with pytest.raises(DataError, match=message) as caught:
+            ask(data)
+        assert "Pass a" in str(caught.value) or "needs a first axis" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "data", [([1, 2], [1, 2, 3]), (np.zeros((3, 2)), np.zeros(2)), (([1], [2, 3]), [1]), ([], [1])]
+)
+def test_misaligned_parts(data):
+    """Labels would belong to other people's features."""
+    with pytest.raises(DataError, match=r"have \[\d, \d\] records: aligned containers must have one entry"):
+        records.count(data)
+
+
+# --- equal ---
+
+
+@every_container
+def test_a_dataset_equals_itself_made_again(name):
+    """A sampler that is a pure function of its generator would be refused as not reproducible."""
+    assert records.equal(make(name), make(name))
+    assert records.equal(make(name), copy.deepcopy(make(name)))
+
+
+@every_container
+def test_one_other_record_is_noticed(name):
+    """A sampler with randomness of its own would pass for reproducible."""
+    data, other = make(name), make(name)
+    records.replace(other, 1, data, 3)
+    assert not records.equal(data, other)
+    assert not records.equal(data, records.head(data, 4))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, 2], np.array([1, 2])),
+        ([1, 2], (1, 2)),
+        ([1], [True]),
+        ([1], [1.0]),
+        (np.array([1, 2]), np.array([1.0, 2.0])),
+        (np.array([1, 2]), np.array([[1, 2]])),
+        (np.array([1, 2], "<i4"), np.array([1, 2], ">i4")),
+        ([{"a": 1}], [{"a": 1, "b": 2}]),
+        ([{"a": 1}], [{"b": 1}]),
+        ([nan], [1.0]),
+        (objects([[1, nan]]), objects([[1, 2]])),
+        ([np.arange(3)], [np.arange(4)]),
+    ],
+)
+def test_different_datasets_are_not_equal(one, other):
+    """A sampler that changes kinds would pass for reproducible."""
+    assert not records.equal(one, other)
+    assert not records.equal(other, one)
+
+
+@pytest.mark.parametrize("data", [[nan, {"a": nan}], np.array([nan]), objects([nan, [nan]]), ([nan], [1])])
+def test_nan_equals_nan(data):
+    """A sampler of data with missing values would be refused as not reproducible."""
+    again = json.loads(json.dumps(data)) if isinstance(data, list) else copy.deepcopy(data)
+    assert records.equal(data, again)
+
+
+def test_padding_is_no_part_of_a_record():
+    """The bytes between aligned fields are whatever was in memory: no such sampler would be reproducible."""
+    one, other = (np.frombuffer(fill * 48, dtype=ALIGNED).copy() for fill in (b"\x00", b"\xff"))
+    for array in (one, other):
+        array["sex"], array["pay"] = 1, 2.5
+    assert records.equal(one, other)
+
+
+# --- describe and match ---
+
+
+@every_container
+def test_a_schema_is_json(name):
+    """A schema could not be stored and compared with the next call's."""
+    schema = records.describe(make(name))
+    assert json.loads(json.dumps(schema)) == schema
+
+
+@every_container
+def test_a_schema_names_no_value_and_no_size(name):
+    """A schema is public: it must be the same for any number of records."""
+    data = make(name)
+    schema = records.describe(data)
+    assert records.describe(records.head(data, 2)) == schema
+    assert records.describe(records.take(data, np.array([3, 3, 3, 3, 1, 0]))) == schema
+
+
+def test_schemas():
+    """Another container, dtype or shape would share an estimate with this one."""
+    assert records.describe(np.zeros((4, 2, 3))) == ["array", "<f8", [2, 3]]
+    assert records.describe([1, "a"]) == ["list"]
+    assert records.describe((np.zeros(3, "i2"), [1, 2, 3])) == ["tuple", ["array", "<i2", []], ["list"]]
+    assert len({json.dumps(records.describe(make(name))) for name in NAMES if "list" not in name}) >= 15
+
+
+@every_container
+def test_a_dataset_matches_itself(name):
+    """Private data of exactly the kind that P draws would be refused."""
+    schema = records.describe(make(name))
+    records.match(schema, schema)
+
+
+@every_container
+def test_a_dataset_of_ps_own_kind_comes_in_unchanged(name):
+    """Private data of exactly the kind that P draws would be changed, shared, or fail on the way in."""
+    data = make(name)
+    schema = records.describe(data)
+    brought = records.bring_into(data, schema, None)
+    assert records.equal(brought, data)
+    assert records.describe(brought) == schema
+    if isinstance(data, np.ndarray):
+        assert not np.shares_memory(brought, data)
+
+
+@every_container
+def test_a_stored_schema_works_like_a_fresh_one(name):
+    """A schema that was remembered would not let its own data in."""
+    data = make(name)
+    stored = json.loads(json.dumps(records.describe(data)))
+    records.match(records.describe(data), stored)
+    assert records.equal(records.bring_into(data, stored, None), data)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has it from 2.0 on")
+def test_strings_of_any_length():
+    """A dataset of numpy's variable-width strings would fail on the way in."""
+    data = np.array(["a", "bcd"], dtype=np.dtypes.StringDType())
+    schema = records.describe(data)
+    assert records.bring_into(data, schema, None).tolist() == ["a", "bcd"]
+
+
+F8, F4, I8, I4, I2, U1, U8, B1 = (
+    ["array", kind, []] for kind in ("<f8", "<f4", "<i8", "<i4", "<i2", "|u1", "<u8", "|b1")
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn"),
+    [
+        (np.arange(3), F8),
+        (np.arange(3.0), I8),
+        (np.arange(3, dtype=np.uint8), F8),
+        (np.array([True, False]), F8),
+        (np.array([True, False]), I8),
+        (np.arange(3, dtype=">f4"), F8),
+        ([1, 2, 3], F8),
+        ([1, 2, 3], I8),
+        ([True, False], B1),
+        ([[1, 2], [3, 4]], ["array", "<f8", [2]]),
+        ([{"a": 1}], ["list"]),
+        ((np.arange(3), [1, 2, 3]), ["tuple", F8, I8]),
+        (np.zeros((3, 2)), ["array", "<f4", [2]]),
+    ],
+)
+def test_what_matches(data, drawn):
+    """A user would have to convert data that the library can convert."""
+    records.match(records.describe(data), drawn)
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn", "message"),
+    [
+        (
+            np.zeros((3, 2)),
+            F8,
+            r"an array of float64 with records of shape \(2,\), but .* an array of float64\.",
+        ),
+        (np.zeros(3), ["array", "<f8", [2]], "shape"),
+        (np.zeros(3), ["list"], "an array of float64, but the sampler draws a list"),
+        (np.zeros(3), B1, "bool"),
+        (np.arange(3), B1, "bool"),
+        (np.array(["a"]), F8, "str"),
+        (np.array([1j]), F8, "complex128"),
+        (objects([1, 2]), F8, "object"),
+        (np.array(["2020-01-01"], "M8[D]"), F8, "datetime64"),
+        (structured(PAIR), F8, "an array of "),
+        (np.zeros(3), records.describe(structured(PAIR)), "float64, but"),
+        (structured(PAIR), records.describe(structured(NESTED)), "an array of "),
+        ([1, 2], ["array", "<U3", []], "a list, but the sampler draws an array of str"),
+        ([(1, 2.0)], records.describe(structured(PAIR)), "a list"),
+        ((np.zeros(3), [1, 2, 3]), F8, r"a tuple of \(an array of float64, a list\)"),
+        (np.zeros(3), ["tuple", F8, F8], "draws a tuple of"),
+        ((np.zeros(3),), ["tuple", F8, F8], "tuple"),
+        ((np.zeros(3), np.zeros((3, 2))), ["tuple", F8, F8], "tuple"),
+    ],
+)
+def test_what_does_not_match(data, drawn, message):
+    """Calibration would run on another kind of data than the release."""
+    with pytest.raises(DataError, match=message) as caught:
+        records.match(records.describe(data), drawn)
+    assert "convert the dataset" in str(caught.value)
+
+
+def test_a_mismatch_shows_no_private_value():
+    """The refusal would print what it refuses."""
+    secret = 8675309.25
+    for data in ([secret], np.array([secret]), ([secret], np.array([secret])), objects([secret])):
+        with pytest.raises(DataError) as caught:
+            records.match(records.describe(data), ["tuple", ["list"], ["list"], ["list"]])
+        assert "8675309" not in str(caught.value) + repr(vars(caught.value))
+
+
+# --- adopt ---
+
+
+def test_adopt_gives_the_private_datas_container():
+    """A function of lists would be calibrated on arrays, where + and len mean something else."""
+    drawn = np.arange(3.0)
+    assert records.adopt(drawn, ["list"]) == [0.0, 1.0, 2.0]
+    assert {type(value) for value in records.adopt(drawn, ["list"])} == {float}
+    assert records.adopt(np.arange(4).reshape(2, 2), ["list"]) == [[0, 1], [2, 3]]
+    assert records.adopt(drawn, F8) is drawn
+    assert records.adopt(drawn, None) is drawn
+    listed = [1, 2]
+    assert records.adopt(listed, ["list"]) is listed
+    one, two = records.adopt((drawn, np.arange(3)), ["tuple", ["list"], I8])
+    assert one == [0.0, 1.0, 2.0]
+    assert isinstance(two, np.ndarray)
+
+
+# --- bring_into: kinds ---
+
+
+def test_clipping():
+    """Private records outside P's support would reach a function that was never tried there."""
+    brought = records.bring_into(np.array([-1, 50, 200]), F8, (0.0, 100.0))
+    assert brought.tolist() == [0, 50, 100]
+    assert brought.dtype == np.float64
+    assert records.bring_into(np.array([-inf, inf]), F8, (0, 1)).tolist() == [0, 1]
+    assert records.bring_into([-1.0, 0.5, 7], F8, (0, 1)) == [0.0, 0.5, 1.0]
+    assert records.bring_into(np.array([True, False]), F8, (0.25, 0.5)).tolist() == [0.5, 0.25]
+    assert records.bring_into(np.array([-1, 1e9]), F8, (0, inf)).tolist() == [0, 1e9]
+
+
+def test_clipping_by_coordinate():
+    """One column would be clipped to another's bounds."""
+    support = np.array([0.0, -inf]), np.array([1.0, 5.0])
+    brought = records.bring_into(np.array([[2, 2], [-1, -9], [0.5, 9]]), ["array", "<f8", [2]], support)
+    assert brought.tolist() == [[1, 2], [0, -9], [0.5, 5]]
+
+
+def test_lists_are_clipped_too():
+    """With a sampler that draws lists, domain="clip" would silently clip nothing."""
+    assert records.bring_into([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("support", "home"),
+    [
+        ((0.0, 10.0), 5.0),
+        ((3.0, inf), 3.0),
+        ((-inf, 3.0), 3.0),
+        ((-inf, inf), 0.0),
+        ((-1.7e308, 1.7e308), 0.0),
+    ],
+)
+def test_a_missing_value_gets_a_public_place_in_the_support(support, home):
+    """A NaN would make the whole answer NaN, and so tell that it was there."""
+    assert records.bring_into(np.array([nan, 4.0]), F8, support).tolist()[0] == home
+    assert records.bring_into([nan, 4.0], F8, support)[0] == home
+
+
+def test_missing_values_by_coordinate():
+    """A NaN in one column would be given another column's place."""
+    support = np.array([0.0, -inf, 7.0]), np.array([10.0, 5.0, inf])
+    assert records.bring_into(np.full((1, 3), nan), ["array", "<f8", [3]], support).tolist() == [[5, 5, 7]]
+
+
+def test_without_a_support_nothing_is_clipped():
+    """domain="as-is" would change the data all the same."""
+    data = np.array([nan, inf, -1e300])
+    assert records.equal(records.bring_into(data, F8, None), data)
+
+
+def test_the_private_data_is_not_changed():
+    """The user's own array would be clipped in place, or changed by the function."""
+    for data in (np.array([nan, -5.0, 5.0]), np.array([-5, 5]), [nan, -5.0], [[1.0, 2.0]]):
+        before = records.copy(data)
+        drawn = ["array", "<f8", [2]] if isinstance(data[0], list) else F8
+        for support in (None, (0.0, 1.0)):
+            brought = records.bring_into(data, drawn, support)
+            brought[0] = 99
+            assert records.equal(data, before)
+
+
+def test_tuples_are_cast_part_by_part():
+    """The labels would be cast to the features' dtype."""
+    drawn = ["tuple", ["array", "<f4", [2]], ["list"], I8]
+    features, names, labels = records.bring_into((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
+    assert features.dtype == np.float32
+    assert names == ["a", "b"]
+    assert labels == [1, 2]
+    assert {type(label) for label in labels} == {int}
+
+
+def test_objects_and_structures_are_copied_not_clipped():
+    """A support for numbers would be applied to what has no order."""
+    for name in ("objects", "strings", "structured"):
+        data = make(name)
+        brought = records.bring_into(data, records.describe(data), (0.0, 1.0))
+        assert records.equal(brought, data)
+        assert not np.shares_memory(brought, data)
+
+
+@pytest.mark.parametrize("data", [[[1, 2], [3, 4]], [[[1]], [[2]]], []])
+def test_records_of_a_list_must_have_ps_shape(data):
+    """A list of pairs would be taken for a list of triples."""
+    with pytest.raises(DataError, match=r"not of the shape \(3,\)"):
+        records.bring_into(data, ["array", "<f8", [3]], None)
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn"), [(np.array([1.5, 2.5, -1.5, 0.4]), I8), ([1.5, 2.5, -1.5, 0.4], I8)]
+)
+def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
+    """0.9 would become 0: rounding is to the nearest, for lists as for arrays."""
+    assert list(records.bring_into(data, drawn, None)) == [2, 2, -2, 0]
+
+
+# --- bring_into: no cast may wrap ---
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn", "expected"),
+    [
+        (np.array([300, -1, 7]), U1, [255, 0, 7]),
+        (np.array([2**40, -(2**40), 7]), I4, [2**31 - 1, -(2**31), 7]),
+        (np.array([2**63, 7], dtype=np.uint64), I8, [2**63 - 1, 7]),
+        (np.array([-1, 7]), U8, [0, 7]),
+        (np.array([300, -300], dtype=np.int16), ["array", "|i1", []], [127, -128]),
+        (np.array([1e300, -1e300, inf, -inf, 7.0]), I4, [2**31 - 1, -(2**31), 2**31 - 1, -(2**31), 7]),
+        (np.array([300.0, -0.6, nan]), U1, [255, 0, 0]),
+        (np.array([3e9, -3e9, 7], dtype=np.float32), I4, [2**31 - 1, -(2**31), 7]),
+        (np.array([6e4, -6e4, inf, 7], dtype=np.float16), I2, [32767, -32768, 32767, 7]),
+        (np.array([True, False]), U1, [1, 0]),
+    ],
+)
+@pytest.mark.parametrize("support", [None, (-inf, inf)], ids=["as-is", "unbounded"])
+def test_integers_saturate(data, drawn, expected, support):
+    """A large salary would become a negative one; a near record, a far one."""
+    brought = records.bring_into(data, drawn, support)
+    assert brought.dtype == np.dtype(drawn[1])
+    # float32 and float16 have no 2^31 - 1 or 32767 of their own: the float below is as good.
+    slack = 0 if data.dtype != np.float32 and data.dtype != np.float16 else 2**8
+    assert all(abs(a - b) <= slack for a, b in zip(brought.tolist(), expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("values", "drawn"),
+    [
+        ([300, -1, 7], U1),
+        ([2**40, 7], I4),
+        ([-1, 7], U8),
+        ([1e300, -1e300, 7.0], I8),
+        ([1.7, 2.2], I8),
+        ([nan, 1.0], I8),
+        ([inf, 1.0], I4),
+    ],
+)
+@pytest.mark.parametrize("support", [None, (0, 100)], ids=["as-is", "clip"])
+def test_a_list_comes_in_as_the_same_array_would(values, drawn, support):
+    """The answer for a list would differ from the answer for an array of the same numbers, or fail."""
+    as_array = records.bring_into(np.array(values), drawn, support)
+    as_list = records.bring_into(values, drawn, support)
+    assert as_list == as_array.tolist()
+    assert type(as_list) is list
+
+
+@given(
+    value=st.floats(allow_nan=False),
+    source=st.sampled_from(["f8", "f4", "f2"]),
+    target=st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]),
+)
+@settings(max_examples=300, deadline=None, derandomize=True)
+def test_a_float_lands_on_the_nearest_integer_there_is(value, source, target):
+    """Any float that is out of range would turn into any integer."""
+    with np.errstate(over="ignore"):
+        data = np.array([value]).astype(source)
+    ends = np.iinfo(target)
+    found = int(records.bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    exact = float(data[0])
+    if math.isinf(exact):
+        nearest = ends.max if exact > 0 else ends.min
+    else:
+        nearest = min(max(round(exact), ends.min), ends.max)
+    # At the top of the range, the nearest float below it will do.
+    assert abs(found - nearest) <= (abs(ends.max) // 2**10 if nearest == ends.max else 0)
+
+
+@given(
+    value=st.integers(-(2**63), 2**64 - 1),
+    target=st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_an_integer_lands_on_the_nearest_integer_there_is(value, target):
+    """Any integer that is out of range would turn into any other."""
+    data = np.array([value], dtype=np.uint64 if value >= 2**63 else np.int64)
+    ends = np.iinfo(target)
+    found = int(records.bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    assert found == min(max(value, ends.min), ends.max)
+
+
+@pytest.mark.parametrize("value", [2**60 + 1, 2**53 + 1, -(2**60) - 1])
+def test_large_integers_inside_the_support_are_kept(value):
+    """A record that P could have drawn would be changed on the way in."""
+    support = (-(2.0**62), 2.0**62)
+    assert records.bring_into(np.array([value]), I8, support).tolist() == [value]
+
+
+def test_rounding_does_not_leave_the_support():
+    """A record would be clipped to the bound, and then rounded to the integer beyond it."""
+    brought = records.bring_into(np.array([0, 2, 9]), I8, (0.5, 3.4))
+    assert brought.tolist() == [1, 2, 3]
+    assert records.bring_into(np.array([0, 2, 9]), I8, (0.5, 3.5)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("support", [None, (-1e300, 1e300)])
+def test_a_float_beyond_the_range_makes_no_noise(support):
+    """A warning about an overflow would tell the public log that somebody's number is huge."""
+    brought = records.bring_into(np.array([1e300, -1e300]), F4, support)
+    assert brought.dtype == np.float32
+    assert brought[0] >= np.finfo(np.float32).max
+    assert brought[1] <= np.finfo(np.float32).min
+
+
+# --- bring_into: neighbours stay neighbours ---
+
+
+@given(
+    values=st.lists(st.floats(width=32), min_size=2, max_size=6),
+    other=st.floats(width=32),
+    position=st.integers(0, 5),
+    drawn=st.sampled_from([F8, F4, I8, U1]),
+    support=st.sampled_from([None, (0.0, 1.0), (-inf, 3.0), (2.0, inf)]),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_each_record_is_changed_by_itself(values, other, position, drawn, support):
+    """One person's record would change what happens to another's: no longer neighbours."""
+    position %= len(values)
+    one = np.array(values)
+    two = one.copy()
+    two[position] = other
+    a, b = (records.bring_into(data, drawn, support) for data in (one, two))
+    assert records.equal(np.delete(a, position), np.delete(b, position))
+    assert len(a) == len(b) == len(values)
+    if support is not None and drawn in (F8, F4):
+        assert ((support[0] <= a) & (a <= support[1])).all()
