@@ -390,19 +390,21 @@ class _Run:
         """
         before = self.failed
         while True:
-            tossing = self.tossing or count < 16
             self.failed = before
+            untouched = True
             rng, positions = self._streams(block)
             found: list[float] = []
             flips.toss()
             for position in positions[:count]:
+                tossing = self.tossing or self.structure is None or count < 16
+                untouched = untouched and tossing
                 # A call of its own, so that the records are let go before the next are drawn.
                 found.append(self._gap(rng, position, flips, tossing))
                 if found[-1] == math.inf:
                     self.failed += 1
                     if self.failed > self.plan.m - self.plan.k:  # infinite already
                         self.refuse(self.failed, done + len(found))
-            if tossing or not flips.moved():
+            if untouched or not flips.moved():
                 return found
             self.tossing = True
 
@@ -411,7 +413,6 @@ class _Run:
         drawn = self._draw(rng)
         structure = self.structure
         if structure is None:
-            tossing = True
             again = records.copy(records.head(drawn, self.n))
         try:
             if self.pair is None:

@@ -162,12 +162,12 @@ class BernsteinPolynomial:
         of C(h, i) (-1)^(i-1) B^i; B^i only needs the values of B^(i-1) on the lattice.
         """
         values = np.asarray(values, dtype=np.float64)
-        steps = [_basis(np.arange(size) / (size - 1), size - 1) for size in values.shape]
-        coefficients = np.zeros_like(values)
-        for i in range(1, order + 1):
-            coefficients += math.comb(order, i) * (-1) ** (i - 1) * values
+        coefficients = order * values
+        steps = [_basis(np.arange(size) / (size - 1), size - 1) for size in values.shape if order > 1]
+        for i in range(2, order + 1):
             for axis, step in enumerate(steps):
                 values = np.moveaxis(np.tensordot(step, values, axes=(1, axis)), 0, axis)
+            coefficients = coefficients + math.comb(order, i) * (-1) ** (i - 1) * values
         return cls(coefficients)
 
     @property
