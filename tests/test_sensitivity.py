@@ -135,7 +135,7 @@ def test_functions_may_mutate_their_data():
 
 def test_outputs_may_be_views_of_the_data():
     """Returning a slice of the data is as good as returning a copy."""
-    assert np.array_equal(estimate(lambda x: x[:3]).gaps, estimate(lambda x: x[:3].copy()).gaps)
+    assert np.array_equal(estimate(lambda x: x[:3], n=4).gaps, estimate(lambda x: x[:3].copy(), n=4).gaps)
 
 
 class TestCoins:
@@ -143,13 +143,13 @@ class TestCoins:
         """A function that subsamples with global generators is calibrated as one fixed function."""
 
         def subsample(x):
-            np.random.seed(None) if False else None
             rows = np.random.permutation(len(x))[:10]
             return x[rows].mean() + random.random()
 
-        found = estimate(subsample)
-        # The coins cancel: one of ten sampled records changes, or none does.
-        assert (found.gaps.max() <= 0.1 and (found.gaps == 0).mean() > 0.5) or found.value > 0
+        found = estimate(subsample, min_sensitivity=1e-9)
+        # The coins cancel: one of ten sampled records changes (with probability 1/5), or none does.
+        assert 0 < found.gaps.max() <= 0.1
+        assert 0.6 < (found.gaps == 0).mean() < 0.95
 
     def test_callers_generators_are_untouched(self):
         """Calibration does not disturb the random numbers of the program around it."""

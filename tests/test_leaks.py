@@ -1,0 +1,330 @@
+"""Nothing that leaves a call carries private data: a sentinel planted in it appears nowhere.
+
+The search goes through every exception's message, arguments, attributes, cause, context, notes and
+traceback frames of ours, and whatever these refer to; through reprs, logs and warnings.
+"""
+
+import gc
+import logging
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privatize as package
+from privatize import Exponential, privatize, samplers
+from privatize.errors import PrivateRunError, PrivatizeError
+
+SENTINEL = 31415926.5358979
+TEXT = "SENTINEL-NAME"
+PRIVATE = np.array([SENTINEL, 0.25, 0.75, 0.5])
+OURS = str(Path(package.__file__).parent)
+PROMISE = {"epsilon": 1, "gamma": 0.2, "sampler": samplers.uniform(0, 1), "domain": "as-is"}
+
+
+def holds_sentinel(value, depth=8, seen=None):
+    """Tell whether a value is, shows or refers to the sentinel."""
+    seen = set() if seen is None else seen
+    if id(value) in seen or depth < 0:
+        return False
+    seen.add(id(value))
+    if isinstance(value, float | np.floating):
+        return float(value) == SENTINEL
+    if isinstance(value, str | bytes):
+        text = value if isinstance(value, str) else value.decode("latin-1")
+        return TEXT in text or "31415926" in text or "3.14159265" in text
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return any(holds_sentinel(v, depth - 1, seen) for v in value.ravel().tolist())
+        return value.dtype.kind == "f" and bool((value == SENTINEL).any())
+    if isinstance(value, types.ModuleType | types.CodeType | type | int | None.__class__):
+        return False
+    if isinstance(value, types.FrameType | types.FunctionType):
+        return False  # the caller's own frames and functions hold what is theirs
+    if isinstance(value, dict):
+        items = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = list(value)
+    else:
+        items = [v for v in gc.get_referents(value) if not isinstance(v, types.ModuleType | type)]
+    return any(holds_sentinel(item, depth - 1, seen) for item in items)
+
+
+def frames_of(error):
+    """Yield every frame of ours that can be reached from an exception, callers' frames included."""
+    chain, seen = [error], set()
+    while chain:
+        current = chain.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        chain += [current.__cause__, current.__context__]
+        step = current.__traceback__
+        while step is not None:
+            frame = step.tb_frame
+            while frame is not None:
+                if frame.f_code.co_filename.startswith(OURS):
+                    yield frame
+                frame = frame.f_back
+            step = step.tb_next
+
+
+def assert_clean(error):
+    """Fail if anything that can be reached from the exception through us holds the sentinel."""
+    chain = [error, error.__cause__, error.__context__]
+    for part in chain:
+        assert not holds_sentinel(
+            [str(part), repr(part), getattr(part, "args", ()), getattr(part, "__dict__", {})]
+        )
+        assert not holds_sentinel(getattr(part, "__notes__", []))
+    assert not holds_sentinel("".join(traceback.format_exception(error)).split("PRIVATE")[-1:])
+    for frame in frames_of(error):
+        for name, value in frame.f_locals.items():
+            assert not holds_sentinel(value), f"{frame.f_code.co_qualname} holds the data in {name!r}"
+
+
+def fails(function, data=PRIVATE, **settings):
+    """Return the exception that a private call ends in."""
+    f = privatize(**(PROMISE | settings))(function)
+    try:
+        f(data)
+    except BaseException as error:
+        return error
+    raise AssertionError("the call did not fail")
+
+
+def private(x):
+    """Tell private data from sampled data, which is all below 1."""
+    return np.max(x) > 1
+
+
+class Loud(Exception):
+    """An exception that carries its data wherever it can."""
+
+    def __init__(self, data):
+        super().__init__(f"bad data {data}")
+        self.data = data
+        self.add_note(f"{data}")
+
+
+def raises(x):
+    if private(x):
+        raise Loud(x)
+    return x.mean()
+
+
+def chained(x):
+    if private(x):
+        try:
+            raise Loud(x)
+        except Loud as error:
+            raise ValueError(f"{x}") from error
+    return x.mean()
+
+
+def leaves(x):
+    return sys.exit(f"{x}") if private(x) else x.mean()
+
+
+class Base(BaseException):
+    pass
+
+
+def raises_base(x):
+    if private(x):
+        raise Base(x)
+    return x.mean()
+
+
+def interrupts(x):
+    if private(x):
+        raise KeyboardInterrupt(x)
+    return x.mean()
+
+
+def recursion(x):
+    return recursion(x) if private(x) else x.mean()
+
+
+def not_a_number(x):
+    return x.mean() if not private(x) else np.nan
+
+
+def infinite(x):
+    return x.mean() if not private(x) else np.inf * x[0]
+
+
+def other_structure(x):
+    return x.mean() if not private(x) else {"value": x[0]}
+
+
+def other_shape(x):
+    return np.array([x.mean()]) if not private(x) else x
+
+
+def text(x):
+    return x.mean() if not private(x) else f"{x}"
+
+
+class Hostile:
+    """An output whose every method raises with the data in it."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __getattr__(self, name):
+        raise Loud(self.__dict__.get("data"))
+
+    def __eq__(self, other):
+        raise Loud(self.__dict__["data"])
+
+    __hash__ = None
+
+    def __len__(self):
+        raise Loud(self.__dict__["data"])
+
+
+def hostile(x):
+    return x.mean() if not private(x) else Hostile(x)
+
+
+def prompts_warning(x):
+    if private(x):
+        warnings.warn(f"{x}", stacklevel=1)
+    return x.mean()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        raises,
+        chained,
+        leaves,
+        raises_base,
+        recursion,
+        not_a_number,
+        infinite,
+        other_structure,
+        other_shape,
+        text,
+        hostile,
+        prompts_warning,  # the suite turns warnings into errors
+    ],
+)
+def test_failures_on_private_data(function):
+    """However a function fails on private data, the error says so and nothing else."""
+    error = fails(function)
+    assert type(error) is PrivateRunError
+    assert error.__cause__ is None and error.__context__ is None
+    assert vars(error) == {} and len(error.args) == 1
+    assert_clean(error)
+
+
+def test_interrupts_are_interrupts_without_data():
+    """Ctrl-C still stops the program, and carries nothing."""
+    error = fails(interrupts)
+    assert type(error) is KeyboardInterrupt and error.args == ()
+    assert_clean(error)
+
+
+def test_failures_share_one_text():
+    """An error that differed with the data would be an answer without noise."""
+    assert len({str(fails(f)).replace(f.__name__, "f") for f in (raises, leaves, recursion)}) == 1
+    assert len({str(fails(f)).replace(f.__name__, "f") for f in (not_a_number, other_structure, text)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "data", "settings"),
+    [
+        (np.mean, np.array([[SENTINEL]]), {}),
+        (np.mean, np.array([TEXT, "b"]), {}),
+        (np.mean, [TEXT, SENTINEL], {}),
+        (np.mean, {TEXT: SENTINEL}, {}),
+        (np.mean, (SENTINEL, 2.0), {}),
+        (np.mean, SENTINEL, {}),
+        (np.mean, TEXT, {}),
+        (lambda x: 1 / 0, PRIVATE, {}),
+        (lambda x: 1.0, PRIVATE, {}),
+        (lambda x: "text", PRIVATE, {}),
+        (lambda x: x.mean() + np.random.default_rng().random(), PRIVATE, {}),
+        (np.mean, PRIVATE, {"sampler": samplers.from_function(lambda n, rng: rng.random(n + 1))}),
+        (np.mean, PRIVATE, {"sampler": samplers.from_function(lambda n, rng: 1 / 0)}),
+        (np.mean, PRIVATE, {"sampler": samplers.from_function(lambda n, rng: np.random.rand(n))}),
+        (lambda x: x.mean(), PRIVATE, {"pair": lambda x, i, r: (x.mean(), x.mean() + 1e-9)}),
+        (lambda x: x[:1], PRIVATE, {"mechanism": Exponential(responses=[1, 2])}),
+        (lambda x, q: x.mean(), PRIVATE, {}),
+    ],
+)
+def test_every_other_error_of_a_call(function, data, settings):
+    """Wrong data, failed calibrations and bad samplers leave through the same door."""
+    error = fails(function, data, **settings)
+    assert isinstance(error, PrivatizeError)
+    assert_clean(error)
+
+
+def test_wrong_arguments_are_not_repeated():
+    """An argument in the wrong place is not quoted in the error."""
+    f = privatize(**PROMISE)(lambda x: x.mean())
+    for args, kwargs in (
+        ((PRIVATE, TEXT), {}),
+        ((PRIVATE,), {TEXT: SENTINEL}),
+        ((), {"x": PRIVATE, "y": TEXT}),
+    ):
+        with pytest.raises(PrivatizeError) as caught:
+            f(*args, **kwargs)
+        assert_clean(caught.value)
+
+
+def test_a_custom_mechanism_that_fails():
+    """A user's own mechanism sees the raw vector; its exception does not get out with it."""
+
+    class Broken:
+        def norm(self, gap):
+            return float(np.abs(gap).sum())
+
+        def scale(self, sensitivity, epsilon, delta):
+            return 1.0
+
+        def release(self, vector, **rest):
+            raise Loud(vector)
+
+    error = fails(lambda x: x.mean() if not private(x) else SENTINEL, mechanism=Broken())
+    assert type(error) is PrivateRunError
+    assert_clean(error)
+
+
+def test_reprs_logs_and_warnings(caplog, recwarn, capsys):
+    """Successful calls leave nothing behind either: objects, logs, warnings, output, memory."""
+    f = privatize(**(PROMISE | {"domain": "clip"}))(np.mean)
+    with caplog.at_level(logging.DEBUG):
+        release = f.release(PRIVATE)
+        f([SENTINEL, 0.5, 0.25])
+    out = capsys.readouterr()
+    assert not holds_sentinel([repr(f), repr(release), repr(f.estimate(4)), caplog.text, out.out, out.err])
+    assert not holds_sentinel([vars(release), f._memory, vars(f.estimate(4)), f.settings])
+    assert not recwarn.list
+
+
+def test_nothing_keeps_the_data_alive():
+    """After a call, failed or not, the data is referred to by its owner alone."""
+    for function in (np.mean, raises, other_structure):
+        f = privatize(**PROMISE)(function)
+        data = PRIVATE.copy()
+        before = sys.getrefcount(data)
+        try:
+            f(data)
+        except PrivateRunError as error:
+            kept = error  # as a logger or a test runner would
+        gc.collect()
+        assert sys.getrefcount(data) == before
+    assert kept is not None
+
+
+def test_the_search_can_find():
+    """The search used above finds a sentinel where there is one."""
+    assert holds_sentinel({"a": [Loud(PRIVATE)]}) and holds_sentinel(f"{SENTINEL}")
+    assert not holds_sentinel({"a": [1.5, "text", np.zeros(3)]})
