@@ -48,14 +48,17 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     open: str | None
+    key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
-        return not self.kwargs and self.args == (_Hole("data"),)
+        # By length first: a public array among the arguments does not compare to a truth value.
+        return not self.kwargs and len(self.args) == 1 and self.args[0] == _Hole("data")
 
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
-        return [list(self.args), sorted(self.kwargs.items())]
+        args, kwargs = self.key or (self.args, self.kwargs)
+        return [list(args), sorted(kwargs.items())]
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""
@@ -121,7 +124,8 @@ class Binding:
                     f"{', '.join(known) or 'none'}."
                 )
         if names is None:
-            names = (_first(known, label, coins),)
+            filled = function.keywords if isinstance(function, functools.partial) else ()
+            names = (_first(known, label, (*coins, *filled)),)
         if len(set(names)) < len(names) or set(names) & set(coins) or not names:
             raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
         return cls(function, signature, names, aligned, tuple(coins), label)
@@ -169,8 +173,10 @@ class Binding:
             )
         for name in missing:
             given[name] = _Hole("open")
+        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
+        args, kwargs = bound.args, bound.kwargs
         bound.apply_defaults()
-        call = Call(self.function, bound.args, bound.kwargs, missing[0] if missing else None)
+        call = Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
         return tuple(dataset) if self.aligned else dataset[0], call
 
     def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -203,9 +209,9 @@ def label_of(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def _first(known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
+def _first(known: Mapping[str, inspect.Parameter], label: str, taken: Sequence[str]) -> str:
     candidates = [
-        p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in coins
+        p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken
     ]
     if len(candidates) > 1 and candidates[0].name in ("self", "cls"):
         candidates = candidates[1:]
@@ -221,8 +227,8 @@ def _refuse_lazy(function: Any, label: str) -> None:
             f"Apply it to a function of a dataset."
         )
     inner = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
+    while isinstance(inner, functools.partial | staticmethod):
+        inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
     for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 - its kind matters
         if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
             raise SettingsError(

@@ -9,6 +9,7 @@ own generators, one for records and one for positions.
 from __future__ import annotations
 
 import contextlib
+import operator
 import random
 import secrets
 import sys
@@ -39,8 +40,9 @@ RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
-# The bit generator that stands in for the caller's; making one takes 0.1 ms.
-_bits: Any = None
+# The bit generators that stand in for the callers', one for each level of nesting; making one takes 0.1 ms.
+_stand_ins: list[Any] = []
+_depth = 0
 
 
 def block_size(n: int) -> int:
@@ -76,12 +78,16 @@ def check_seed(seed: Any) -> int | None:
     """Return the seed as an int, or None; refuse everything else."""
     if seed is None:
         return None
-    if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
+    try:
+        value = -1 if isinstance(seed, bool) else operator.index(seed)
+    except TypeError:
+        value = -1
+    if value < 0:
         raise SettingsError(
             f"seed={seed!r} is not a seed: it must be an integer >= 0, or None for a fresh one. "
             f"It seeds calibration only; noise is never seeded."
         )
-    return int(seed)
+    return value
 
 
 def coin_seed(seed: int) -> int:
@@ -145,7 +151,7 @@ def public_coins(s0: int) -> Iterator[Coins]:
     >>> a == b
     True
     """
-    global _bits
+    global _depth
     with _turn:
         mine = random.getstate()
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a
@@ -154,14 +160,15 @@ def public_coins(s0: int) -> Iterator[Coins]:
         bits = mtrand.get_bit_generator()
         torch = sys.modules.get("torch")
         tensor = None if torch is None else torch.get_rng_state()
-        # Nested, the inner one needs another stand-in.
-        mt19937 = np.random.MT19937(0) if _bits is None or bits is _bits else _bits
-        if _bits is None:
-            _bits = mt19937
+        if _depth == len(_stand_ins):
+            _stand_ins.append(np.random.MT19937(0))
+        stand_in = _stand_ins[_depth]
+        _depth += 1
         try:
-            mtrand.set_bit_generator(mt19937)
+            mtrand.set_bit_generator(stand_in)
             yield Coins(s0)
         finally:
+            _depth -= 1
             random.setstate(mine)
             mtrand.set_bit_generator(bits)
             if legacy["has_gauss"]:

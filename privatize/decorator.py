@@ -385,7 +385,10 @@ class PrivateFunction(Generic[P, R]):
         sensitivity = self._sensitivity(n, call, like)
         function = self._function(call, sensitivity.coin_seed)
         classes: dict[str, type] = {}
-        if not self._evaluate(box, function, drawn, sensitivity, classes):
+        box.data = records.bring_into(
+            box.data, drawn, settings.support if settings.domain == "clip" else None
+        )
+        if not self._evaluate(box, function, sensitivity, classes):
             raise PrivateRunError(_FAILED.format(self.__name__))
         if box.value is None:
             raise PrivateRunError(_UNFIT.format(self.__name__))
@@ -412,22 +415,13 @@ class PrivateFunction(Generic[P, R]):
             bound=sensitivity.bound,
         )
 
-    def _evaluate(
-        self,
-        box: _Box,
-        function: Any,
-        drawn: Any,
-        sensitivity: Sensitivity,
-        classes: dict[str, type],
-    ) -> bool:
+    def _evaluate(self, box: _Box, function: Any, sensitivity: Sensitivity, classes: dict[str, type]) -> bool:
         """Run the raw function once on the private data; tell whether it returned.
 
         What it returned is in the box: the flat vector, or None if that cannot be released.
         """
         interrupted = False
-        support = self._settings.support if self._settings.domain == "clip" else None
         try:
-            box.data = records.bring_into(box.data, drawn, support)
             with coins.public_coins(sensitivity.coin_seed) as flips, _inside(self._root):
                 flips.toss()
                 box.value = function(box.data)
@@ -620,7 +614,7 @@ def privatize(
     ...     return ages.mean()
     >>> ages = np.random.default_rng(0).integers(18, 90, size=1000)
     >>> answer = average_age(ages)
-    >>> abs(answer - ages.mean()) < 5
+    >>> bool(abs(answer - ages.mean()) < 5)
     True
     """
     if function is not None:

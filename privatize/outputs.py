@@ -81,6 +81,12 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         ]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = [f.name for f in dataclasses.fields(value) if f.init]
+        needed = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if not set(needed) <= set(fields):  # an InitVar, or an __init__ of its own
+            raise OutputError(
+                f"The function returns a {kind.__name__}, which needs more than its fields to be made again. "
+                f"Return a dataclass without InitVar."
+            )
         items = [_describe(getattr(value, name), seen) for name in fields]
         return ["dataclass", _name(kind), fields, items]
     return _refuse(value)
@@ -146,6 +152,9 @@ def _refuse(value: Any) -> Tree:
         fix = "Return a number of days or seconds."
     elif letter == "O":
         fix = "Convert it with astype(float)."
+    elif isinstance(value, np.ndarray) and kind is not np.ndarray:
+        name = f"a {kind.__name__}"
+        fix = "Return a plain array: np.asarray(...), or filled(...) of a masked one."
     elif callable(value):
         fix = "To release a function use the mechanism Bernstein(...)."
     elif hasattr(value, "to_numpy"):
@@ -221,7 +230,8 @@ def _array(value: Any, tree: Tree) -> Vector:
         raise StructureChanged
     if value.dtype.kind not in ("iu" if np.dtype(tree[1]).kind in "iu" else "iuf"):
         raise StructureChanged
-    return value.astype(np.float64).ravel()
+    with np.errstate(over="ignore"):  # a long double may be beyond every float: infinite, without a warning
+        return value.astype(np.float64).ravel()
 
 
 def number(value: Any, tree: Tree) -> float:

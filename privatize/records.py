@@ -137,6 +137,8 @@ def equal(one: Any, other: Any) -> bool:
             return False
         if one.dtype.hasobject:
             return all(map(equal, one.ravel().tolist(), other.ravel().tolist()))
+        if one.dtype.names:  # field by field, since the bytes between fields are no one's
+            return all(equal(one[name], other[name]) for name in one.dtype.names)
         return bool(one.tobytes() == other.tobytes())
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
@@ -159,7 +161,24 @@ def describe(data: Any) -> Any:
     if isinstance(data, list):
         return ["list"]
     dtype = data.dtype
-    return ["array", dtype.descr if dtype.names else dtype.str, list(data.shape[1:])]
+    return ["array", _code(dtype), list(data.shape[1:])]
+
+
+def _code(dtype: np.dtype[Any]) -> Any:
+    """Return a dtype as JSON: a string, or names, kinds, offsets and size of a structured one."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return {"base": _code(base), "shape": list(shape)}
+    if dtype.names is None:
+        return "StringDType" if dtype.kind == "T" else dtype.str
+    known: Any = dtype.fields
+    fields = [known[name] for name in dtype.names]
+    return {
+        "names": list(dtype.names),
+        "formats": [_code(field[0]) for field in fields],
+        "offsets": [field[1] for field in fields],
+        "itemsize": dtype.itemsize,
+    }
 
 
 def _show(schema: Any) -> str:
@@ -168,12 +187,18 @@ def _show(schema: Any) -> str:
     if schema[0] == "list":
         return "a list"
     shape = "" if not schema[2] else f" with records of shape {tuple(schema[2])}"
-    return f"an array of {np.dtype(_dtype(schema)).name}{shape}"
+    return f"an array of {_dtype(schema[1]).name}{shape}"
 
 
-def _dtype(schema: Any) -> Any:
-    kind = schema[1]
-    return kind if isinstance(kind, str) else [tuple(field) for field in kind]
+def _dtype(code: Any) -> np.dtype[Any]:
+    if code == "StringDType":
+        return np.dtype(np.dtypes.StringDType())
+    if isinstance(code, str):
+        return np.dtype(code)
+    if "base" in code:
+        return np.dtype((_dtype(code["base"]), tuple(code["shape"])))
+    made: np.dtype[Any] = np.dtype(code | {"formats": [_dtype(inner) for inner in code["formats"]]})
+    return made
 
 
 def adopt(drawn: Any, schema: Any) -> Any:
@@ -205,18 +230,13 @@ def _matches(schema: Any, drawn: Any) -> bool:
     if schema[0] == "tuple" and drawn[0] == "tuple":
         return len(schema) == len(drawn) and all(map(_matches, schema[1:], drawn[1:]))
     if schema[0] == "list":
-        return drawn[0] == "list" or (
-            drawn[0] == "array" and isinstance(drawn[1], str) and np.dtype(drawn[1]).kind in "biuf"
-        )
+        return drawn[0] == "list" or (drawn[0] == "array" and _dtype(drawn[1]).kind in "biuf")
     if schema[0] != "array" or drawn[0] != "array" or schema[2] != drawn[2]:
         return False
     if schema[1] == drawn[1]:
         return True
     # Numbers may differ in kind: the private data is cast to what P draws.
-    return all(
-        isinstance(s[1], str) and np.dtype(s[1]).kind in kinds
-        for s, kinds in ((schema, "biuf"), (drawn, "iuf"))
-    )
+    return all(_dtype(s[1]).kind in kinds for s, kinds in ((schema, "biuf"), (drawn, "iuf")))
 
 
 def bring_into(data: Any, drawn: Any, support: Support | None) -> Any:
@@ -235,15 +255,22 @@ def bring_into(data: Any, drawn: Any, support: Support | None) -> Any:
         return tuple(bring_into(part, schema, None) for part, schema in zip(data, drawn[1:], strict=True))
     if isinstance(data, list):
         if drawn[0] != "array":
-            return copy(data)
-        values = bring_into(np.array(data, dtype=_dtype(drawn)), drawn, support)
+            copied = copy(data)
+            return copied if support is None else [_clip_one(record, support) for record in copied]
+        values = bring_into(_numbers(data), drawn, support)
         if list(values.shape[1:]) != drawn[2]:
             raise DataError(f"The records of the list are not of the shape {tuple(drawn[2])} that P draws.")
         return values.tolist()
-    dtype = np.dtype(_dtype(drawn))
+    dtype = _dtype(drawn[1])
     if support is None or data.dtype.kind not in "biuf":
         return _cast(data, dtype) if data.dtype != dtype else copy(data)
     low, high = (np.asarray(end, dtype=np.float64) for end in support)
+    if dtype.kind in "iu":  # whole numbers inside the support, so that rounding does not leave it
+        low, high = np.ceil(low), np.floor(high)
+        if data.dtype.kind in "iu":
+            inside = _cast(data, dtype)
+            below, above = inside < low, inside > high
+            return np.where(below, _cast(low, dtype), np.where(above, _cast(high, dtype), inside))
     if data.dtype.kind == "f":
         values = np.clip(data, low, high)
         missing = np.isnan(values)
@@ -257,18 +284,39 @@ def bring_into(data: Any, drawn: Any, support: Support | None) -> Any:
 def _home(low: Any, high: Any) -> Any:
     """Return the value that stands for a missing one: inside the support, public."""
     with np.errstate(invalid="ignore"):
-        middle = low + (high - low) / 2
+        middle = low / 2 + high / 2
     home = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
     return np.where(np.isfinite(low) & np.isfinite(high), middle, home)
 
 
+def _numbers(data: list[Any]) -> Any:
+    """Return a list of numbers as an array, in a dtype that holds them; integers of any size."""
+    values = np.array(data)
+    if values.dtype.kind == "O":  # integers beyond 64 bits
+        values = values.astype(np.float64)
+    if values.dtype.kind not in "biuf":
+        raise DataError("The records of the list are not all numbers, as those that P draws are.")
+    return values
+
+
+def _clip_one(record: Any, support: Support) -> Any:
+    """Clip a record of a list, if it is a number."""
+    if isinstance(record, bool) or not isinstance(record, int | float):
+        return record
+    schema: list[Any] = ["array", "<i8" if isinstance(record, int) else "<f8", []]
+    return bring_into([record], schema, support)[0]
+
+
 def _cast(values: Any, dtype: np.dtype[Any]) -> Any:
-    if dtype.kind in "iu" and values.dtype.kind == "f":
-        ends = np.iinfo(dtype)
-        # Saturate rather than wrap: the nearest floats inside the integer range.
-        low, high = (
-            float(ends.min),
-            np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max),
-        )
-        return np.clip(np.nan_to_num(np.rint(values), nan=0.0), low, high).astype(dtype)
-    return values.astype(dtype)
+    """Return the values in another dtype; integers saturate, they never wrap."""
+    if dtype.kind not in "iu" or values.dtype.kind == "b":
+        with np.errstate(over="ignore"):  # a warning would tell that a private number is huge
+            return values.astype(dtype)
+    ends = np.iinfo(dtype)
+    if values.dtype.kind in "iu":
+        own = np.iinfo(values.dtype)
+        return np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
+    # In float64, since float32 has no 2^31 - 1; the nearest floats inside the integer range.
+    high = np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max)
+    whole = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
+    return np.clip(whole, float(ends.min), high).astype(dtype)

@@ -7,10 +7,12 @@ differential privacy *with respect to P*.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -95,15 +97,7 @@ def normal(
     (3, 2)
     """
     center = _numbers("mean", mean)
-    box = None
-    if low is not None or high is not None:
-        lows, highs = _box(
-            "normal",
-            -math.inf if low is None else low,
-            math.inf if high is None else high,
-            center.shape or None,
-        )
-        box = (_freeze(lows), _freeze(highs))
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
     if cov is not None:
         if std is not None:
             raise SamplerError("normal() takes std or cov, not both.")
@@ -117,7 +111,7 @@ def normal(
             raise SamplerError(
                 "cov is not a covariance matrix: it must be symmetric and positive semi-definite."
             )
-        return _Correlated(_freeze(center), _freeze(matrix), box)
+        return _Correlated(_freeze(center), _freeze(matrix), _bounds(*ends, center.shape))
     spread = _numbers("std", 1.0 if std is None else std)
     if not (spread > 0).all():
         raise SamplerError(f"std={std!r} is not a standard deviation: it must be positive.")
@@ -125,11 +119,9 @@ def normal(
         shape = np.broadcast_shapes(center.shape, spread.shape)
     except ValueError:
         raise SamplerError(f"mean has shape {center.shape} and std {spread.shape}: they must fit.") from None
-    if box is not None and center.shape != shape:
-        box = (
-            _freeze(np.broadcast_to(box[0].array, shape)),
-            _freeze(np.broadcast_to(box[1].array, shape)),
-        )
+    box = _bounds(*ends, shape)
+    if not shape and box is not None:  # one mean for all coordinates of the box
+        shape = box[0].shape
     return _Normal(_freeze(np.broadcast_to(center, shape)), _freeze(np.broadcast_to(spread, shape)), box)
 
 
@@ -148,7 +140,10 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
     >>> mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
     mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
     """
-    parts = tuple(as_sampler(component) for component in components)
+    try:
+        parts = tuple(map(as_sampler, components))
+    except TypeError:
+        raise SamplerError(f"mixture({components!r}): the components must be a list of samplers.") from None
     if not parts:
         raise SamplerError("mixture([]) has no components.")
     share = _numbers("weights", [1.0] * len(parts) if weights is None else weights)
@@ -156,7 +151,11 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
         raise SamplerError(
             f"weights={weights!r} do not fit {len(parts)} components: one number >= 0 for each, not all zero."
         )
-    return _Mixture(parts, _freeze(share / share.sum()))
+    # Weights that sum to 1 are kept as they are, so that a repr makes the same mixture again.
+    total = share.sum()
+    share = share if abs(total - 1) < 1e-12 else share / total
+    none = tuple(records.head(draw(part, 2, np.random.default_rng(0)), 0) for part in parts)
+    return _Mixture(parts, _freeze(share), none)
 
 
 def from_function(draw: Callable[[int, Rng], Any], support: Support | None = None) -> Sampler:
@@ -179,7 +178,13 @@ def from_function(draw: Callable[[int, Rng], Any], support: Support | None = Non
     """
     if not callable(draw):
         raise SamplerError(f"from_function({draw!r}): draw must be a callable (n, rng) -> n records.")
-    return _Function(draw, None if support is None else tuple(map(_freeze, _box("support", *support, None))))
+    if support is None:
+        return _Function(draw)
+    try:
+        low, high = support
+    except (TypeError, ValueError):
+        raise SamplerError(f"support={support!r} is not a pair (low, high).") from None
+    return _Function(draw, tuple(map(_freeze, _box("support", low, high, None))))
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -268,7 +273,7 @@ def _freeze(array: Any) -> _Frozen:
 def _plain(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_plain, value))}]"
-    return repr(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+    return repr(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
 
 
 def _numbers(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -286,8 +291,8 @@ def _box(name: str, low: Any, high: Any, size: int | tuple[int, ...] | None) -> 
         ends = [np.array(end, dtype=np.float64) for end in (low, high)]
         shape = np.broadcast_shapes(ends[0].shape, ends[1].shape)
         if size is not None:
-            wanted = (size,) if isinstance(size, int) else tuple(size)
-            if np.broadcast_shapes(shape, wanted) != wanted:
+            wanted = tuple(map(operator.index, size if np.iterable(size) else (size,)))
+            if np.broadcast_shapes(shape, wanted) != wanted or 0 in wanted:
                 raise ValueError
             shape = wanted
     except (TypeError, ValueError):
@@ -298,6 +303,12 @@ def _box(name: str, low: Any, high: Any, size: int | tuple[int, ...] | None) -> 
     if not (lows < highs).all():
         raise SamplerError(f"{name}: the lower bound {low!r} must be below the upper bound {high!r}.")
     return lows, highs
+
+
+def _bounds(low: Any, high: Any, shape: tuple[int, ...]) -> tuple[_Frozen, _Frozen] | None:
+    """Return the box of a normal, or None where it bounds nothing."""
+    lows, highs = _box("normal", low, high, shape or None)
+    return None if np.isinf(lows).all() and np.isinf(highs).all() else (_freeze(lows), _freeze(highs))
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,10 +345,8 @@ class _Normal:
         if self.box is None:
             return rng.normal(mean, std, (n, *mean.shape))
         low, high = (end.array for end in self.box)
-        return (
-            _truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape))) * std
-            + mean
-        )
+        x = _truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape)))
+        return np.clip(x * std + mean, low, high)  # rounding may have left the box
 
     @property
     def support(self) -> Support | None:
@@ -415,6 +424,7 @@ def _show_box(box: tuple[_Frozen, _Frozen] | None) -> str:
 class _Mixture:
     components: tuple[Sampler, ...]
     weights: _Frozen
+    none: tuple[Any, ...] = field(compare=False)
 
     def draw(self, n: int, rng: Rng) -> Any:
         # Who comes from where, then each component's records, put back into their places.
@@ -424,7 +434,8 @@ class _Mixture:
         parts = [c.draw(int(size), rng) for c, size in zip(self.components, counts, strict=True) if size]
         places = np.empty(n, dtype=np.intp)
         places[order] = np.arange(n)
-        return records.take(records.concat(parts), places)
+        # No records of every component, so that the dtype does not depend on who was chosen.
+        return records.take(records.concat([*self.none, *parts]), places)
 
     @property
     def support(self) -> Support | None:
@@ -454,14 +465,31 @@ class _Function:
         return None if self.box is None else (self.box[0].array, self.box[1].array)
 
     def __repr__(self) -> str:
-        name = getattr(self.function, "__qualname__", repr(self.function)).rpartition(".")[2]
+        name = _name(self.function)
         box = "" if self.box is None else f", support=({self.box[0]!r}, {self.box[1]!r})"
         return f"from_function({name}{box})"
 
 
+def _name(function: Any) -> str:
+    """Return a readable name of a callable, the same in every run."""
+    if isinstance(function, functools.partial):
+        bound = [*map(repr, function.args), *(f"{k}={v!r}" for k, v in function.keywords.items())]
+        return f"partial({', '.join([_name(function.func), *bound])})"
+    name = getattr(function, "__qualname__", None) or f"{type(function).__qualname__}()"
+    return str(name).rpartition(".")[2]
+
+
 def _frozen(distribution: Any) -> Any:
     """Freeze a scipy distribution that was passed as it is."""
-    if hasattr(distribution, "dist") or not hasattr(distribution, "numargs"):
+    if hasattr(distribution, "dist"):
+        given = (*distribution.args, *distribution.kwds.values())
+        if any(np.ndim(value) for value in given):
+            raise SamplerError(
+                f"scipy.stats.{distribution.dist.name} with arrays for parameters draws no records that are "
+                f"alike. Use scalars, or from_function() for records of several coordinates."
+            )
+        return distribution
+    if not hasattr(distribution, "numargs"):
         return distribution
     if distribution.numargs:
         raise SamplerError(
@@ -477,7 +505,7 @@ class _Scipy:
 
     def draw(self, n: int, rng: Rng) -> Any:
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
-        return self.distribution.rvs(size=max(n, 2), random_state=rng)[:n]
+        return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
 
     @property
     def support(self) -> Support | None:
@@ -496,13 +524,16 @@ class _Scipy:
         given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
         given = {"loc": 0, "scale": 1} | given
         values = {k: np.asarray(v, dtype=np.float64).tolist() for k, v in given.items()}
-        return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items()))
+        # What a histogram or a table of values keeps beyond its parameters.
+        kept = [_content(vars(frozen.dist).get(name)) for name in ("_hpdf", "_hbins", "xk", "pk")]
+        return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(kept)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Scipy) and self._facts() == other._facts()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        frozen = getattr(self.distribution, "dist", self.distribution)
+        return hash((type(frozen), getattr(frozen, "name", None)))
 
     def __repr__(self) -> str:
         frozen = self.distribution

@@ -296,11 +296,7 @@ def test_marginal_m_alone(m):
     """A user with a fixed number of samples would be told a gamma that the rule does not give."""
     p = plan(m=m, bound="marginal")
     assert (p.m, p.k, p.rho) == (m, m, None)
-    assert (
-        1 / Fraction(m + 1)
-        <= written(p.gamma)
-        <= Fraction(m + 1, m + 1) / (m + 1) * (1 + Fraction(1, 10**15))
-    )
+    assert Fraction(1, m + 1) <= written(p.gamma) <= Fraction(1, m + 1) * (1 + Fraction(1, 10**15))
 
 
 # --- properties -------------------------------------------------------------------------------
