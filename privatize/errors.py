@@ -97,11 +97,11 @@ class PlanError(SettingsError):
         The smallest feasible m at this gamma, where there is one.
     """
 
-    gamma: float | None
-    m: int | None
-    bound: str
-    least_gamma: float | None
-    least_m: int | None
+    gamma: float | None = None
+    m: int | None = None
+    bound: str | None = None
+    least_gamma: float | None = None
+    least_m: int | None = None
 
 
 class SamplerError(SettingsError):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
@@ -41,6 +42,9 @@ _MARGIN = 1e-12
 # Below these the tail is summed term by term with `math` alone (see `_tail`).
 _TERMS = 500
 _EXPONENT = 600.0
+# Beyond these, more pairs are needed than anybody can run, and floats run out of digits.
+_LEAST_GAMMA = 1e-15
+_MOST_PAIRS = 10**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +84,11 @@ class Plan:
 
     def __post_init__(self) -> None:
         _check_bound(self.bound)
-        _check_gamma(self.gamma)
-        _check_count(self.m)
-        if not (isinstance(self.k, int) and 1 <= self.k <= self.m):
+        object.__setattr__(self, "gamma", _check_gamma(self.gamma))
+        object.__setattr__(self, "m", _check_count(self.m))
+        if isinstance(self.k, bool) or not hasattr(self.k, "__index__") or not 1 <= self.k <= self.m:
             raise PlanError(f"k={self.k!r} is not an index from 1 to m={self.m}.")
+        object.__setattr__(self, "k", int(self.k))
         if self.bound == "marginal":
             if self.rho is not None:
                 _refuse_rho()
@@ -91,7 +96,7 @@ class Plan:
         else:
             if self.rho is None:
                 raise PlanError(f"bound={self.bound!r} needs a rho.")
-            _check_rho(self.rho, self.gamma, self.bound)
+            object.__setattr__(self, "rho", _check_rho(self.rho, self.gamma, self.bound))
             if self.bound == "tolerance":
                 holds = _covers(self.m, self.m - self.k + 1, self.gamma, self.rho)
             else:
@@ -191,6 +196,13 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
     if m == "least":
         m = _PLANNERS[bound].least(gamma, rho)
     elif m == "balanced":
+        if rho is not None and 2 * _exact(rho) >= _exact(gamma):
+            raise PlanError(
+                f"rho={rho} leaves less than half of gamma={gamma} to the data, so no m is balanced. "
+                f"Lower rho below {gamma / 2}, leave it out, or pass m='least'.",
+                gamma=gamma,
+                bound=bound,
+            )
         m = _PLANNERS[bound].balanced(gamma, rho)
     made = _PLANNERS[bound].of_both(gamma, m, rho)
     if made is None:
@@ -229,11 +241,15 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     0.0816
     """
     gamma = _check_gamma(gamma)
-    if not (isinstance(n, int) and n >= 1):
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
-    if not kl >= 0:
+    try:
+        tau = float(kl)
+    except (TypeError, ValueError):
+        tau = math.nan
+    if not tau >= 0:
         raise SettingsError(f"kl={kl!r} is not a divergence: it must be >= 0.")
-    return min(1.0, gamma + math.sqrt((n + 1) * kl / 2))
+    return min(1.0, gamma + math.sqrt((int(n) + 1) * tau / 2))
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -246,23 +262,27 @@ def _check_bound(bound: str) -> None:
 
 def _check_gamma(gamma: Any) -> float:
     try:
-        value = float(gamma)
-    except (TypeError, ValueError):
+        value = math.nan if isinstance(gamma, bool | str) else float(gamma)
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
-    if isinstance(gamma, bool) or not 0 < value < 1:
+    if not _LEAST_GAMMA <= value < 1:
         raise PlanError(
-            f"gamma={gamma!r} is not a confidence: it must lie strictly between 0 and 1. "
+            f"gamma={gamma!r} is not a confidence: it must lie strictly between 0 and 1 (1e-15 at least). "
             f"It is the share of neighbouring pairs on which the promise may fail, 0.05 say."
         )
     return value
 
 
 def _check_count(m: Any) -> int:
-    if isinstance(m, bool) or not hasattr(m, "__index__") or m < 1:
+    try:
+        count = 0 if isinstance(m, bool) else operator.index(m)
+    except TypeError:
+        count = 0
+    if not 1 <= count <= _MOST_PAIRS:
         raise PlanError(
-            f"m={m!r} is not a number of pairs: it must be an integer >= 1, 'least' or 'balanced'."
+            f"m={m!r} is not a number of pairs: it must be an integer from 1 to 10^18, 'least' or 'balanced'."
         )
-    return int(m)
+    return count
 
 
 def _check_rho(rho: Any, gamma: float, bound: str) -> float:
@@ -312,6 +332,8 @@ def _round_up(gamma: float) -> str:
     """Print gamma with four decimals, or three digits if that is more, rounded up."""
     exact = Decimal(gamma)
     places = max(4, 2 - exact.adjusted())
+    if exact < 1:
+        places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1
     return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
@@ -323,7 +345,7 @@ def _round_up(gamma: float) -> str:
 
 def _tail(m: int, j: int, q: float) -> float:
     """P(Bin(m, q) <= j - 1), to a relative 1e-12."""
-    if j <= _TERMS and m * q <= _EXPONENT:
+    if j <= _TERMS and -m * math.log1p(-q) <= _EXPONENT:
         # exp's argument is at most 600 and carries two roundings, each term three more:
         # 600 * 2^-52 + 3 * 500 * 2^-53 < 4e-13 in all.
         term = total = math.exp(m * math.log1p(-q))
@@ -354,7 +376,7 @@ def _best_rho(m: int, j: int, gamma: float) -> float | None:
     k = m - j + 1
     if k < 2:
         return None
-    constant = math.lgamma(m + 1) - math.lgamma(k) - math.lgamma(j)
+    constant = _log_factorials(m, k) - math.lgamma(j)
 
     def log_density(q: float) -> float:
         return constant + (k - 1) * math.log1p(-q) + ((j - 1) * math.log(q) if j > 1 else 0.0)
@@ -374,6 +396,14 @@ def _best_rho(m: int, j: int, gamma: float) -> float | None:
             break
     rho = gamma - q
     return rho if rho > 0 and _covers(m, j, gamma, rho) else None
+
+
+def _log_factorials(m: int, k: int) -> float:
+    """Return log(m! / (k-1)!), which the difference of two lgamma loses at large m."""
+    if k < 1000:
+        return math.lgamma(m + 1) - math.lgamma(k)
+    j = m - k + 1  # Stirling's formula, with what cancels taken out; off by less than 1 / (360 k^3)
+    return j * math.log(k) + (m + 0.5) * math.log1p(j / k) - j + 1 / (12 * (m + 1)) - 1 / (12 * k)
 
 
 def _smallest_rho(m: int, j: int, gamma: float) -> float:
@@ -423,11 +453,11 @@ class _Tolerance:
 
     def balanced(self, gamma: float, rho: float | None) -> int:
         exact = _exact(gamma)
-        before, m, j = 0, self.least(gamma, rho), 1
+        m, j = self.least(gamma, rho), 1
         while 2 * j < exact * (m + 1):
-            j += 1
-            ahead = 2 * m - before if before else m + int(1 / gamma)
-            before, m = m, self._least(j, gamma, rho, ahead)
+            # The least m never falls as j grows, so no j below gamma (m+1) / 2 can do.
+            before, j = j, math.ceil(exact * (m + 1) / 2)
+            m = self._least(j, gamma, rho, m + int((j - before) / gamma))
         return m
 
     def of_both(self, gamma: float, m: int, rho: float | None) -> Plan | None:
@@ -456,7 +486,7 @@ class _Tolerance:
         while gamma < 1 and not _covers(m, 1, gamma, free):
             gamma = math.nextafter(gamma, 1) + 1e-15 * gamma
         if not gamma < 1:
-            raise PlanError(f"m={m} supports no gamma below 1 at rho={rho}. Raise m.", m=m)
+            raise PlanError(f"m={m} supports no gamma below 1 at rho={rho}. Raise m to 2 or more.", m=m)
         return Plan(gamma, m, m, free, "tolerance")
 
 
@@ -481,6 +511,10 @@ def _dkw_error(m: int, rho: float) -> float:
     return rho + math.sqrt(math.log(1 / rho) / (2 * m))
 
 
+def _dkw_least(gamma: float, rho: float) -> float:
+    return math.log(1 / rho) / (2 * (gamma - rho) ** 2)
+
+
 class _DKW:
     @staticmethod
     def _rho(m: int) -> float:
@@ -489,7 +523,7 @@ class _DKW:
     def least(self, gamma: float, rho: float | None) -> int:
         if rho is None:
             rho = math.exp(_lambert_lower(-gamma / (2 * math.sqrt(math.e))) + 0.5)
-        return math.ceil(math.log(1 / rho) / (2 * (gamma - rho) ** 2))
+        return math.ceil(_dkw_least(gamma, rho))
 
     def balanced(self, gamma: float, rho: float | None) -> int:
         exact = _exact(gamma)
@@ -530,7 +564,7 @@ class _DKW:
         if not gamma < 1:
             raise PlanError(
                 f"m={m} supports no gamma below 1 by the bound 'dkw': it would be "
-                f"{_round_up(gamma)}. Raise m to 2 or more.",
+                f"{_round_up(gamma)}. Raise m to {math.floor(_dkw_least(1.0, rho)) + 1} or more.",
                 m=m,
                 bound="dkw",
             )
