@@ -12,7 +12,7 @@
 """
 
 from privatize import errors, samplers
-from privatize.decorator import PrivateFunction, Release, Settings, privatize
+from privatize.decorator import PrivateFunction, Release, privatize
 from privatize.mechanisms import (
     Bernstein,
     BernsteinPolynomial,
@@ -23,6 +23,7 @@ from privatize.mechanisms import (
 )
 from privatize.planning import Plan, plan, transfer
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
+from privatize.settings import Settings
 
 __version__ = "0.1.0.dev0"
 

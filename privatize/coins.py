@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import os
 import random
 import secrets
 import sys
@@ -43,6 +44,16 @@ _turn = threading.RLock()
 # The bit generators that stand in for the callers', one for each level of nesting; making one takes 0.1 ms.
 _stand_ins: list[Any] = []
 _depth = 0
+
+
+def _renew() -> None:
+    """Give a forked child a lock of its own: the parent's may be held by a thread that it has not."""
+    global _turn, _depth
+    _turn, _depth = threading.RLock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 def block_size(n: int) -> int:
@@ -118,20 +129,21 @@ class Coins:
             torch.manual_seed(self._s0)
 
     def moved(self) -> bool:
-        """Tell whether any of them has been used, or has turned up, since the last toss."""
+        """Tell whether any of them has been used since the last toss.
+
+        Torch has generators on every device: where it is there, they count as used.
+        """
         found = self._state()
         self.toss()
-        return found != self._state()
+        return found != self._state() or "torch" in sys.modules
 
     def _state(self) -> tuple[Any, ...]:
         legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        torch = sys.modules.get("torch")
         return (
             random.getstate(),
             legacy["has_gauss"],
             legacy["state"]["pos"],
             legacy["state"]["key"].tobytes(),
-            None if torch is None else torch.get_rng_state().numpy().tobytes(),
         )
 
 
@@ -159,19 +171,22 @@ def public_coins(s0: int) -> Iterator[Coins]:
         legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
         bits = mtrand.get_bit_generator()
         torch = sys.modules.get("torch")
-        tensor = None if torch is None else torch.get_rng_state()
         if _depth == len(_stand_ins):
             _stand_ins.append(np.random.MT19937(0))
         stand_in = _stand_ins[_depth]
         _depth += 1
         try:
             mtrand.set_bit_generator(stand_in)
-            yield Coins(s0)
+            with contextlib.nullcontext() if torch is None else torch.random.fork_rng():
+                yield Coins(s0)
         finally:
-            _depth -= 1
-            random.setstate(mine)
-            mtrand.set_bit_generator(bits)
-            if legacy["has_gauss"]:
-                np.random.set_state(legacy)  # noqa: NPY002
-            if torch is not None:
-                torch.set_rng_state(tensor)
+            # Each on its own, so that an interrupt in one does not leave the others undone.
+            try:
+                mtrand.set_bit_generator(bits)
+            finally:
+                try:
+                    if legacy["has_gauss"]:
+                        np.random.set_state(legacy)  # noqa: NPY002
+                finally:
+                    _depth -= 1
+                    random.setstate(mine)

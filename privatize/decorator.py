@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import math
+import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -29,112 +28,18 @@ from privatize.errors import (
     PrivatizeWarning,
     SettingsError,
 )
-from privatize.fingerprint import token
+from privatize.fingerprint import token, warn_changed
 from privatize.mechanisms import Mechanism, as_mechanism
-from privatize.planning import Bound, Plan, plan
-from privatize.samplers import Sampler, as_sampler, draw
+from privatize.planning import Bound, Plan
+from privatize.samplers import as_sampler, draw
 from privatize.sensitivity import PairFunction, Sensitivity, estimate_sensitivity
+from privatize.settings import LATER, Settings, default_domain, refuse_later
 
-__all__ = ["PrivateFunction", "Release", "Settings", "privatize"]
+__all__ = ["PrivateFunction", "Release", "privatize"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _REQUIRED: Any = object()
-# What later versions will bring; accepted and ignored would be worse than refused.
-_LATER = ("timeout", "version", "budget", "workers", "store", "progress")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Everything that :func:`privatize` was told, checked once.
-
-    See :func:`privatize` for the meaning of each.
-    """
-
-    mechanism: Mechanism
-    epsilon: float
-    delta: float
-    gamma: float
-    sampler: Sampler
-    data: str | tuple[str, ...] | None = None
-    bound: Bound = "tolerance"
-    samples: int | Literal["least", "balanced"] = "balanced"
-    pair: PairFunction | None = None
-    coins: tuple[str, ...] = ()
-    domain: Literal["clip", "as-is"] = "as-is"
-    min_sensitivity: float | None = None
-    seed: int | None = None
-    plan: Plan = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        put = functools.partial(object.__setattr__, self)
-        put("mechanism", as_mechanism(self.mechanism))
-        put(
-            "epsilon",
-            _positive("epsilon", self.epsilon, "It is the privacy loss; 1 is a common choice."),
-        )
-        put("sampler", as_sampler(self.sampler))
-        put("seed", coins.check_seed(self.seed))
-        put("delta", self._checked_delta())
-        if self.min_sensitivity is not None:
-            put(
-                "min_sensitivity",
-                _positive("min_sensitivity", self.min_sensitivity, "It is a floor for the estimate."),
-            )
-        if self.domain not in ("clip", "as-is"):
-            raise SettingsError(f"domain={self.domain!r} is not 'clip' or 'as-is'.")
-        if self.domain == "clip" and self.support is None:
-            raise SettingsError(
-                f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
-                f"Use domain='as-is', or give the sampler a support."
-            )
-        if self.pair is not None and not callable(self.pair):
-            raise SettingsError(
-                f"pair={self.pair!r} is not a function "
-                f"(data, position, replacement) -> (value, neighbour_value)."
-            )
-        # Infeasible requests are refused here, at decoration.
-        put("plan", plan(self.gamma, self.samples, bound=self.bound))
-        put("gamma", self.plan.gamma)
-
-    def _checked_delta(self) -> float:
-        check = getattr(self.mechanism, "check", None)
-        try:
-            value = float(self.delta)
-        except (TypeError, ValueError):
-            value = math.nan
-        if not 0 <= value < 1:
-            raise SettingsError(f"delta={self.delta!r} is not in [0, 1).")
-        if check is not None:
-            check(self.epsilon, value)
-        elif value:
-            raise SettingsError(
-                f"delta={self.delta!r} has no use here: {type(self.mechanism).__name__} is private with "
-                f"delta=0. Leave it out, or use mechanism='gaussian'."
-            )
-        return value
-
-    @property
-    def support(self) -> tuple[Any, Any] | None:
-        """P's bounds, if any of them is finite."""
-        return _support(self.sampler)
-
-
-def _support(sampler: Any) -> tuple[Any, Any] | None:
-    ends = getattr(sampler, "support", None)
-    if ends is None or not any(np.isfinite(end).any() for end in ends):
-        return None
-    return cast("tuple[Any, Any]", ends)
-
-
-def _positive(name: str, value: Any, hint: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool) or not 0 < number < math.inf:
-        raise SettingsError(f"{name}={value!r} is not a positive, finite number. {hint}")
-    return number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,31 +87,29 @@ class Release:
 class _Box:
     """The one place that holds private arguments during a call."""
 
-    __slots__ = ("args", "data", "kwargs", "value")
-
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.args, self.kwargs = args, kwargs
-        self.data: Any = None
-        self.value: Any = None
-
-    def empty(self) -> None:
-        self.args, self.kwargs, self.data, self.value = (), {}, None, None
+    # Filled and emptied by plain stores, not by methods: an interrupt cannot come in between.
+    __slots__ = ("args", "data", "kwargs", "started", "value")
+    args: Any
+    kwargs: Any
+    data: Any
+    value: Any
+    started: bool
 
     def __repr__(self) -> str:
         return "<private>"
 
 
-# Which private functions are being evaluated in this context: their calls to themselves run raw.
-_running: contextvars.ContextVar[tuple[Any, ...]] = contextvars.ContextVar("running", default=())
+class _Mark:
+    """Says that a private function is being evaluated: its calls to itself run raw."""
+
+    # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
+    __slots__ = ("active", "root")
+
+    def __init__(self, root: Any) -> None:
+        self.root, self.active = root, True
 
 
-@contextmanager
-def _inside(root: Any) -> Iterator[None]:
-    mark = _running.set((*_running.get(), root))
-    try:
-        yield
-    finally:
-        _running.reset(mark)
+_running: contextvars.ContextVar[tuple[_Mark, ...]] = contextvars.ContextVar("running", default=())
 
 
 class PrivateFunction(Generic[P, R]):
@@ -230,14 +133,16 @@ class PrivateFunction(Generic[P, R]):
     def __init__(self, function: Callable[P, R], settings: Settings) -> None:
         original: Any = function
         raw = original.__func__ if isinstance(original, classmethod) else original
+        _refuse_private(raw)
         self._binding = Binding.of(raw, settings.data, settings.coins)
         self._settings = settings
-        # Shared with what __get__ makes: estimates, or the errors that calibrations ended in.
-        self._memory: dict[bytes, Sensitivity | CalibrationError] = {}
+        # Shared with what __get__ makes: estimates, or what calibrations failed with.
+        self._memory: dict[str, Sensitivity | CalibrationError] = {}
         self._root: PrivateFunction[Any, Any] = self
         self._original = original
-        # A callable object or a partial has no name of its own; keep what there is.
-        functools.update_wrapper(cast("Any", self), raw)
+        self._target: Any = None  # what it is bound to, as a method
+        # Name, documentation and module, but not attributes: they could be anything, ours included.
+        functools.update_wrapper(cast("Any", self), raw, updated=())
         self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
 
@@ -266,44 +171,51 @@ class PrivateFunction(Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return a private answer for the dataset among the arguments."""
-        if self._root in _running.get():  # the function calls itself: its own noise comes later
-            return self.__wrapped__(*args, **kwargs)
-        box = _Box(args, kwargs)
-        del args, kwargs
-        outcome = self._attempt(box)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return cast("R", outcome.value)
+        box = _Box()
+        try:
+            box.args, box.kwargs = args, kwargs
+        finally:
+            del args, kwargs
+        if any(mark.active and mark.root is self._root for mark in _running.get()):
+            return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
+        return cast("R", self._released(box).value)
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
-        box = _Box(args, kwargs)
-        del args, kwargs
-        outcome = self._attempt(box)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
+        box = _Box()
+        try:
+            box.args, box.kwargs = args, kwargs
+        finally:
+            del args, kwargs
+        return self._released(box)
 
-    def estimate(self, n: int, *args: Any, **kwargs: Any) -> Sensitivity:
+    def estimate(self, /, *args: Any, **kwargs: Any) -> Sensitivity:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
 
         Parameters
         ----------
         n : int
-            Number of records.
+            Number of records; the first argument, or by name.
         *args, **kwargs
             The function's other arguments, those that are not the dataset.
         """
-        return self._sensitivity(n, self._binding.bind_public(args, kwargs), None)
+        if args:
+            n, *args = args  # type: ignore[assignment]
+        elif "n" in kwargs:
+            n = kwargs.pop("n")
+        else:
+            raise ArgumentError(f"{self.__name__}.estimate(n, ...) needs the number of records n.")
+        count = _count("estimate", n)
+        return self._sensitivity(count, self._binding.bind_public(tuple(args), kwargs), None)
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Draw a public dataset of n records from P, such as calibration runs on.
 
         Use it to reproduce a failure on private data with data that may be looked at.
         """
-        chosen = coins.check_seed(seed)
+        count, chosen = _count("sample", n), coins.check_seed(seed)
         rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
-        return draw(self._settings.sampler, n, rng)
+        return draw(self._settings.sampler, count, rng)
 
     def replace(self, **changes: Any) -> PrivateFunction[P, R]:
         """Return the same function with other settings.
@@ -316,14 +228,29 @@ class PrivateFunction(Generic[P, R]):
         <private mean(a): Laplace, epsilon=0.1, gamma=0.05, P=uniform(0, 1)>
         """
         known = {f.name for f in fields(Settings) if f.init}
-        _refuse_later(changes)
+        refuse_later(changes)
         if unknown := sorted(set(changes) - known):
             raise SettingsError(
                 f"{unknown[0]!r} is not a setting. The settings are {', '.join(sorted(known))}."
             )
         if "sampler" in changes and "domain" not in changes:
-            changes["domain"] = _default_domain(changes["sampler"])
-        return PrivateFunction(self._original, replace(self._settings, **changes))
+            changes["domain"] = default_domain(changes["sampler"])
+        other: PrivateFunction[P, R] = PrivateFunction(self._original, replace(self._settings, **changes))
+        other._root = self._root  # a function that calls itself calls this one
+        return other
+
+    def _identity(self) -> Any:
+        own = (
+            "_binding",
+            "_settings",
+            "_memory",
+            "_root",
+            "_original",
+            "_target",
+            "__wrapped__",
+            *functools.WRAPPER_ASSIGNMENTS,
+        )
+        return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in own}
 
     # -- methods, pickling --
 
@@ -341,10 +268,12 @@ class PrivateFunction(Generic[P, R]):
         bound: PrivateFunction[..., R] = PrivateFunction(
             getter(self.__wrapped__, target, type(target)), self._settings
         )
-        bound._memory, bound._root = self._memory, self._root
+        bound._memory, bound._root, bound._target = self._memory, self._root, target
         return bound
 
     def __reduce__(self) -> str | tuple[Any, ...]:
+        if self._target is not None:
+            return getattr, (self._target, self.__name__)
         module, name = self.__module__, getattr(self, "__qualname__", "")
         found: Any = sys.modules.get(module)
         for part in name.split("."):
@@ -361,20 +290,34 @@ class PrivateFunction(Generic[P, R]):
 
     # -- the one way through the rooms --
 
+    def _released(self, box: _Box) -> Release:
+        """Make a release, or raise from a frame that holds nothing private."""
+        try:
+            outcome = self._attempt(box)
+        finally:  # also if an interrupt comes before or after what follows could see to it
+            box.args = box.kwargs = box.data = box.value = None
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
     def _attempt(self, box: _Box) -> Release | BaseException:
         """Make a release, or return the error to raise. Never raises; always empties the box."""
+        box.data = box.value = None
+        box.started = False
+        failure: BaseException
         try:
             return self._run(box)
         except BaseException as error:  # all of them leave through the same door
             failure = error
         finally:
-            box.empty()
-        return _bare(failure, self.__name__)
+            started = box.started
+            box.args = box.kwargs = box.data = box.value = None
+        return _bare(failure, self._advice(_INTERNAL), started)
 
     def _run(self, box: _Box) -> Release:
         settings, mechanism = self._settings, self._settings.mechanism
         box.data, call = self._binding.bind(box.args, box.kwargs)
-        box.args, box.kwargs = (), {}
+        box.args = box.kwargs = None
         n = records.count(box.data)
         if n == 0:
             raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
@@ -384,14 +327,13 @@ class PrivateFunction(Generic[P, R]):
         like = schema if _has_list(schema, drawn) else None
         sensitivity = self._sensitivity(n, call, like)
         function = self._function(call, sensitivity.coin_seed)
-        classes: dict[str, type] = {}
-        box.data = records.bring_into(
-            box.data, drawn, settings.support if settings.domain == "clip" else None
-        )
-        if not self._evaluate(box, function, sensitivity, classes):
-            raise PrivateRunError(_FAILED.format(self.__name__))
+        support = settings.support if settings.domain == "clip" else None
+        box.data = records.bring_into(box.data, drawn, support)
+        box.started = True  # from here on nothing but fixed texts leaves
+        if not self._evaluate(box, function, sensitivity):
+            raise PrivateRunError(self._advice(_FAILED))
         if box.value is None:
-            raise PrivateRunError(_UNFIT.format(self.__name__))
+            raise PrivateRunError(self._advice(_UNFIT))
         noised = mechanism.release(
             box.value,
             sensitivity=sensitivity.value,
@@ -399,10 +341,11 @@ class PrivateFunction(Generic[P, R]):
             delta=settings.delta,
             whole=outputs.integers(sensitivity.structure),
         )
-        box.empty()
+        box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
+        structure, classes = sensitivity.structure, sensitivity.classes
         return Release(
-            value=wrap(noised) if wrap else outputs.rebuild(noised, sensitivity.structure, classes),
+            value=wrap(noised) if wrap else outputs.rebuild(noised, structure, classes),
             epsilon=settings.epsilon,
             delta=settings.delta,
             gamma=sensitivity.gamma,
@@ -415,27 +358,37 @@ class PrivateFunction(Generic[P, R]):
             bound=sensitivity.bound,
         )
 
-    def _evaluate(self, box: _Box, function: Any, sensitivity: Sensitivity, classes: dict[str, type]) -> bool:
+    def _evaluate(self, box: _Box, function: Any, sensitivity: Sensitivity) -> bool:
         """Run the raw function once on the private data; tell whether it returned.
 
         What it returned is in the box: the flat vector, or None if that cannot be released.
         """
         interrupted = False
+        mark, before = _Mark(self._root), _running.get()
         try:
-            with coins.public_coins(sensitivity.coin_seed) as flips, _inside(self._root):
+            _running.set((*before, mark))
+            with coins.public_coins(sensitivity.coin_seed) as flips:
                 flips.toss()
                 box.value = function(box.data)
         except KeyboardInterrupt:
             interrupted = True
         except BaseException:  # sys.exit(data) would leak as well
             return False
+        finally:
+            mark.active = False  # first, and a plain store: nothing can come in between
+            _running.set(before)
         if interrupted:
             raise KeyboardInterrupt
         try:
-            flat = outputs.flatten(box.value, sensitivity.structure, classes)
+            # Of classes that calibration has not seen, attributes could be anything.
+            flat = outputs.flatten(box.value, sensitivity.structure, sensitivity.classes, known=True)
             box.value = flat if np.isfinite(flat).all() else None
+        except KeyboardInterrupt:
+            interrupted = True
         except BaseException:  # an output's own methods are user code as well
             box.value = None
+        if interrupted:
+            raise KeyboardInterrupt
         return True
 
     def _function(self, call: Call, s0: int) -> Callable[[Any], Any]:
@@ -449,79 +402,125 @@ class PrivateFunction(Generic[P, R]):
 
     def _drawn_schema(self) -> Any:
         """Return what the sampler draws: container, dtypes, shapes."""
-        cache = self._root.__dict__.setdefault("_schema", [])
-        if not cache:
-            cache.append(records.describe(draw(self._settings.sampler, 2, coins.stream(0, coins.PILOT))))
-        return cache[0]
+        drawn = draw(self._settings.sampler, 2, coins.stream(0, coins.PILOT))
+        schema = records.describe(drawn)
+        if self._settings.domain == "clip" and not records.clippable(drawn):
+            raise SettingsError(
+                "domain='clip' works on arrays and lists of numbers, and the sampler draws something else. "
+                "Use domain='as-is', or clip inside the function."
+            )
+        return schema
 
     def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
         settings = self._settings
-        key = token(
-            [
-                n,
-                self.__wrapped__,
-                call.others(),
-                like,
-                settings.pair,
-                settings.sampler,
-                coins.SCHEME,
-            ],
-            self.__name__,
-        )
+        facts = [
+            coins.SCHEME,
+            n,
+            self.__wrapped__,
+            call.others(),
+            like,
+            settings.mechanism,
+            settings.sampler,
+            settings.pair,
+        ]
+        key = token(facts, self.__name__)
         known = None if key is None else self._memory.get(key)
         if known is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            mark, before = _Mark(self._root), _running.get()
             try:
-                with _inside(self._root):
-                    known = estimate_sensitivity(
-                        self._function(call, coins.coin_seed(seed)),
-                        n=n,
-                        sampler=settings.sampler,
-                        norm=settings.mechanism.norm,
-                        plan=settings.plan,
-                        seed=seed,
-                        pair=settings.pair,
-                        min_sensitivity=settings.min_sensitivity,
-                        like=like,
-                    )
+                _running.set((*before, mark))
+                known = estimate_sensitivity(
+                    self._function(call, coins.coin_seed(seed)),
+                    n=n,
+                    sampler=settings.sampler,
+                    norm=settings.mechanism.norm,
+                    plan=settings.plan,
+                    seed=seed,
+                    pair=settings.pair,
+                    min_sensitivity=settings.min_sensitivity,
+                    like=like,
+                )
             except CalibrationError as error:
                 # Remembered too: trying again must not be a way to a luckier estimate.
-                known = error
-            if key is not None:
+                if key is not None:
+                    self._memory.setdefault(key, error.plain())
+                raise
+            finally:
+                mark.active = False
+                _running.set(before)
+            if key is not None and token(facts, self.__name__) == key:
                 known = self._memory.setdefault(key, known)
+            elif key is not None:
+                warn_changed(self.__name__)
         if isinstance(known, CalibrationError):
-            raise known
+            raise known.plain()
         return known
+
+    def _advice(self, text: str) -> str:
+        """Return a fixed text with the function's name and the way to public data in it."""
+        name = self.__name__ if self.__name__.isidentifier() else "f"
+        star = "*" if self._binding.aligned else ""
+        return text.format(self.__name__, f"{name}.__wrapped__({star}{name}.sample(n))")
 
 
 _FAILED = (
     "{0}() failed on the private data. What went wrong is not shown, since it could give the data away. "
-    "Try {0}.__wrapped__({0}.sample(n)), which runs the raw function on public data from P."
+    "Try {1}, which runs the raw function on public data from P."
 )
 _UNFIT = (
     "{0}() returned, on the private data, something that is not finite or not of the structure that "
-    "calibration saw, so nothing was released. Try {0}.__wrapped__({0}.sample(n)), which runs the raw "
-    "function on public data from P."
+    "calibration saw, so nothing was released. Try {1}, which runs the raw function on public data from P."
 )
 _INTERNAL = (
     "{0}() could not bring the private data into the form that P draws, or handle its answer. What went "
-    "wrong is not shown, since it could give the data away. Compare the dataset with {0}.sample(n)."
+    "wrong is not shown, since it could give the data away. Try {1}, which runs the raw function on public "
+    "data from P, and compare the two datasets."
 )
 
 
-def _bare(error: BaseException, name: str) -> BaseException:
+def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
     """Return an error that holds nothing of the frames it passed through."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt()
-    if not isinstance(error, PrivatizeError | PrivatizeWarning):
-        return PrivateRunError(_INTERNAL.format(name))
+    if not isinstance(error, PrivatizeError | PrivatizeWarning) or (
+        started and type(error) is not PrivateRunError
+    ):
+        return PrivateRunError(internal)
     error.__traceback__ = None
     error.__context__ = None
     # A cause stays only where it arose on sampled, public data.
     if not isinstance(error, CalibrationError | SettingsError):
         error.__cause__ = None
     return error
+
+
+def _refuse_private(function: Any) -> None:
+    """Refuse to make private what is private already, under another promise."""
+    inner, seen = function, 0
+    while inner is not None and seen < 100:
+        if isinstance(inner, PrivateFunction):
+            raise SettingsError(
+                f"{inner.__name__} is private already. Use {inner.__name__}.replace(...) for other settings, "
+                f"or decorate {inner.__name__}.__wrapped__."
+            )
+        follow = inner.func if isinstance(inner, functools.partial) else getattr(inner, "__wrapped__", None)
+        inner, seen = follow, seen + 1
+
+
+def _count(name: str, n: Any) -> int:
+    """Return a number of records; say nothing about what was passed instead: it may be the data."""
+    try:
+        count = -1 if isinstance(n, bool) else operator.index(n)
+    except TypeError:
+        count = -1
+    if count < 1:
+        shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
+        raise SettingsError(
+            f"{name}() takes the number of records n, an integer >= 1, not {shown}. It needs no private data."
+        )
+    return count
 
 
 def _has_list(schema: Any, drawn: Any) -> bool:
@@ -533,16 +532,6 @@ def _has_list(schema: Any, drawn: Any) -> bool:
 
 def _blank() -> PrivateFunction[..., Any]:
     return PrivateFunction.__new__(PrivateFunction)
-
-
-def _default_domain(sampler: Any) -> Literal["clip", "as-is"]:
-    return "as-is" if _support(as_sampler(sampler)) is None else "clip"
-
-
-def _refuse_later(given: dict[str, Any]) -> None:
-    for name in _LATER:
-        if given.get(name) is not None:
-            raise SettingsError(f"{name}= is not available yet: it comes with a later version. Leave it out.")
 
 
 def privatize(
@@ -628,8 +617,8 @@ def privatize(
                 f"privatize() needs {name}=: epsilon, gamma and sampler are the promise, so they have no "
                 f"default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
             )
-    _refuse_later(later)
-    if unknown := sorted(set(later) - set(_LATER)):
+    refuse_later(later)
+    if unknown := sorted(set(later) - set(LATER)):
         raise SettingsError(f"privatize() has no argument {unknown[0]!r}.")
     chosen = as_sampler(sampler)
     settings = Settings(
@@ -643,7 +632,7 @@ def privatize(
         samples=samples,
         pair=pair,
         coins=(coins,) if isinstance(coins, str) else tuple(coins),
-        domain=_default_domain(chosen) if domain is None else domain,
+        domain=default_domain(chosen) if domain is None else domain,
         min_sensitivity=min_sensitivity,
         seed=seed,
     )

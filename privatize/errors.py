@@ -25,7 +25,8 @@ No message, argument or attribute of these ever holds private data.
 
 from __future__ import annotations
 
-from typing import Any
+import traceback
+from typing import Any, Self
 
 __all__ = [
     "ArgumentError",
@@ -72,6 +73,20 @@ class PrivatizeError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Errors cross processes; BaseException's own reduce would lose the keyword arguments.
         return _rebuild, (type(self), str(self), dict(self.__dict__))
+
+    def plain(self) -> Self:
+        """Return the same error without traceback, cause and context; a cause's text becomes a note.
+
+        For keeping: a traceback would keep alive, and show to others, whatever its frames hold.
+        """
+        facts = {k: v for k, v in vars(self).items() if not k.startswith("__")}
+        new = type(self)(str(self), **facts)
+        for note in getattr(self, "__notes__", ()):
+            new.add_note(note)
+        if self.__cause__ is not None:
+            shown = traceback.format_exception(self.__cause__, chain=False)
+            new.add_note("The first cause, when it was calibrated:\n" + "".join(shown).rstrip())
+        return new
 
 
 def _rebuild(kind: type[PrivatizeError], message: str, facts: dict[str, Any]) -> PrivatizeError:

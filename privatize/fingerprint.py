@@ -1,172 +1,602 @@
-"""The identity of a function and its arguments, within this process.
+"""The identity of a function, a sampler, an argument.
 
-A key is made of the content of everything that is calibrated, so an estimate is never shared by
-two different functions, arguments or samplers. Functions and classes of the user's own modules
-are keyed by value: code, defaults, closures, and the globals that they name, recursively;
-installed ones by name. What cannot be encoded is not remembered: every doubt is a miss.
+A canonical, type-tagged encoding of everything that could change what a function computes, hashed
+with SHA-256: the same in every process, for every hash seed, and on every machine with the same
+versions; different whenever anything that is seen here changes. The user's own functions, classes
+and modules are encoded by content, recursively; installed code by name and version; values by
+content. What cannot be encoded raises :class:`Unencodable`: every doubt is a miss.
+
+What is not seen: names that are computed (``getattr`` with anything but a literal, ``eval``), installed
+code that was patched at run time, files, environment variables, databases, the clock.
 """
 
 from __future__ import annotations
 
+import builtins
+import contextlib
+import dis
 import functools
 import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import platform
+import struct
 import sys
 import sysconfig
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from privatize.errors import NotRememberedWarning
 
-__all__ = ["token"]
+__all__ = ["VERSION", "Unencodable", "fingerprint", "token", "warn_changed"]
+
+VERSION = 1
+"""Version of the encoding; part of every fingerprint."""
 
 
-def token(value: Any, label: str) -> bytes | None:
-    """Return a digest of the content of a value, or None where there is no telling.
+class Unencodable(Exception):  # noqa: N818 - a signal between rooms
+    """Something that a function depends on has no content that could be compared."""
+
+
+def fingerprint(value: Any) -> str:
+    """Return the identity of a value: 64 hexadecimal digits.
+
+    Parameters
+    ----------
+    value : object
+        A function, or any nesting of functions, arguments and containers.
+
+    Raises
+    ------
+    Unencodable
+        If something has no content that can be encoded.
+
+    Examples
+    --------
+    >>> def scaled(factor): return lambda x: factor * x
+    >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
+    True
+    """
+    encoder = _Encoder()
+    encoder.add(_header())
+    encoder.encode(value)
+    encoder.encode_modules()
+    return encoder.digest()
+
+
+def token(value: Any, label: str) -> str | None:
+    """Return the identity of a value, or None, with a warning, where there is no telling.
 
     Examples
     --------
     >>> token([1, "a"], "f") == token([1, "a"], "f") != token([2, "a"], "f")
     True
-    >>> def scaled(factor): return lambda x: factor * x
-    >>> token(scaled(1), "f") == token(scaled(2), "f")
-    False
     """
-    digest = hashlib.sha256()
     try:
-        for part in _parts(value, {}):
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
-    except Exception as error:
-        warnings.warn(
-            f"The estimate for {label}() will not be remembered, so every call calibrates again: "
-            f"what it depends on cannot be encoded ({type(error).__name__}). Keep open files, locks, "
-            f"generators and connections out of its arguments, closure and globals.",
-            NotRememberedWarning,
-            stacklevel=4,
-        )
-        return None
-    return digest.digest()
+        return fingerprint(value)
+    except Unencodable as error:
+        what = str(error)
+    except RecursionError:
+        what = "something nested without end"
+    warnings.warn(
+        f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
+        f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
+        f"like out of its arguments, closure and globals.",
+        NotRememberedWarning,
+        stacklevel=_outside(),
+    )
+    return None
 
 
-def _parts(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
-    if id(value) in seen:  # kept alive by `seen`, so the id is still its own
-        yield b"again %d" % list(seen).index(id(value))
-        return
-    kind = type(value)
-    if value is None or kind in (bool, int, float, complex, str, bytes):
-        yield f"{kind.__name__} {value!r}".encode(errors="surrogatepass")
-        return
-    seen[id(value)] = value
-    yield f"{kind.__module__}.{kind.__qualname__}".encode()
-    if kind in (list, tuple):
-        yield b"%d" % len(value)
-        for item in value:
-            yield from _parts(item, seen)
-    elif kind is dict:
-        yield b"%d" % len(value)
-        for key, item in value.items():
-            yield from _parts(key, seen)
-            yield from _parts(item, seen)
-    elif isinstance(value, types.FunctionType):
-        yield from _function_parts(value, seen)
-    elif isinstance(value, types.MethodType):
-        yield from _parts([value.__func__, value.__self__], seen)
-    elif isinstance(value, functools.partial):
-        yield from _parts([value.func, list(value.args), value.keywords], seen)
-    elif isinstance(value, types.CodeType):
-        yield value.co_code
-        yield repr((value.co_names, value.co_varnames, value.co_freevars, value.co_cellvars)).encode()
-        yield repr((value.co_flags, value.co_argcount, value.co_exceptiontable)).encode()
-        for constant in value.co_consts:
-            yield from _parts(constant, seen)
-    elif isinstance(value, frozenset | set):
-        yield from sorted(b"".join(_parts(item, {})) for item in value)
-    elif isinstance(value, types.ModuleType):
-        yield value.__name__.encode()
-    elif isinstance(value, type):
-        yield f"{value.__module__}.{value.__qualname__}".encode()
-        if is_own(value.__module__):
-            yield from _parts(list(value.__mro__[1:]), seen)
-            skipped = ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__")
-            yield from _parts({k: v for k, v in vars(value).items() if k not in skipped}, seen)
-    elif isinstance(value, staticmethod | classmethod):
-        yield from _parts(value.__func__, seen)
-    elif isinstance(value, property):
-        yield from _parts([value.fget, value.fset, value.fdel], seen)
-    elif callable(getattr(value, "__wrapped__", None)) and hasattr(value, "settings"):
-        yield from _parts([value.__wrapped__, vars(value.settings)], seen)
-    elif is_own(kind.__module__) or kind.__module__.startswith("privatize."):
-        yield from _parts(kind, seen)
-        state = dict(getattr(value, "__dict__", {}))
-        for base in kind.__mro__:
-            slots = base.__dict__.get("__slots__", ())
-            for name in (slots,) if isinstance(slots, str) else slots:
-                if hasattr(value, name):
-                    state[name] = getattr(value, name)
-        if isinstance(value, list | tuple | dict | str | bytes | int | float) or not state:
-            yield _pickled(value)
-        yield from _parts(state, seen)
-    else:
-        yield _pickled(value)
+def warn_changed(label: str) -> None:
+    """Say that what a function depends on changed while it ran, so its estimate has no key."""
+    warnings.warn(
+        f"The estimate for {label}() will not be remembered, so every call calibrates again: what it depends "
+        f"on (a global, an attribute, a closure) changed while it ran. Keep counters, caches and logs out "
+        f"of what it refers to.",
+        NotRememberedWarning,
+        stacklevel=_outside(),
+    )
 
 
-def _pickled(value: Any) -> bytes:
-    import cloudpickle  # here, since importing it takes longer than most calls need
-
-    return bytes(cloudpickle.dumps(value))
-
-
-def _function_parts(function: types.FunctionType, seen: dict[int, Any]) -> Iterator[bytes]:
-    if not is_own(function.__module__):
-        yield f"{function.__module__}.{function.__qualname__}".encode()
-        if function.__closure__ is None and "<locals>" not in function.__qualname__:
-            return
-    yield from _parts(function.__code__, seen)
-    yield from _parts([function.__defaults__, function.__kwdefaults__], seen)
-    for cell in function.__closure__ or ():
-        try:
-            yield from _parts(cell.cell_contents, seen)
-        except ValueError:  # not filled yet
-            yield b"empty"
-    names = sorted(set(_names(function.__code__)))
-    for name in names:
-        if name not in function.__globals__:
-            continue
-        found = function.__globals__[name]
-        yield name.encode()
-        yield from _parts(found, seen)
-        if isinstance(found, types.ModuleType) and is_own(found.__name__):
-            for attribute in names:
-                if hasattr(found, attribute):
-                    yield from _parts(getattr(found, attribute), seen)
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+def _outside() -> int:
+    """Return the stack level of the first caller outside this package."""
+    here, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @functools.cache
-def _installed() -> tuple[str, ...]:
+def _header() -> bytes:
+    python = f"{platform.python_implementation()} {sys.version_info[:3]} {sys.byteorder}"
+    return f"privatize fingerprint {VERSION}, {python}".encode()
+
+
+# --- which code is whose --------------------------------------------------------------------
+
+
+@functools.cache
+def _installed_paths() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    return tuple({paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+def _is_installed(file: str) -> bool:
+    # A folder of packages inside the standard library's would be found by either.
+    return file.startswith(_installed_paths()) or "site-packages" in file or "dist-packages" in file
 
 
 @functools.lru_cache(maxsize=4096)
-def is_own(module: str | None) -> bool:
-    """Tell whether a module is the user's own: neither installed nor part of Python."""
-    if module is None or module == "__main__":
-        return True
-    if module.partition(".")[0] in (
-        *sys.builtin_module_names,
-        *sys.stdlib_module_names,
-        "privatize",
-    ):
+def origin(module: str | None) -> str | None:
+    """Return whose code a module is: a name and version, or None for the user's own."""
+    if not module or module == "__main__":
+        return None
+    top = module.partition(".")[0]
+    if top == "privatize":
+        return "privatize"  # what matters of it has a version of its own, in the estimate's key
+    file = getattr(sys.modules.get(module), "__file__", None)
+    if file is None and module not in sys.modules:
+        file = getattr(_spec(top), "origin", None)
+    # The file first: a user's module may have the name of a standard one. An editable install lies
+    # outside: it changes without its version changing, so it is the user's own.
+    if isinstance(file, str) and Path(file).is_absolute() and not _is_installed(file):
+        return None
+    if top in sys.builtin_module_names or top in sys.stdlib_module_names:
+        return "python"
+    return None if file is None else f"{top} {_version(top)}"
+
+
+def _spec(top: str) -> Any:
+    try:
+        return importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _version(top: str) -> str:
+    try:
+        return importlib.metadata.version(top)  # half a second quicker than the mapping below
+    except importlib.metadata.PackageNotFoundError:
+        names = importlib.metadata.packages_distributions().get(top, [])
+        return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in sorted(set(names))) or "?"
+
+
+def _found(thing: Any, module: str | None, qualname: str) -> bool:
+    """Tell whether a thing is what its own name leads to, so that the name stands for it."""
+    found: Any = sys.modules.get(module or "")
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found is thing
+
+
+# --- code objects ---------------------------------------------------------------------------
+
+_CONSTANTS = frozenset(dis.hasconst)
+
+
+@functools.lru_cache(maxsize=4096)
+def _code(
+    code: types.CodeType,
+) -> tuple[bytes, tuple[str, ...], tuple[str, ...], tuple[tuple[str, int], ...]]:
+    """Return a code object's encoding, the globals it names, the attributes, and its imports.
+
+    Line numbers, file and own name are left out. Constants stand where they are used, so that a
+    docstring, which no instruction loads, does not count (unless `__doc__` is read somewhere).
+    """
+    encoder = _Encoder()
+    names: set[str] = set()
+    attributes: set[str] = set(code.co_names)
+    imports: set[tuple[str, int]] = set()
+    literals: set[str] = set()
+    instructions = list(dis.get_instructions(code))
+    for at, instruction in enumerate(instructions):
+        if instruction.opcode in _CONSTANTS:
+            encoder.add(b"c%d" % instruction.opcode)
+            if isinstance(instruction.argval, types.CodeType):
+                inner, inner_names, inner_attributes, inner_imports = _code(instruction.argval)
+                encoder.add(inner)
+                names.update(inner_names)
+                attributes.update(inner_attributes)
+                imports.update(inner_imports)
+            else:
+                encoder.encode(instruction.argval)
+                if isinstance(instruction.argval, str) and instruction.argval.isidentifier():
+                    literals.add(instruction.argval)
+        else:
+            encoder.add(b"%d %d" % (instruction.opcode, instruction.arg or 0))
+        if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
+            names.add(instruction.argval)
+        if instruction.opname == "IMPORT_NAME":
+            level = instructions[at - 2].argval if at >= 2 else 0
+            imports.add((instruction.argval, level if isinstance(level, int) else 0))
+    encoder.encode((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
+    encoder.encode((code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount))
+    encoder.encode(code.co_exceptiontable)
+    if "__doc__" in code.co_names and code.co_consts:
+        encoder.encode(code.co_consts[0] if isinstance(code.co_consts[0], str) else None)
+    # getattr(module, "name") and globals()["name"] name what they read as well.
+    attributes |= literals
+    if "globals" in code.co_names:
+        names |= literals
+    return b"".join(encoder.parts), tuple(sorted(names)), tuple(sorted(attributes)), tuple(sorted(imports))
+
+
+def _state(value: Any) -> dict[str, Any]:
+    """Return an object's attributes, slots included."""
+    state = dict(getattr(value, "__dict__", {}))
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{base.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                state[name] = getattr(value, name)
+    return state
+
+
+# --- the encoder ----------------------------------------------------------------------------
+
+_SKIPPED = frozenset(
+    {
+        *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"),
+        *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
+        *("__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__"),
+        *("_abc_impl", "__parameters__", "__orig_bases__", "__type_params__"),
+    }
+)
+_HEAP_TYPE = 1 << 9
+_BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local", "_weakref.ReferenceType"})
+
+
+class _Encoder:
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
+        self.modules: dict[str, types.ModuleType] = {}
+        self.attributes: set[str] = set()
+
+    def add(self, part: bytes) -> None:
+        self.parts.append(b"%d:" % len(part))
+        self.parts.append(part)
+
+    def digest(self) -> str:
+        return hashlib.sha256(b"".join(self.parts)).hexdigest()
+
+    def encode(self, value: Any) -> None:
+        """Encode any value."""
+        handler = _HANDLERS.get(type(value))
+        if handler is not None:
+            handler(self, value)
+        else:
+            self.on_other(value)
+
+    def again(self, value: Any) -> bool:
+        """Tell whether a mutable object has been met before, and if so refer to it."""
+        known = self.seen.get(id(value))
+        if known is not None:
+            self.parts.append(b"&%d;" % known[0])
+            return True
+        self.seen[id(value)] = (len(self.seen), value)
         return False
-    found = sys.modules.get(module)
-    file = getattr(found, "__file__", None)
-    return file is None or not str(file).startswith(_installed())
+
+    # -- values --
+
+    def on_atom(self, value: Any) -> None:
+        self.add(f"{type(value).__name__} {value!r}".encode())
+
+    def on_float(self, value: float) -> None:
+        self.parts.append(b"d")
+        self.parts.append(struct.pack("<d", value))
+
+    def on_complex(self, value: complex) -> None:
+        self.parts.append(b"z")
+        self.parts.append(struct.pack("<dd", value.real, value.imag))
+
+    def on_str(self, value: str) -> None:
+        self.parts.append(b"s")
+        self.add(value.encode("utf-8", "surrogatepass"))
+
+    def on_bytes(self, value: bytes) -> None:
+        self.parts.append(b"b")
+        self.add(value)
+
+    def on_tuple(self, value: tuple[Any, ...]) -> None:
+        self.parts.append(b"(%d" % len(value))
+        for item in value:
+            self.encode(item)
+
+    def on_list(self, value: list[Any]) -> None:
+        if not self.again(value):
+            self.parts.append(b"[%d" % len(value))
+            for item in value:
+                self.encode(item)
+
+    def on_dict(self, value: dict[Any, Any]) -> None:
+        # In order: a function that walks over a dict sees it.
+        if not self.again(value):
+            self.parts.append(b"{%d" % len(value))
+            for key, item in value.items():
+                self.encode(key)
+                self.encode(item)
+
+    def on_set(self, value: Iterable[Any]) -> None:
+        digests = []
+        for item in value:
+            inner = _Encoder()
+            inner.encode(item)
+            inner.encode_modules()
+            digests.append(inner.digest())
+        self.add(type(value).__name__.encode())
+        self.add("".join(sorted(digests)).encode())
+
+    def on_state(self, value: dict[str, Any]) -> None:
+        """Attributes, whose order nobody sees."""
+        self.parts.append(b"<%d" % len(value))
+        for name in sorted(value):
+            self.on_str(name)
+            self.encode(value[name])
+
+    def on_array(self, value: Any) -> None:
+        if value.dtype.hasobject:
+            if self.again(value):
+                return
+            self.add(f"array {value.dtype.str} {value.shape}".encode())
+            for item in value.ravel().tolist():
+                self.encode(item)
+            return
+        # Order in memory decides the order of summation.
+        layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
+        self.add(f"array {value.dtype.descr!r} {value.shape} {layout}".encode())
+        self.add(
+            np.ascontiguousarray(value).tobytes()
+            if layout != "C"
+            else value.data
+            if value.ndim
+            else value.tobytes()
+        )
+
+    def on_scalar(self, value: Any) -> None:
+        self.add(f"scalar {value.dtype.str}".encode())
+        self.add(value.tobytes())
+
+    # -- code --
+
+    def on_function(self, value: types.FunctionType) -> None:
+        if self.again(value):
+            return
+        owner = origin(value.__module__)
+        if owner is not None and _found(value, value.__module__, value.__qualname__):
+            self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
+            return
+        encoded, names, attributes, imports = _code(value.__code__)
+        self.add(b"function")
+        self.add(encoded)
+        self.encode(value.__defaults__)
+        self.on_state(value.__kwdefaults__ or {})
+        for cell in value.__closure__ or ():
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                self.add(b"empty cell")
+            else:
+                self.encode(content)
+        if value.__dict__:
+            self.on_state(value.__dict__)
+        if _is_installed(value.__code__.co_filename):
+            self.add(str(owner).encode())  # a local function of an installed package has a versioned scope
+            return
+        self.attributes.update(attributes)
+        scope = value.__globals__
+        for name in names:
+            if name in scope:
+                self.on_str(name)
+                self.encode(scope[name])
+            elif not hasattr(builtins, name):
+                self.add(b"missing " + name.encode())
+        for name, level in imports:
+            self.on_imported(name, level, scope)
+
+    def on_imported(self, name: str, level: int, scope: dict[str, Any]) -> None:
+        """Encode a module that a function imports when it runs."""
+        if level:
+            package = scope.get("__package__") or ""
+            with contextlib.suppress(ImportError, ValueError):
+                name = importlib.util.resolve_name("." * level + name, package)
+        if origin(name) is None and name not in sys.modules:
+            try:
+                importlib.import_module(name)  # as the function is about to do
+            except Exception:
+                self.add(b"missing module " + name.encode())
+                return
+        found = sys.modules.get(name)
+        if found is None:
+            self.add(f"import {name} {origin(name)}".encode())
+        else:
+            self.on_module(found)
+
+    def on_method(self, value: types.MethodType) -> None:
+        self.add(b"method")
+        self.encode(value.__func__)
+        self.encode(value.__self__)
+
+    def on_builtin(self, value: Any) -> None:
+        owner = getattr(value, "__self__", None)
+        name = f"{getattr(value, '__module__', None)}.{value.__qualname__}"
+        self.add(f"builtin {name} {origin(getattr(value, '__module__', None) or 'builtins')}".encode())
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            self.encode(owner)
+
+    def on_descriptor(self, value: Any) -> None:
+        owner = value.__objclass__
+        self.add(f"descriptor {owner.__module__}.{owner.__qualname__}.{value.__name__}".encode())
+
+    def on_wrapped(self, value: Any) -> None:
+        self.add(type(value).__qualname__.encode())
+        self.encode(value.__func__)
+
+    def on_property(self, value: property) -> None:
+        self.on_tuple((value.fget, value.fset, value.fdel))
+
+    def on_partial(self, value: functools.partial[Any]) -> None:
+        if not self.again(value):
+            self.add(b"partial")
+            self.encode(value.func)
+            self.on_tuple(value.args)
+            self.on_state(value.keywords)
+
+    def on_cached(self, value: Any) -> None:
+        if not self.again(value):
+            self.add(b"lru_cache")
+            self.encode(value.__wrapped__)
+            self.on_state(value.cache_parameters())
+
+    def on_module(self, value: types.ModuleType) -> None:
+        owner = origin(value.__name__)
+        self.add(f"module {value.__name__} {owner}".encode())
+        if owner is None:
+            self.modules.setdefault(value.__name__, value)
+
+    def encode_modules(self) -> None:
+        """Encode what can be reached through the user's own modules: every attribute that is named."""
+        done: set[tuple[str, str]] = set()
+        while True:
+            todo = sorted(
+                (name, attribute)
+                for name, module in self.modules.items()
+                for attribute in self.attributes
+                if (name, attribute) not in done and attribute in vars(module)
+            )
+            if not todo:
+                return
+            for name, attribute in todo:
+                done.add((name, attribute))
+                self.on_str(f"{name}.{attribute}")
+                self.encode(vars(self.modules[name])[attribute])
+
+    def on_type(self, value: type) -> None:
+        owner = origin(value.__module__)
+        static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
+        if owner is not None and (static or _found(value, value.__module__, value.__qualname__)):
+            self.add(f"class {owner} {value.__module__}.{value.__qualname__}".encode())
+            return
+        if self.again(value):
+            return
+        self.add(f"class {value.__qualname__}".encode())
+        self.encode(type(value))
+        self.on_tuple(value.__bases__)
+        self.on_state({k: v for k, v in vars(value).items() if k not in _SKIPPED})
+
+    # -- everything else --
+
+    def on_other(self, value: Any) -> None:
+        kind = type(value)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        identity = getattr(kind, "_identity", None)
+        if identity is not None and kind.__module__.startswith("privatize"):
+            self.add(name.encode())
+            self.encode(identity(value))
+            return
+        if isinstance(value, type):
+            self.on_type(value)
+            return
+        if isinstance(value, np.ndarray):  # a subclass
+            self.on_type(kind)
+            self.on_state(getattr(value, "__dict__", {}))
+            self.on_array(value)
+            return
+        if isinstance(value, np.generic):
+            self.on_scalar(value)
+            return
+        if isinstance(value, np.ufunc):
+            self.on_ufunc(value)
+            return
+        if name in _BY_TYPE:
+            self.add(name.encode())
+            return
+        if self.again(value):
+            return
+        try:
+            self.on_reduced(value, kind)
+        except (Unencodable, RecursionError):
+            raise
+        except Exception:
+            raise Unencodable(f"a {name}") from None
+
+    def on_reduced(self, value: Any, kind: type) -> None:
+        """Encode an object as what `copy` and `pickle` would make it again from."""
+        if inspect.isgenerator(value) or inspect.iscoroutine(value):
+            raise TypeError
+        self.on_type(kind)
+        if origin(kind.__module__) is None or kind.__module__.startswith("privatize"):
+            # A class's own __reduce__ may leave out what its methods read, so the state comes first.
+            self.on_state(_state(value))
+            if all(base is object or origin(base.__module__) is None for base in kind.__mro__):
+                return
+            if kind.__module__.startswith("privatize"):
+                return
+        made = value.__reduce_ex__(4)
+        if isinstance(made, str):
+            self.add(f"global {made}".encode())
+            return
+        function, args, *rest = made
+        self.encode(function)
+        self.on_tuple(tuple(args))
+        for at, part in enumerate(rest):
+            if at in (1, 2) and part is not None:  # iterators over items
+                self.on_list(list(part))
+            elif isinstance(part, dict) and all(isinstance(key, str) for key in part):
+                self.on_state(part)
+            else:
+                self.encode(part)
+
+    def on_ufunc(self, value: np.ufunc) -> None:
+        for module in ("numpy", "scipy.special", "numpy._core.umath"):
+            if getattr(sys.modules.get(module), value.__name__, None) is value:
+                self.add(f"ufunc {module}.{value.__name__} {origin(module)}".encode())
+                return
+        raise Unencodable(f"the ufunc {value.__name__}")
+
+
+_HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {
+    type(None): _Encoder.on_atom,
+    bool: _Encoder.on_atom,
+    int: _Encoder.on_atom,
+    type(...): _Encoder.on_atom,
+    type(NotImplemented): _Encoder.on_atom,
+    float: _Encoder.on_float,
+    complex: _Encoder.on_complex,
+    str: _Encoder.on_str,
+    bytes: _Encoder.on_bytes,
+    tuple: _Encoder.on_tuple,
+    list: _Encoder.on_list,
+    dict: _Encoder.on_dict,
+    set: _Encoder.on_set,
+    frozenset: _Encoder.on_set,
+    np.ndarray: _Encoder.on_array,
+    types.FunctionType: _Encoder.on_function,
+    types.MethodType: _Encoder.on_method,
+    types.BuiltinFunctionType: _Encoder.on_builtin,
+    types.MethodWrapperType: _Encoder.on_builtin,
+    types.MethodDescriptorType: _Encoder.on_descriptor,
+    types.WrapperDescriptorType: _Encoder.on_descriptor,
+    types.ClassMethodDescriptorType: _Encoder.on_descriptor,
+    types.GetSetDescriptorType: _Encoder.on_descriptor,
+    types.MemberDescriptorType: _Encoder.on_descriptor,
+    types.ModuleType: _Encoder.on_module,
+    staticmethod: _Encoder.on_wrapped,
+    classmethod: _Encoder.on_wrapped,
+    property: _Encoder.on_property,
+    functools.partial: _Encoder.on_partial,
+    functools._lru_cache_wrapper: _Encoder.on_cached,
+    type: _Encoder.on_type,
+}

@@ -481,7 +481,8 @@ def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[n
 
 def _noised(vector: Vector, exponent: int, noise: Integers | list[int]) -> Vector:
     """Round to multiples of 2^exponent, add the noise in integers, and round to float64 last."""
-    if isinstance(noise, np.ndarray) and noise.dtype == np.int64:
+    # Near the subnormal numbers int64 -> float64 -> ldexp would round twice.
+    if isinstance(noise, np.ndarray) and noise.dtype == np.int64 and -1000 < exponent < 900:
         with np.errstate(over="ignore", under="ignore"):
             units = np.ldexp(vector, -exponent)
         small = np.abs(units) < 2.0**61  # |noise| <= 2^61: the sum is below 2^62
@@ -505,7 +506,7 @@ def _noised_one(value: float, exponent: int, noise: int) -> float:
         scaled = total << exponent if exponent >= 0 else Fraction(total, 1 << -exponent)
         return float(scaled)
     except OverflowError:
-        return math.copysign(_LARGEST, total)
+        return _LARGEST if total > 0 else -_LARGEST
 
 
 def _nearest(value: float, exponent: int) -> int:
@@ -531,18 +532,19 @@ def gaussian_grid(
     in total variation per coordinate, so with delta0 = delta - (1 + e^epsilon) size grid^2 / (24
     sigma^2) the continuous calibration at (epsilon, delta0) gives (epsilon, delta).
     """
-    sigma = sigma_of(sensitivity, epsilon, delta)
+    # sigma is proportional to the sensitivity, so all is done for one between 1/2 and 1.
+    unit, power = math.frexp(sensitivity)
+    sigma = sigma_of(unit, epsilon, delta)
     # log2 of the largest grid that costs at most 2^-20 of delta, rounded down with room to spare.
     spent = (math.log2(24) - 20 + math.log2(delta) - math.log2(size)) / 2 - _log2_1p_exp(epsilon) / 2
     exponent = min(
         math.floor(math.log2(sigma)) - 40,
         math.floor(math.log2(sigma) + spent - 2.0**-20),
-        math.floor(math.log2(sensitivity) - math.log2(size) / 2) - 22,
+        math.floor(math.log2(unit) - math.log2(size) / 2) - 22,
     )
-    grid = math.ldexp(1.0, exponent)
-    rounded = (sensitivity + math.sqrt(size) * grid) * (1 + 2.0**-50)
+    rounded = (unit + math.sqrt(size) * math.ldexp(1.0, max(exponent, -1000))) * (1 + 2.0**-50)
     enough = sigma_of(rounded, epsilon, delta * (1 - 2.0**-20) * (1 - 2.0**-50)) * (1 + 2.0**-50)
-    return exponent, coarse(math.ceil(Fraction(enough) / Fraction(2) ** exponent))
+    return exponent + power, coarse(math.ceil(Fraction(enough) / Fraction(2) ** exponent))
 
 
 def _log2_1p_exp(epsilon: float) -> float:
@@ -578,34 +580,44 @@ def choose(scores: Vector, sensitivity: float, epsilon: float, weights: Sequence
     not zero.
     """
     rate = _exact(epsilon) / (2 * Fraction(sensitivity))
-    best, largest = float(scores.max()), max(weights)
-    upper, bits = _proposals(scores, best, rate, np.asarray(weights, dtype=np.float64) / largest)
+    best = float(scores.max())
+    upper, power = _proposals(scores, best, rate, np.asarray(weights, dtype=np.float64))
+    largest = Fraction(max(weights))
     ends = np.cumsum(upper)
     stream = _Stream()
     while True:
         r = int(np.searchsorted(ends, stream.below(int(ends[-1])), side="right"))
         y = rate * (Fraction(best) - Fraction(float(scores[r])))
-        c = Fraction(weights[r]) / Fraction(largest) * 2**bits / int(upper[r])
+        c = Fraction(weights[r]) / largest * 2**power / int(upper[r])
         if _below(0, 0, functools.partial(_scaled_bounds, y, c), stream):
             return r
 
 
-def _proposals(scores: Vector, best: float, rate: Fraction, share: Vector) -> tuple[Integers, int]:
-    """Return integers above 2^bits share exp(-rate (best - scores)), and bits."""
-    # The sum stays below 2^63: each is at most 2^bits + 2, and there are fewer than 2^(62 - bits).
+def _proposals(scores: Vector, best: float, rate: Fraction, weights: Vector) -> tuple[Integers, int]:
+    """Return integers above 2^power weights/max(weights) exp(-rate (best - scores)), and power.
+
+    In logarithms, so that a prior that is at odds with the scores does not make all of them tiny:
+    power is such that the largest is about 2^bits. What is computed in floating point here may be
+    off by 2^-31 and is taken 2^-30 too large.
+    """
+    # Their sum is below 2^63: each is at most 2^bits (1 + 2^-29) + 1, and there are fewer than 2^(62-bits).
     bits = 62 - max(20, len(scores).bit_length())
+    slope = float(min(rate, Fraction(10) ** 300))  # a smaller rate only makes the proposals larger
     with np.errstate(over="ignore"):
-        x = (best - scores) * float(rate)  # within 2^-51 of itself, or infinite
-    rough = np.zeros(len(scores))
-    near = x < 63
-    rough[near] = _exps(x[near]) * share[near]
-    # The filter's error and those of x, share and the products are below 2^-40 in all where x < 63.
-    # Beyond, the true value is below 2^42 exp(-62) < 1.
-    return np.floor(rough * (2.0**bits * (1 + 2.0**-38))).astype(np.int64) + 1, bits
+        gap = best - scores
+        x = np.where(np.isinf(gap), (best / 2 - scores / 2) * (2 * slope), gap * slope)
+    depth = np.minimum(x, 1e6) * math.log2(math.e) - (np.log2(weights) - math.log2(weights.max()))
+    lift = max(0, math.floor(depth.min()))
+    # Beyond 2^1000 below the largest the true weight is far below 1, whatever x is.
+    upper = np.floor(np.exp2(bits - np.minimum(depth - lift, 1000.0) + 2.0**-30)).astype(np.int64) + 1
+    return upper, bits + lift
 
 
 def _scaled_bounds(y: Fraction, c: Fraction, precision: int) -> tuple[int, int]:
-    """Return integers lo <= 2^precision c exp(-y) <= hi."""
+    """Return integers lo <= 2^precision c exp(-y) <= hi, for c exp(-y) <= 1."""
     more = math.ceil(c).bit_length() + 8
     low, high = _exp_bounds(y.numerator, y.denominator, precision + more)
-    return math.floor(low * c) >> more, -(-math.ceil(high * c) >> more)
+    low, high = math.floor(low * c) >> more, -(-math.ceil(high * c) >> more)
+    if low > 1 << precision:
+        raise ArithmeticError("a proposal was less likely than what it proposes")
+    return low, high

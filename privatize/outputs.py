@@ -199,11 +199,12 @@ def integers(tree: Tree) -> NDArray[np.bool_]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
 
-def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None) -> Vector:
+def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None, known: bool = False) -> Vector:
     """Return an output as a flat vector, aligned by the structure.
 
     Dicts are aligned by key, whatever their order. `classes` collects the named tuples and
-    dataclasses met on the way, which :func:`rebuild` needs.
+    dataclasses met on the way, which :func:`rebuild` needs; with `known`, they must be those that
+    it has.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None) -> V
     if tree[0] in SCALARS:
         return np.array([number(value, tree)])
     parts: list[Any] = []
-    _collect(value, tree, parts, classes if classes is not None else {})
+    _collect(value, tree, parts, classes if classes is not None else {}, known)
     return np.concatenate([np.atleast_1d(part) for part in parts]) if parts else np.zeros(0)
 
 
@@ -255,7 +256,7 @@ def number(value: Any, tree: Tree) -> float:
         return math.inf
 
 
-def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type]) -> None:
+def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type], known: bool) -> None:
     kind = tree[0]
     if kind in SCALARS:
         parts.append(number(value, tree))
@@ -275,7 +276,10 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type])
     elif kind in ("namedtuple", "dataclass"):
         if _name(type(value)) != tree[1]:
             raise StructureChanged
-        classes[tree[1]] = type(value)
+        if known and tree[1] not in classes:
+            raise StructureChanged
+        if classes.setdefault(tree[1], type(value)) is not type(value):  # defined anew at every call
+            raise StructureChanged
         items = value if kind == "namedtuple" else [getattr(value, name) for name in tree[2]]
     else:
         if type(value) is not (list if kind == "list" else tuple):
@@ -284,7 +288,7 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type])
     if len(items) != len(tree[-1]):
         raise StructureChanged
     for item, branch in zip(items, tree[-1], strict=True):
-        _collect(item, branch, parts, classes)
+        _collect(item, branch, parts, classes, known)
 
 
 def _missing() -> Any:

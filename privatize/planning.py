@@ -511,6 +511,15 @@ def _dkw_error(m: int, rho: float) -> float:
     return rho + math.sqrt(math.log(1 / rho) / (2 * m))
 
 
+def band(m: int) -> tuple[float, float]:
+    """Return (rho, error): with probability 1 - rho, Φ(G₍ₖ₎) >= k/m - error for all k at once.
+
+    The Dvoretzky-Kiefer-Wolfowitz inequality with the rho that makes rho + error least.
+    """
+    rho = _DKW._rho(m)
+    return rho, math.sqrt(math.log(1 / rho) / (2 * m))
+
+
 def _dkw_least(gamma: float, rho: float) -> float:
     return math.log(1 / rho) / (2 * (gamma - rho) ** 2)
 

@@ -17,6 +17,7 @@ from privatize.errors import DataError
 __all__ = [
     "adopt",
     "bring_into",
+    "clippable",
     "concat",
     "copy",
     "count",
@@ -187,7 +188,9 @@ def _show(schema: Any) -> str:
     if schema[0] == "list":
         return "a list"
     shape = "" if not schema[2] else f" with records of shape {tuple(schema[2])}"
-    return f"an array of {_dtype(schema[1]).name}{shape}"
+    dtype = _dtype(schema[1])
+    # How long the longest text is tells about the data.
+    return f"an array of {'text' if dtype.kind in 'SUT' else dtype.name}{shape}"
 
 
 def _dtype(code: Any) -> np.dtype[Any]:
@@ -219,6 +222,11 @@ def adopt(drawn: Any, schema: Any) -> Any:
 def match(schema: Any, drawn: Any) -> None:
     """Refuse private data whose schema P could not have drawn. Names public facts only."""
     if not _matches(schema, drawn):
+        if _show(schema) == _show(drawn):
+            raise DataError(
+                f"The dataset is {_show(schema)} with longer texts than the sampler can draw. Have the "
+                f"sampler draw texts of the longest width that may occur."
+            )
         raise DataError(
             f"The dataset is {_show(schema)}, but the sampler draws {_show(drawn)}. Calibration "
             f"and release must run on the same kind of data: convert the dataset, or have the "
@@ -235,8 +243,18 @@ def _matches(schema: Any, drawn: Any) -> bool:
         return False
     if schema[1] == drawn[1]:
         return True
+    kinds = {_dtype(s[1]).kind for s in (schema, drawn)}
+    if kinds in ({"U"}, {"S"}):  # shorter texts fit where P draws longer ones
+        return bool(_dtype(schema[1]).itemsize <= _dtype(drawn[1]).itemsize)
     # Numbers may differ in kind: the private data is cast to what P draws.
     return all(_dtype(s[1]).kind in kinds for s, kinds in ((schema, "biuf"), (drawn, "iuf")))
+
+
+def clippable(drawn: Any) -> bool:
+    """Tell whether records like these can be clipped into a support: arrays and lists of numbers."""
+    if isinstance(drawn, list):
+        return all(isinstance(record, int | float) for record in drawn)
+    return isinstance(drawn, np.ndarray) and drawn.dtype.kind in "biuf"
 
 
 def bring_into(data: Any, drawn: Any, support: Support | None) -> Any:
@@ -292,8 +310,8 @@ def _home(low: Any, high: Any) -> Any:
 def _numbers(data: list[Any]) -> Any:
     """Return a list of numbers as an array, in a dtype that holds them; integers of any size."""
     values = np.array(data)
-    if values.dtype.kind == "O":  # integers beyond 64 bits
-        values = values.astype(np.float64)
+    if values.dtype.kind == "O" and all(isinstance(v, int) for v in values.ravel().tolist()):
+        values = values.astype(np.float64)  # integers beyond 64 bits
     if values.dtype.kind not in "biuf":
         raise DataError("The records of the list are not all numbers, as those that P draws are.")
     return values

@@ -214,8 +214,9 @@ def as_sampler(value: Any) -> Sampler:
             return _ScipyNew(value)
         if callable(value):
             return from_function(value)
+    shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
     raise SamplerError(
-        f"sampler={value!r} is not a public distribution. Use one of privatize.samplers, such as "
+        f"sampler={shown} is not a public distribution. Use one of privatize.samplers, such as "
         f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
         f"(n, rng) -> n records."
     )
@@ -225,9 +226,9 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     """Draw n records, and say whose fault it is if that does not work."""
     try:
         drawn = sampler.draw(n, rng)
-    except SamplerError:
+    except (SamplerError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:  # sys.exit() in a sampler is a failure like any other
         raise SamplerError(
             f"The sampler {sampler!r} raised {type(error).__name__} when asked for {n} records."
         ) from error
@@ -515,6 +516,9 @@ class _Scipy:
         low, high = ends()
         return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
 
+    def _identity(self) -> Any:
+        return self._facts()
+
     def _facts(self) -> tuple[Any, ...]:
         """Return what the distribution is: its name and its parameters with defaults filled in."""
         frozen = self.distribution
@@ -570,10 +574,11 @@ class _ScipyNew:
         return np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _ScipyNew) or type(self.distribution) is not type(other.distribution):
-            return False
+        return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
+
+    def _identity(self) -> Any:
         with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):
-            return repr(self.distribution) == repr(other.distribution)
+            return type(self.distribution), repr(self.distribution)
 
     def __hash__(self) -> int:
         return hash(type(self.distribution))

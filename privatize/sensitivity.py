@@ -28,7 +28,7 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.mechanisms.base import l1, l2, sup
-from privatize.planning import Bound, Plan
+from privatize.planning import Bound, Plan, band
 from privatize.planning import plan as make_plan
 from privatize.samplers import Sampler, draw
 
@@ -41,6 +41,9 @@ PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 _NORMS: dict[str, Norm] = {"l1": l1, "l2": l2, "sup": sup}
 # How many pairs of `pair=` are evaluated plainly too: at random, and the largest gaps.
 _CHECKED = 8
+# Estimates stay inside these, where floats have all their digits: smaller ones are raised to the first,
+# and gaps beyond the second count as infinite.
+SMALLEST, LARGEST = 1e-300, 1e300
 _STRUCTURE = "the function returned outputs of different structure"
 
 
@@ -68,6 +71,8 @@ class Sensitivity:
         The structure of the output, as JSON.
     schema : list
         The schema of the datasets, as JSON.
+    classes : dict
+        The named tuples and dataclasses in the output, by name.
     """
 
     value: float
@@ -80,6 +85,7 @@ class Sensitivity:
     gaps: Vector = field(repr=False)
     structure: list[Any] = field(repr=False)
     schema: list[Any] = field(repr=False)
+    classes: dict[str, type] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     _looks: list[Plan] = field(default_factory=list, repr=False)
 
@@ -107,12 +113,20 @@ class Sensitivity:
     def gamma(self) -> float:
         """The confidence that holds, further looks at the same gaps included.
 
-        With probability 1 - Σ rho every look's estimate covers what its plan says, so whichever
-        of them is used afterwards, the rho of all the others is added to its own gamma.
+        The first look's plan was fixed before the gaps were drawn, so its bound holds as it is.
+        Further looks may have been chosen for what they show, so they are certified by the band
+        that holds for all order statistics at once (:func:`privatize.planning.band`). With
+        probability 1 - rho - rho' both hold, whichever look is used in the end.
         """
-        others = {_event(look): look.rho or 0.0 for look in self._looks}
-        others.pop(_event(self.plan), None)
-        return min(1.0, self.plan.gamma + math.fsum(others.values()))
+        first = self._looks[0]
+        if len(self._looks) == 1:
+            return self.plan.gamma
+        rho, error = band(self.m)
+        same = first.bound == "dkw" and first.rho == rho  # one event, which counts once
+        if self.plan == first:
+            return min(1.0, first.gamma + (0.0 if same else rho))
+        covered = max(self.plan.gamma, 1 - self.k / self.m + error + rho)
+        return min(1.0, covered + (0.0 if same else first.rho or 0.0))
 
     @property
     def looks(self) -> int:
@@ -122,10 +136,11 @@ class Sensitivity:
     def at(self, gamma: float, *, bound: Bound | None = None) -> Sensitivity:
         """Read the estimate for another gamma or bound from the same gaps.
 
-        Nothing is evaluated. It counts as a further look: since it may be made for the sake of
-        a smaller estimate, its rho is added to the gamma of all of them (with the bound
-        ``"dkw"``, whose statement holds for all gamma at once, only once). The marginal bound
-        holds for one look only.
+        Nothing is evaluated. It counts as a further look: it may be made for the sake of a smaller
+        estimate, so the gamma that it reports is the one that holds for every choice made after
+        seeing the gaps, and the other looks' gammas grow a little. With the bound ``"dkw"``, whose
+        statement holds for all gamma at once, it is the gamma that was asked for. The marginal
+        bound holds for one look only.
 
         Parameters
         ----------
@@ -144,10 +159,8 @@ class Sensitivity:
                     m=self.m,
                     bound=chosen.bound,
                 )
-            value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
-            self._looks.append(chosen)
-        else:
-            value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
+            self._looks.append(chosen)  # before anything is shown, be it an error
+        value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
         return replace(self, value=value, plan=chosen)
 
     def __repr__(self) -> str:
@@ -158,13 +171,6 @@ class Sensitivity:
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
             f"gamma={self.gamma:.4g}{rho}, bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
-
-
-def _event(look: Plan) -> tuple[Any, ...]:
-    """Return what must not happen for this look to be right; equal events count once."""
-    if look.bound == "dkw":
-        return "dkw", look.m, look.rho
-    return look.bound, look.m, look.gamma, look.rho
 
 
 def estimate_sensitivity(
@@ -226,7 +232,8 @@ def estimate_sensitivity(
 bound=tolerance, seed=1)
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
+        shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
+        raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
     chosen = coins.check_seed(seed)
     run = _Run(
         function,
@@ -253,6 +260,7 @@ bound=tolerance, seed=1)
         failed=int(np.isinf(gaps).sum()),
         gaps=gaps,
         structure=run.structure or [],
+        classes=run.classes,
         schema=run.schema,
         min_sensitivity=min_sensitivity,
         _looks=[plan],
@@ -279,6 +287,8 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
         )
     if floor is not None:
         return max(value, floor)
+    if value > 0:
+        return max(value, SMALLEST)
     if value == 0:
         zeros = int((gaps == 0).sum())
         raise ZeroSensitivityError(
@@ -310,9 +320,12 @@ class _Run:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
         self.plan, self.seed, self.pair, self.like = plan, seed, pair, like
         self.s0 = coins.coin_seed(seed)
-        self.unit = float(norm(np.ones(1)))
+        # On one number the library's own norms are the absolute value.
+        mechanism = type(getattr(norm, "__self__", None)).__module__
+        self.absolute = norm in _NORMS.values() or mechanism.startswith("privatize.mechanisms")
         self.structure: list[Any] | None = None
         self.cause: BaseException | str | None = None
+        self.classes: dict[str, type] = {}
         self.failed = 0
         self.tossing = False
         self.spare: Any = None
@@ -327,12 +340,19 @@ class _Run:
     def _check_sampler(self) -> list[Any]:
         """Draw twice from the same stream: a sampler must be a pure function of its generator."""
         one, other = (self._draw(coins.stream(self.seed, coins.RECORDS)) for _ in range(2))
+        schema: list[Any] = records.describe(one)
         if not records.equal(one, other):
             raise NotReproducibleError(
                 f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
                 f"It must use no randomness but the generator that it is given: draw(n, rng)."
             )
-        schema: list[Any] = records.describe(one)
+        size = max(self.n + 1, 1000)  # so many that they cannot be the same by chance
+        one, other = (draw(self.sampler, size, coins.stream(self.seed, coins.CHECK, i)) for i in range(2))
+        if records.equal(one, other):
+            raise NotReproducibleError(
+                f"The sampler {self.sampler!r} drew the same {size} records from two different generators. "
+                f"Its randomness must come from the generator that it is given: draw(n, rng)."
+            )
         return schema
 
     def _streams(self, block: int) -> tuple[np.random.Generator, list[int]]:
@@ -378,6 +398,8 @@ class _Run:
                     stop = min(start + size, m)
                     gaps[start:stop] = self._block(start // size, stop - start, start, flips)
                     start = stop
+        self.cause = None  # an exception's frames would keep this run, and callers' frames, alive
+        self._check_again(gaps)
         return gaps
 
     def _block(self, block: int, count: int, done: int, flips: coins.Coins) -> list[float]:
@@ -412,6 +434,7 @@ class _Run:
         """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
         drawn = self._draw(rng)
         structure = self.structure
+        shared = False
         if structure is None:
             again = records.copy(records.head(drawn, self.n))
         try:
@@ -420,22 +443,22 @@ class _Run:
                 if tossing:
                     flips.toss()
                 value = self.function(one)
+                if structure is None:
+                    structure = outputs.describe(value)
+                # At once: the function may return one and the same object again and again.
+                a = self._flat(value, structure)
                 if tossing:
                     flips.toss()
-                neighbour = self.function(other)
+                b = self._flat(self.function(other), structure)
             else:
                 if tossing:
                     flips.toss()
                 value, neighbour = self.pair(records.head(drawn, self.n), position, _record(drawn, self.n))
-            if structure is None:
-                structure = outputs.describe(value)
-            if structure[0] in outputs.SCALARS:
-                # On one number every norm is a multiple of the absolute value.
-                a: Any = outputs.number(value, structure)
-                gap = self.unit * abs(a - outputs.number(neighbour, structure))
-            else:
-                a = outputs.flatten(value, structure)
-                gap = self._norm(a, outputs.flatten(neighbour, structure))
+                if structure is None:
+                    structure = outputs.describe(value)
+                shared = value is neighbour and not isinstance(value, int | float | np.generic)
+                a, b = self._flat(value, structure), self._flat(neighbour, structure)
+            gap = self._norm(a, b)
         except KeyboardInterrupt:
             raise
         except outputs.StructureChanged:
@@ -450,17 +473,30 @@ class _Run:
             if self.cause is None:
                 self.cause = error
             return math.inf
+        if shared:
+            raise PairError(
+                "pair= returned one and the same object as both values, so one of them was overwritten. "
+                "Return two."
+            )
         if self.structure is None:
             self.tossing = flips.moved()
             self.structure = structure
             self._check_function(a, again, flips)
-        if gap < math.inf:
-            return float(gap)
-        self.cause = self.cause or "the function returned values that are not finite"
+        if gap <= LARGEST:
+            return gap
+        self.cause = self.cause or "the function returned values that are not finite, or beyond 1e300"
         return math.inf
 
-    def _norm(self, a: Vector, b: Vector) -> float:
+    def _flat(self, value: Any, structure: list[Any]) -> Any:
+        """Return an output as a vector, or as a float if that is all there is to measure."""
+        if self.absolute and structure[0] in outputs.SCALARS:
+            return outputs.number(value, structure)
+        return outputs.flatten(value, structure, self.classes)
+
+    def _norm(self, a: Any, b: Any) -> float:
         """Return the norm of a difference; infinity where it is not a number."""
+        if type(a) is float:
+            return float(abs(a - b))
         with np.errstate(all="ignore"):
             gap = float(self.norm(a - b))
         return gap if gap >= 0 else math.inf
@@ -471,16 +507,38 @@ class _Run:
             return  # what it says is compared with plain evaluation afterwards
         flips.toss()
         try:
-            second = outputs.flatten(self.function(again), self.structure or [])
+            second = self._flat(self.function(again), self.structure or [])
         except (Exception, outputs.StructureChanged):
-            second = np.zeros(0)
-        if not np.array_equal(np.atleast_1d(first), second, equal_nan=True):
+            second = None
+        if second is None or not np.array_equal(first, second, equal_nan=True):
             raise NotReproducibleError(
                 "The function gave two different answers for identical data. Its randomness, if it has any, "
                 "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
                 "by coins=('rng',), which receives a seeded generator; and it must not depend on earlier "
                 "calls (caches, warm starts, counters, the time)."
             )
+
+    def _check_again(self, gaps: Vector) -> None:
+        """Measure the first pair and the largest gap once more: a function that drifts shows here."""
+        finite = np.flatnonzero(np.isfinite(gaps))
+        if self.pair is not None or not len(finite):
+            return
+        with coins.public_coins(self.s0) as flips:
+            for i in sorted({int(finite[0]), int(finite[np.argmax(gaps[finite])])}):
+                one, other = self._neighbours(*self._pair_at(i))
+                try:
+                    flips.toss()
+                    a = self._flat(self.function(one), self.structure or [])
+                    flips.toss()
+                    gap = self._norm(a, self._flat(self.function(other), self.structure or []))
+                except (Exception, outputs.StructureChanged):
+                    gap = math.nan
+                if gap != gaps[i]:
+                    raise NotReproducibleError(
+                        "The function gave another answer for identical data at the end of the calibration "
+                        "than before. It must not depend on earlier calls (caches, warm starts, counters), "
+                        "the time, or globals that change, nor use randomness for some data only."
+                    )
 
     def refuse(self, failed: int, done: int) -> None:
         """Raise the error for an infinite estimate, with the first real cause."""
@@ -491,9 +549,11 @@ class _Run:
             else str(cause)
         )
         fix = (
-            " Return the same keys and shapes for every dataset (reindex to fixed categories): an output "
-            "whose structure depends on the data would give it away."
+            " Return the same types, keys and shapes for every dataset (always float(...), fixed categories, "
+            "classes defined outside the function): a structure that depends on the data gives it away."
             if cause is _STRUCTURE
+            else " Make pair= work on all data that the sampler can draw."
+            if self.pair is not None
             else " Make the function work on all data that the sampler can draw, or choose another sampler."
         )
         raise InfiniteSensitivityError(
@@ -519,7 +579,7 @@ class _Run:
                 b = self._plain(other, i)
                 plain, claimed = self._norm(a, b), float(gaps[i])
                 # Two ways to compute the same number may differ by rounding, in gap and values.
-                slack = 1e-6 * max(plain, claimed) + 1e-12 * float(np.abs(a).sum() + np.abs(b).sum())
+                slack = 1e-6 * max(plain, claimed) + 2.0**-47 * float(np.abs(a).sum() + np.abs(b).sum())
                 if not abs(plain - claimed) <= slack:
                     raise PairError(
                         f"pair= disagrees with plain evaluation: for sampled pair {i} it gives the gap "
@@ -532,7 +592,7 @@ class _Run:
 
     def _plain(self, data: Any, index: int) -> Vector:
         try:
-            return outputs.flatten(self.function(data), self.structure or [])
+            return outputs.flatten(self.function(data), self.structure or [], self.classes)
         except Exception as error:
             raise PairError(
                 f"pair= disagrees with plain evaluation: the function fails on sampled pair {index}, "

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-import types
 
 import numpy as np
 import pytest
@@ -337,48 +336,6 @@ def test_own_generators_are_not_use():
         random.Random(3).random()
         np.random.RandomState(3).random_sample()
         assert not flips.moved()
-
-
-def fake_torch(monkeypatch):
-    """Put a module with torch's three calls in place of torch."""
-    state = {"now": np.zeros(2, dtype=np.uint8)}
-    module = types.ModuleType("torch")
-    module.manual_seed = lambda s0: state.update(now=np.array([s0 % 251, 0], dtype=np.uint8))
-    module.get_rng_state = lambda: types.SimpleNamespace(numpy=state["now"].copy)
-    module.set_rng_state = lambda tensor: state.update(now=tensor.numpy())
-    module.use = lambda: state.update(now=state["now"] + np.array([0, 1], dtype=np.uint8))
-    monkeypatch.setitem(sys.modules, "torch", module)
-    return module, state
-
-
-def test_torch_has_the_coins_too(monkeypatch):
-    """A network trained on torch's default generator would differ at every evaluation."""
-    torch, state = fake_torch(monkeypatch)
-    torch.manual_seed(77)
-    torch.use()
-    before = state["now"].tolist()
-    with coins.public_coins(11) as flips:
-        flips.toss()
-        assert state["now"].tolist() == [11, 0]
-        assert not flips.moved()
-        torch.use()
-        assert flips.moved()
-        assert state["now"].tolist() == [11, 0]
-        torch.use()
-    assert state["now"].tolist() == before
-
-
-def test_torch_that_turns_up_is_use(monkeypatch):
-    """A function that imports torch when first called would run on unseeded coins that once."""
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    with coins.public_coins(11) as flips:
-        flips.toss()
-        _, state = fake_torch(monkeypatch)
-        assert flips.moved()
-        assert state["now"].tolist() == [11, 0]
-
-
-# --- threads ---
 
 
 def test_threads_take_turns():

@@ -39,15 +39,23 @@ def importable(values):
     return values.mean()
 
 
-def counted(function):
-    """Return a function that counts its runs in `.runs`."""
+def unseen():
+    """Return a place for notes that a fingerprint does not see: of a thread's storage, the type counts."""
+    notes = threading.local()
+    notes.list = []
+    return notes
 
-    @functools.wraps(function)
+
+def counted(function):
+    """Return a function that counts its runs in `.notes.list`."""
+    notes = unseen()
+
+    @functools.wraps(function, updated=())
     def run(*args, **kwargs):
-        run.runs += 1
+        notes.list.append(1)
         return function(*args, **kwargs)
 
-    run.runs = 0
+    run.notes = notes
     return run
 
 
@@ -130,7 +138,8 @@ class TestSettings:
             ({"epsilon": -1}, "epsilon=-1"),
             ({"epsilon": float("nan")}, "epsilon=nan"),
             ({"epsilon": float("inf")}, "epsilon=inf"),
-            ({"epsilon": "1"}, None),
+            ({"epsilon": "1"}, "epsilon='1'"),
+            ({"epsilon": 1e6}, "between 1e-10 and 100000"),
             ({"epsilon": True}, "epsilon=True"),
             ({"gamma": 0}, "gamma=0"),
             ({"gamma": 1}, "gamma=1"),
@@ -155,9 +164,6 @@ class TestSettings:
     )
     def test_wrong_values_are_refused_at_decoration(self, change, message):
         """A mistake shows where it is written, with its value."""
-        if message is None:
-            assert privatize(**(PROMISE | change))(np.mean).settings.epsilon == 1.0
-            return
         with pytest.raises(SettingsError, match="(?s)" + message.replace("(", r"\(")):
             privatize(**(PROMISE | change))
 
@@ -205,10 +211,10 @@ class TestRelease:
         raw = counted(np.mean)
         f = privatize(**PROMISE)(raw)
         f.estimate(30)
-        before = raw.runs
+        before = len(raw.notes.list)
         f(np.ones(30) / 2)
         f.release(np.ones(30) / 2)
-        assert raw.runs == before + 2
+        assert len(raw.notes.list) == before + 2
 
     def test_noise_has_the_promised_scale(self):
         """Answers scatter around the raw one like Laplace noise; false alarm 1e-6, over fresh noise."""
@@ -272,7 +278,7 @@ class TestRelease:
             with pytest.raises(InfiniteSensitivityError, match="ZeroDivisionError") as caught:
                 f(np.ones(10) / 2)
             messages.add(str(caught.value))
-        assert len(messages) == 1 and raw.runs == 8
+        assert len(messages) == 1 and len(raw.notes.list) == 8
 
     def test_unreleasable_outputs(self):
         """Text, truth values and None are refused with the mechanism that fits."""
@@ -289,17 +295,17 @@ class TestRelease:
 class TestData:
     def test_clipping_into_the_support(self):
         """Records that P cannot draw are brought into its support, one by one; as-is leaves them."""
-        seen = []
+        seen = unseen()
 
         def spy(x):
-            seen.append(x.copy())
+            seen.list.append(x.copy())
             return x.mean()
 
         f = privatize(**PROMISE)(spy)
         f(np.array([-5.0, 0.5, 7.0, np.nan]))
-        assert np.array_equal(seen[-1], [0.0, 0.5, 1.0, 0.5])
+        assert np.array_equal(seen.list[-1], [0.0, 0.5, 1.0, 0.5])
         f.replace(domain="as-is")(np.array([-5.0, 0.5, 7.0, 0.1]))
-        assert np.array_equal(seen[-1], [-5.0, 0.5, 7.0, 0.1])
+        assert np.array_equal(seen.list[-1], [-5.0, 0.5, 7.0, 0.1])
 
     def test_private_data_is_not_changed(self):
         """A function that sorts in place sorts a copy."""
@@ -319,24 +325,24 @@ class TestData:
 
     def test_integers_for_a_float_sampler_and_back(self):
         """Ages are integers and P may be continuous: the data is cast to what P draws."""
-        seen = []
-        spy = lambda x: seen.append(x.dtype) or float(x.mean())  # noqa: E731
+        seen = unseen()
+        spy = lambda x: seen.list.append(x.dtype) or float(x.mean())  # noqa: E731
         privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 100))(spy)(np.arange(50))
-        assert set(seen) == {np.dtype(float)}
-        seen.clear()
+        assert set(seen.list) == {np.dtype(float)}
+        seen.list.clear()
         privatize(epsilon=1, gamma=0.2, sampler=stats.randint(0, 100))(spy)(np.linspace(0, 99, 50))
-        assert set(seen) == {np.dtype(np.int64)}
+        assert set(seen.list) == {np.dtype(np.int64)}
 
     def test_lists_are_calibrated_as_lists(self):
         """A function of lists runs on lists in calibration too."""
-        seen = set()
+        seen = unseen()
 
         def total(values):
-            seen.add((type(values), type(values[0])))
+            seen.list.append((type(values), type(values[0])))
             return sum(values) / len(values)
 
         assert isinstance(privatize(**PROMISE)(total)([0.1, 0.9, 1]), float)
-        assert seen == {(list, float)}
+        assert set(seen.list) == {(list, float)}
 
     def test_aligned_arguments(self):
         """X and y are one dataset, by position or by name, in any order."""
@@ -376,7 +382,7 @@ class TestData:
         raw = counted(lambda x: 0.0)
         with pytest.raises(DataError):
             privatize(**PROMISE)(raw)(wrong)
-        assert raw.runs == 0
+        assert len(raw.notes.list) == 0
 
     def test_sample_is_public_data(self):
         """A failure can be reproduced on data that may be looked at."""
@@ -392,10 +398,10 @@ class TestMemory:
         f = privatize(**PROMISE)(raw)
         first = f.estimate(30)
         assert isinstance(first, Sensitivity)
-        runs = raw.runs
+        runs = len(raw.notes.list)
         assert f.estimate(30) is first and f.estimate(n=30, q=0.5) is first and f.estimate(30, 0.5) is first
         f(np.ones(30) / 2)
-        assert raw.runs == runs + 1
+        assert len(raw.notes.list) == runs + 1
         different = [f.estimate(31), f.estimate(30, q=0.9), f.replace(gamma=0.3).estimate(30)]
         assert len({id(e) for e in (first, *different)}) == 4
 
@@ -427,15 +433,15 @@ class TestMemory:
         assert scaler.mean.estimate(20).value == pytest.approx(10 * small)
 
     def test_what_cannot_be_encoded_is_not_remembered(self):
-        """An open lock in the closure is a doubt, and every doubt is a miss, with a warning."""
-        lock = threading.Lock()
-        raw = counted(lambda x: x.mean() if lock else 0)
+        """A generator in the closure is a doubt, and every doubt is a miss, with a warning."""
+        numbers = (i for i in range(3))
+        raw = counted(lambda x: x.mean() if numbers else 0)
         f = privatize(**PROMISE)(raw)
         for _ in range(2):
-            before = raw.runs
+            before = len(raw.notes.list)
             with pytest.warns(NotRememberedWarning, match="not be remembered"):
                 f(np.ones(10) / 2)
-            assert raw.runs > before + 79
+            assert len(raw.notes.list) > before + 79
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with pytest.raises(NotRememberedWarning):
@@ -575,26 +581,26 @@ class TestCallables:
 
     def test_coins(self):
         """A parameter named in coins= gets the same public generator at every evaluation."""
-        seen = []
+        seen = unseen()
 
         @privatize(**PROMISE, coins=("rng",))
         def f(x, rng):
-            seen.append(rng.random())
+            seen.list.append(rng.random())
             return float(x[rng.permutation(len(x))[:5]].mean())
 
         f(self.data)
-        assert len(set(seen)) == 1 and len(seen) > 79
+        assert len(set(seen.list)) == 1 and len(seen.list) > 79
         with pytest.raises(ArgumentError, match="public coins"):
             f(self.data, rng=np.random.default_rng())
 
     def test_global_coins_are_the_same_on_private_data(self):
         """What was calibrated with coins s0 is released with coins s0."""
-        seen = []
-        f = privatize(**PROMISE)(lambda x: seen.append(np.random.random()) or float(x.mean()))
+        seen = unseen()
+        f = privatize(**PROMISE)(lambda x: seen.list.append(np.random.random()) or float(x.mean()))
         np.random.seed(1)
         expected = np.random.RandomState(1).random_sample()
         f(self.data)
-        assert len(set(seen)) == 1
+        assert len(set(seen.list)) == 1
         assert np.random.random() == expected
 
     def test_a_function_that_calls_itself(self):

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def test_norms():
     gap = np.array([3.0, -4.0, 1.0])
     assert Laplace().norm(gap) == 8
     assert Gaussian().norm(gap) == pytest.approx(math.sqrt(26))
-    assert Exponential([1, 2, 3]).norm(gap) == 3.5
+    assert Exponential([1, 2, 3]).norm(gap) == pytest.approx(3.5, rel=1e-14)
     assert Exponential([1, 2, 3], norm="sup").norm(gap) == 4
     assert Exponential([1, 2, 3]).norm(gap + 1e6) == pytest.approx(3.5)  # a common shift is harmless
     assert Bernstein(2).norm(gap) == 8 and Bernstein(2, norm="sup").norm(gap) == 4
@@ -84,7 +85,7 @@ class TestGaussian:
 
     def test_refusals(self):
         """A delta that the mechanism cannot use, or a classic epsilon of 1, is refused."""
-        for wrong in (0.0, 1.0, -0.1, 2.0):
+        for wrong in (0.0, 1.0, -0.1, 2.0, 5e-324):
             with pytest.raises(SettingsError, match="delta="):
                 Gaussian().scale(1.0, 1.0, wrong)
         with pytest.raises(SettingsError, match="analytic"):
@@ -276,3 +277,11 @@ def test_a_user_can_add_a_mechanism():
 def test_rounding_of_gaps_is_paid_for():
     """The sensitivity that noise is scaled to is a little above the measured one."""
     assert inflate(1.0, 1) > 1.0 and inflate(1.0, 10**6) < 1 + 1e-9
+    assert inflate(5e-324, 1) > 5e-324  # also where a relative margin rounds to nothing
+
+
+def test_rounding_under_a_common_shift_is_paid_for():
+    """Scores that differ by less than the rounding of a common shift do not pass for equal."""
+    scores, other = np.array([0.0, 1.4 * 2.0**-53]), np.array([1.0, 1.0])
+    true = (Fraction(scores[1]) - Fraction(scores[0])) / 2
+    assert Exponential([1, 2]).norm(scores - other) >= true

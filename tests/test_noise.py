@@ -203,6 +203,19 @@ class TestGrid:
                 exact = Fraction(value) / Fraction(2) ** exponent
                 assert noise._nearest(value, exponent) == round(exact)
 
+    def test_the_ends_of_floating_point(self):
+        """Noise beyond the largest float saturates, and tiny grids round once, whatever the path."""
+        assert (
+            noise._noised_one(0.0, 0, 1 << 1030) == -noise._noised_one(0.0, 0, -(1 << 1030)) == noise._LARGEST
+        )
+        draws = np.arange(-1000, 1000) * 7919
+        few = [noise._noised_one(3e-320, -1080, int(x)) for x in draws]
+        assert np.array_equal(noise._noised(np.full(2000, 3e-320), -1080, draws), few)
+        for sensitivity in (1e-300, 1e300):
+            exponent, sigma = noise.gaussian_grid(sensitivity, 1.0, 1e-6, 4, Gaussian().scale)
+            least = Fraction(Gaussian().scale(1.0, 1.0, 1e-6)) * Fraction(sensitivity)
+            assert least <= sigma * Fraction(2) ** exponent <= least * (1 + Fraction(1, 10**6))
+
     def test_mixed_outputs(self):
         """A dict of counts and means gets noise of its own kind in each place."""
         whole = np.array([True, False] * 100)

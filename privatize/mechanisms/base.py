@@ -103,6 +103,6 @@ def inflate(sensitivity: float, dimension: int) -> float:
     """Return the sensitivity, enlarged by what rounding may have taken from the gaps.
 
     A gap is a sum of `dimension` rounded differences: its relative error is at most
-    (dimension + 2) units of 2^-53; twice that is added.
+    (dimension + 2) units of 2^-53; twice that is added, and one step for subnormal numbers.
     """
-    return sensitivity * (1 + (dimension + 2) * 2.0**-52)
+    return math.nextafter(sensitivity * (1 + (dimension + 2) * 2.0**-52), math.inf)

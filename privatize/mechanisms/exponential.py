@@ -45,7 +45,7 @@ class Exponential:
     Examples
     --------
     >>> mechanism = Exponential(responses=["tea", "coffee"])
-    >>> mechanism.norm(np.array([5.0, 3.0]))
+    >>> round(mechanism.norm(np.array([5.0, 3.0])), 9)
     1.0
     """
 
@@ -85,8 +85,9 @@ class Exponential:
         """Return half the range of the score gaps, or their largest absolute value."""
         if self.norm_name == "sup":
             return sup(gap)
-        # Halved before subtracting, so that it does not overflow.
-        return float(gap.max() / 2 - gap.min() / 2)
+        # Halved before subtracting, so that it does not overflow. A large common shift cancels, but
+        # the rounding of the gaps that it caused does not: that is added.
+        return float(gap.max() / 2 - gap.min() / 2) + sup(gap) * 2.0**-52
 
     def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
         """Return the temperature 2Δ/ε: a score higher by this is e times as likely."""

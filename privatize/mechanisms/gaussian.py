@@ -47,10 +47,10 @@ class Gaussian:
 
     def check(self, epsilon: float, delta: float) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""
-        if not 0 < delta < 1:
+        if not 1e-300 <= delta < 1:
             raise SettingsError(
-                f"delta={delta!r} does not fit the Gaussian mechanism: it needs 0 < delta < 1, "
-                f"1e-6 say. For delta=0 use mechanism='laplace'."
+                f"delta={delta!r} does not fit the Gaussian mechanism: it needs 0 < delta < 1 (1e-300 at "
+                f"least), 1e-6 say. For delta=0 use mechanism='laplace'."
             )
         if self.calibration == "classic" and not epsilon < 1:
             raise SettingsError(

@@ -222,8 +222,32 @@ class TestChoose:
             upper, power = noise._proposals(scores, scores.max(), rate, weights)
             for s, w, found in zip(scores.tolist(), weights.tolist(), upper.tolist(), strict=True):
                 y = rate * (Fraction(float(scores.max())) - Fraction(s))
-                true = Decimal(w) * (-Decimal(y.numerator) / Decimal(y.denominator)).exp() * 2**power
-                assert true <= found <= true * (1 + Decimal(2) ** -30) + 2
+                share = Decimal(w) / Decimal(weights.max())
+                true = share * (-Decimal(y.numerator) / Decimal(y.denominator)).exp() * 2**power
+                assert true <= found <= true * (1 + Decimal(2) ** -28) + 2
+            assert upper.max() > 2**30 and sum(upper.tolist()) < 2**63
+
+    def test_scores_at_the_ends_of_floating_point(self):
+        """Differences that overflow, and rates that do, still give the right probabilities."""
+        scores, other = np.array([9.2e307, -8.9e307]), np.array([8e307, -9.9e307])
+        for values in (scores, other):
+            upper, power = noise._proposals(values, values.max(), Fraction(1) / Fraction(2e307), np.ones(2))
+            y = (Fraction(float(values[0])) - Fraction(float(values[1]))) / Fraction(2e307)
+            true = (-Decimal(y.numerator) / Decimal(y.denominator)).exp() * 2**power
+            assert true <= int(upper[1]) <= true * 2 + 2
+        with bits(30):
+            assert noise.choose(np.array([0.0, 1e-320]), 1e-310, 1.0, (1.0, 1.0)) in (0, 1)
+            assert noise.choose(np.array([0.0, 1.0]), 1e-300, 1e5, (1.0, 1.0)) == 1
+
+    def test_a_prior_at_odds_with_the_scores_is_drawn_from_at_once(self):
+        """Posterior sampling far from the prior's center neither hangs nor errs."""
+        grid = np.linspace(-15, 15, 301)
+        prior = np.exp(-(grid**2) / 2)
+        scores = -((grid - 14.0) ** 2)  # at rate 1/2: the posterior is normal around 7
+        with bits(31):
+            sample = np.array([noise.choose(scores, 1.0, 1.0, prior.tolist()) for _ in range(2000)])
+        expected = np.exp(-(grid**2) / 2 - (grid - 14.0) ** 2 / 2)
+        assert chi_square(sample, expected / expected.sum(), 0) > FALSE_ALARM
 
 
 def off_grid_share(outputs):

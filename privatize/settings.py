@@ -1,0 +1,128 @@
+"""Settings: everything that a private function was told, checked once."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from privatize import coins
+from privatize.errors import SettingsError
+from privatize.mechanisms import Mechanism, as_mechanism
+from privatize.planning import Bound, Plan, plan
+from privatize.samplers import Sampler, as_sampler
+from privatize.sensitivity import LARGEST, SMALLEST, PairFunction
+
+__all__ = ["Settings", "default_domain", "refuse_later"]
+
+# What later versions will bring; accepted and ignored would be worse than refused.
+LATER = ("timeout", "version", "budget", "workers", "store", "progress")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything that :func:`privatize` was told, checked once.
+
+    See :func:`privatize` for the meaning of each.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> Settings(mechanism="laplace", epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1)).plan.m
+    557
+    """
+
+    mechanism: Mechanism
+    epsilon: float
+    gamma: float
+    sampler: Sampler
+    delta: float = 0.0
+    data: str | tuple[str, ...] | None = None
+    bound: Bound = "tolerance"
+    samples: int | Literal["least", "balanced"] = "balanced"
+    pair: PairFunction | None = None
+    coins: tuple[str, ...] = ()
+    domain: Literal["clip", "as-is"] = "as-is"
+    min_sensitivity: float | None = None
+    seed: int | None = None
+    plan: Plan = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        put = functools.partial(object.__setattr__, self)
+        put("mechanism", as_mechanism(self.mechanism))
+        put("epsilon", _between("epsilon", self.epsilon, 1e-10, 1e5, "It is the privacy loss; 1 is common."))
+        put("sampler", as_sampler(self.sampler))
+        put("seed", coins.check_seed(self.seed))
+        put("delta", self._checked_delta())
+        if self.min_sensitivity is not None:
+            floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")
+            put("min_sensitivity", floor)
+        if self.domain not in ("clip", "as-is"):
+            raise SettingsError(f"domain={self.domain!r} is not 'clip' or 'as-is'.")
+        if self.domain == "clip" and self.support is None:
+            raise SettingsError(
+                f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
+                f"Use domain='as-is', or give the sampler a support."
+            )
+        if self.pair is not None and not callable(self.pair):
+            raise SettingsError(
+                f"pair={self.pair!r} is not a function "
+                f"(data, position, replacement) -> (value, neighbour_value)."
+            )
+        # Infeasible requests are refused here, at decoration.
+        put("plan", plan(self.gamma, self.samples, bound=self.bound))
+        put("gamma", self.plan.gamma)
+
+    def _checked_delta(self) -> float:
+        check = getattr(self.mechanism, "check", None)
+        try:
+            value = float(self.delta)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not 0 <= value < 1:
+            raise SettingsError(f"delta={self.delta!r} is not in [0, 1).")
+        if check is not None:
+            check(self.epsilon, value)
+        elif value:
+            raise SettingsError(
+                f"delta={self.delta!r} has no use here: {type(self.mechanism).__name__} is private with "
+                f"delta=0. Leave it out, or use mechanism='gaussian'."
+            )
+        return value
+
+    @property
+    def support(self) -> tuple[Any, Any] | None:
+        """P's bounds, if any of them is finite."""
+        return _support(self.sampler)
+
+
+def _support(sampler: Any) -> tuple[Any, Any] | None:
+    ends = getattr(sampler, "support", None)
+    if ends is None or not any(np.isfinite(end).any() for end in ends):
+        return None
+    return cast("tuple[Any, Any]", ends)
+
+
+def _between(name: str, value: Any, low: float, high: float, hint: str) -> float:
+    try:
+        number = math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not low <= number <= high:
+        raise SettingsError(f"{name}={value!r} is not a number between {low:g} and {high:g}. {hint}")
+    return number
+
+
+def default_domain(sampler: Any) -> Literal["clip", "as-is"]:
+    """Return what is done to records outside P's support unless the user says otherwise."""
+    return "as-is" if _support(as_sampler(sampler)) is None else "clip"
+
+
+def refuse_later(given: dict[str, Any]) -> None:
+    """Refuse arguments that this version does not know what to do with."""
+    for name in LATER:
+        if given.get(name) is not None:
+            raise SettingsError(f"{name}= is not available yet: it comes with a later version. Leave it out.")
