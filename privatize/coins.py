@@ -189,4 +189,8 @@ def public_coins(s0: int) -> Iterator[Coins]:
                         np.random.set_state(legacy)  # noqa: NPY002
                 finally:
                     _depth -= 1
-                    random.setstate(mine)
+                    try:
+                        random.setstate(mine)
+                    except KeyboardInterrupt:  # it may have come before anything was set
+                        random.setstate(mine)
+                        raise

@@ -176,9 +176,7 @@ class PrivateFunction(Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        if any(mark.active and mark.root is self._root for mark in _running.get()):
-            return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-        return cast("R", self._released(box).value)
+        return cast("R", self._released(box, whole=False))
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
@@ -187,7 +185,7 @@ class PrivateFunction(Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return self._released(box)
+        return cast("Release", self._released(box, whole=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Sensitivity:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
@@ -290,15 +288,17 @@ class PrivateFunction(Generic[P, R]):
 
     # -- the one way through the rooms --
 
-    def _released(self, box: _Box) -> Release:
-        """Make a release, or raise from a frame that holds nothing private."""
+    def _released(self, box: _Box, *, whole: bool) -> Any:
+        """Return a release or its value, or raise from a frame that holds nothing private."""
         try:
+            if not whole and any(mark.active and mark.root is self._root for mark in _running.get()):
+                return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
             outcome = self._attempt(box)
         finally:  # also if an interrupt comes before or after what follows could see to it
             box.args = box.kwargs = box.data = box.value = None
         if isinstance(outcome, BaseException):
             raise outcome
-        return outcome
+        return outcome if whole else outcome.value
 
     def _attempt(self, box: _Box) -> Release | BaseException:
         """Make a release, or return the error to raise. Never raises; always empties the box."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copyreg
 import dis
 import functools
 import hashlib
@@ -251,7 +252,7 @@ _SKIPPED = frozenset(
         *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"),
         *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
         *("__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__"),
-        *("_abc_impl", "__parameters__", "__orig_bases__", "__type_params__"),
+        *("_abc_impl", "__parameters__", "__orig_bases__", "__type_params__", "__slotnames__"),
     }
 )
 _HEAP_TYPE = 1 << 9
@@ -523,6 +524,11 @@ class _Encoder:
         if name in _BY_TYPE:
             self.add(name.encode())
             return
+        if callable(value) and isinstance(getattr(value, "__qualname__", None), str):  # of an extension
+            owner = origin(value.__module__)
+            if owner is not None and _found(value, value.__module__, value.__qualname__):
+                self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
+                return
         if self.again(value):
             return
         try:
@@ -544,7 +550,8 @@ class _Encoder:
                 return
             if kind.__module__.startswith("privatize"):
                 return
-        made = value.__reduce_ex__(4)
+        registered = copyreg.dispatch_table.get(kind)
+        made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
             self.add(f"global {made}".encode())
             return

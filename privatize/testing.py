@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from privatize import noise
+from privatize import discrete
 from privatize.errors import InsecureNoiseWarning
 
 __all__ = ["insecure_noise"]
@@ -45,8 +45,8 @@ def insecure_noise(seed: int) -> Iterator[None]:
         InsecureNoiseWarning,
         stacklevel=3,
     )
-    mark = noise.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
     try:
         yield
     finally:
-        noise.source.reset(mark)
+        discrete.source.reset(mark)

@@ -1,8 +1,12 @@
 """The decorator keeps a function's face, makes its answers private, and recalls only what is the same."""
 
+import contextvars
 import functools
 import inspect
+import os
 import pickle
+import random
+import signal
 import subprocess
 import sys
 import textwrap
@@ -16,7 +20,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Exponential, Laplace, Plan, Release, Sensitivity, plan, privatize, samplers
+from privatize import (
+    Exponential,
+    Laplace,
+    Plan,
+    Release,
+    Sensitivity,
+    estimate_sensitivity,
+    plan,
+    privatize,
+    samplers,
+)
 from privatize.errors import (
     ArgumentError,
     DataError,
@@ -645,3 +659,125 @@ def test_private_failure_points_to_public_data():
 
     with pytest.raises(PrivateRunError, match=r"picky\.__wrapped__\(picky\.sample\(n\)\)"):
         picky(np.array([0.5, 2.0]))
+
+
+class TestTwice:
+    inner = staticmethod(privatize(**(PROMISE | {"epsilon": 100}))(lambda x: x.mean()))
+
+    def test_what_is_private_already_is_refused(self):
+        """Whose epsilon would hold? Neither is guessed."""
+        for outer in (self.inner, functools.partial(self.inner), functools.wraps(self.inner)(lambda x: x[0])):
+            with pytest.raises(SettingsError, match="private already"):
+                privatize(**PROMISE)(outer)
+
+    def test_attributes_of_a_callable_do_not_replace_ours(self):
+        """An object with an attribute of the same name as one of our methods stays harmless."""
+
+        class Odd:
+            def __init__(self):
+                self.estimate, self._settings, self._memory = 5, "mine", 7
+
+            def __call__(self, x):
+                return float(x.mean())
+
+        f = privatize(**PROMISE)(Odd())
+        assert f.estimate(10).n == 10 and f.settings.epsilon == 1
+
+
+class TestRawMode:
+    """Inside its own evaluation a function runs raw; nothing may keep that door open."""
+
+    def test_a_copied_context_does_not_open_it(self):
+        """A context that was copied during an evaluation does not make later calls raw."""
+        contexts = unseen()
+
+        @privatize(**PROMISE)
+        def f(x):
+            contexts.list.append(contextvars.copy_context())
+            return float(x.mean())
+
+        data = np.full(20, 0.125)
+        f(data)
+        assert all(context.run(f, data) != 0.125 for context in contexts.list[-3:])
+
+    def test_an_interrupt_does_not_leave_it_open(self):
+        """Ctrl-C at any moment of a call leaves the function private and the generators restored."""
+        f = privatize(**PROMISE)(lambda x: float(x[0]) + float(x.mean()))
+        data = np.full(20, 0.25)
+        f(data)
+        bits, state = np.random.mtrand.get_bit_generator(), random.getstate()
+        old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        interrupted = 0
+        try:
+            for i in range(300):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 1e-5 + 2e-6 * i)
+                    f(data)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt:
+                    interrupted += 1
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                assert np.random.mtrand.get_bit_generator() is bits
+                assert random.getstate() == state
+                assert f(data) != 0.5
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, old)
+        assert interrupted > 20
+
+    def test_replace_of_a_function_that_calls_itself(self):
+        """With other settings the inner calls are raw as well."""
+
+        @privatize(**PROMISE)
+        def halves(x):
+            return float(x[0]) if len(x) < 2 else (halves(x[::2]) + halves(x[1::2])) / 2
+
+        assert isinstance(halves.replace(epsilon=2)(np.ones(8) / 2), float)
+
+
+def test_bound_methods_pickle():
+    """A method reaches a worker together with its instance."""
+    again = pickle.loads(pickle.dumps(Scaler(3.0).mean))
+    assert again.__wrapped__(np.ones(2)) == 3.0 and again.settings == Scaler.mean.settings
+
+
+def test_a_function_whose_parameter_is_called_n():
+    """The number of records comes first; a parameter of the same name is passed by name."""
+    f = privatize(**PROMISE)(lambda x, *, n: float(x.mean()) * n)
+    assert f.estimate(20, n=3).n == 20
+    with pytest.raises(ArgumentError, match="number of records"):
+        f.estimate()
+
+
+def test_clip_where_it_cannot_be_done_is_refused():
+    """A support that would be ignored is refused, not ignored."""
+    aligned = samplers.from_function(lambda n, rng: (rng.random(n), rng.random(n)), support=(0, 1))
+    f = privatize(**(PROMISE | {"sampler": aligned}), data=("x", "y"))(lambda x, y: float(x @ y))
+    with pytest.raises(SettingsError, match="domain='clip'"):
+        f(np.ones(3), np.ones(3))
+    assert isinstance(f.replace(domain="as-is")(np.ones(3), np.ones(3)), float)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what is tested
+def test_a_child_forked_during_a_calibration_is_not_stuck():
+    """The child's lock is its own: the thread that holds the parent's does not exist there."""
+    ready, go = threading.Event(), threading.Event()
+
+    def slow(x):
+        ready.set()
+        go.wait(5)
+        return float(x.mean())
+
+    notes = threading.Thread(
+        target=lambda: estimate_sensitivity(slow, n=5, sampler=UNIT, norm="l1", plan=plan(0.5, "least"))
+    )
+    notes.start()
+    ready.wait(5)
+    child = os.fork()
+    if child == 0:
+        importable(np.full(7, 0.5))
+        os._exit(17)
+    go.set()
+    notes.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17

@@ -6,18 +6,22 @@ traceback frames of ours, and whatever these refer to; through reprs, logs and w
 
 import gc
 import logging
+import re
 import sys
 import traceback
 import types
 import warnings
+import weakref
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import privatize as package
-from privatize import Exponential, privatize, samplers
-from privatize.errors import PrivateRunError, PrivatizeError
+from privatize import Exponential, Laplace, privatize, samplers
+from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
 
 SENTINEL = 31415926.5358979
 TEXT = "SENTINEL-NAME"
@@ -295,6 +299,89 @@ def test_a_custom_mechanism_that_fails():
     error = fails(lambda x: x.mean() if not private(x) else SENTINEL, mechanism=Broken())
     assert type(error) is PrivateRunError
     assert_clean(error)
+
+
+def test_a_custom_mechanism_that_raises_one_of_our_errors():
+    """Once private data is in flight, no text but a fixed one leaves, whoever wrote it."""
+
+    class Sly(Laplace):
+        def release(self, vector, **rest):
+            raise SettingsError(f"bad {vector}") from Loud(vector)
+
+    error = fails(lambda x: x.mean() if not private(x) else SENTINEL, mechanism=Sly())
+    assert type(error) is PrivateRunError
+    assert_clean(error)
+
+
+def test_data_where_a_number_is_expected():
+    """Passing the dataset to estimate() or sample(), or as the sampler, does not print it."""
+    f = privatize(**PROMISE)(np.mean)
+    for slip in (
+        lambda: f.estimate(PRIVATE),
+        lambda: f.sample(PRIVATE),
+        lambda: privatize(**(PROMISE | {"sampler": PRIVATE})),
+    ):
+        with pytest.raises(SettingsError) as caught:
+            slip()
+        assert not holds_sentinel([str(caught.value), caught.value.args, vars(caught.value)])
+
+
+def test_a_remembered_failure_keeps_nothing_of_its_first_caller():
+    """Whoever asks next is not shown, and the memory does not keep alive, what the first one had."""
+    f = privatize(**PROMISE)(lambda x: 1 / 0)
+
+    def first():
+        secret = PRIVATE.copy()
+        try:
+            raise Loud(secret)
+        except Loud:
+            try:
+                f(secret)
+            except PrivatizeError as error:
+                error.add_note(TEXT)
+                return weakref.ref(secret)
+
+    gone = first()
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(PrivatizeError) as caught:
+        f.estimate(4)
+    assert_clean(caught.value)
+    assert "ZeroDivisionError" in "".join(caught.value.__notes__)  # the first cause is still told
+
+
+def test_classes_made_during_the_private_run_do_not_carry_it():
+    """A class that the function defines anew at each call could hold anything, so it is refused."""
+
+    def local(x):
+        @dataclass
+        class Result:
+            mean: float
+            top: ClassVar = float(x.max())
+
+        return Result(float(x.mean()))
+
+    assert isinstance(fails(local), InfiniteSensitivityError)
+
+    def sneaky(x):
+        return local(x) if private(x) else Known(float(x.mean()))
+
+    Known.__qualname__ = local(np.ones(2)).__class__.__qualname__
+    try:
+        assert type(fails(sneaky)) is PrivateRunError
+    finally:
+        Known.__qualname__ = "Known"
+
+
+@dataclass
+class Known:
+    mean: float
+
+
+def test_the_width_of_texts_is_not_told():
+    """How long the longest private text is, is private."""
+    error = fails(np.mean, np.array([TEXT * 8]))
+    assert "text" in str(error) and not re.search(r"str\d|U\d", str(error))
 
 
 def test_reprs_logs_and_warnings(caplog, recwarn, capsys):

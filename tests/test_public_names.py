@@ -47,7 +47,7 @@ def test_modules_import_only_downwards():
     """The rooms keep to one way through them, so that none calls back up."""
     order = [
         "cli", "testing", "decorator", "settings", "fingerprint", "binding", "sensitivity", "coins",
-        "outputs", "samplers", "records", "mechanisms", "noise", "planning", "errors",
+        "outputs", "samplers", "records", "mechanisms", "noise", "discrete", "planning", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
     for at, room in enumerate(order):

@@ -5,6 +5,7 @@
 diffprivlib and OpenDP take part if they are installed. Interleaved runs, medians.
 """
 
+import functools
 import statistics
 import sys
 import time
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from privatize import Gaussian, Laplace, noise
+from privatize import Gaussian, Laplace, discrete
 
 
 def interleaved(works: dict[str, Callable[[], Any]], repeats: int = 9) -> dict[str, float]:
@@ -65,8 +66,8 @@ def main() -> None:
             "numpy normal (insecure)": lambda d=d: rng.normal(size=d),  # type: ignore[misc]
             "ours, Laplace release": lambda v=vector, e=exact: Laplace().release(v, delta=0.0, **e),  # type: ignore[misc]
             "ours, Gaussian release": lambda v=vector, e=exact: Gaussian().release(v, delta=1e-6, **e),  # type: ignore[misc]
-            "ours, Laplace draw": lambda d=d: noise.discrete_laplace(2**40 + 2**20, 0, d),  # type: ignore[misc]
-            "ours, Gaussian draw": lambda d=d: noise.discrete_gaussian(2**40 + 2**20, d),  # type: ignore[misc]
+            "ours, Laplace draw": lambda d=d: discrete.discrete_laplace(2**40 + 2**20, 0, d),  # type: ignore[misc]
+            "ours, Gaussian draw": lambda d=d: discrete.discrete_gaussian(2**40 + 2**20, d),  # type: ignore[misc]
         }
         if d <= 10**5:
             works |= peers(d)
@@ -86,13 +87,15 @@ def main() -> None:
 
 
 def crossover() -> None:
-    """Show where numpy overtakes plain Python, which is where noise._FEW comes from."""
+    """Show where numpy overtakes plain Python, which is where discrete._FEW comes from."""
     print("\nplain Python against numpy, microseconds for d draws")
     for d in (10, 20, 30, 40, 60, 80):
         row = {}
         for name, few in (("plain", 10**9), ("numpy", 0)):
-            noise._FEW = few
-            row[name] = interleaved({name: lambda d=d: noise.discrete_laplace(2**40, 0, d)}, 31)[name] * 1e6  # type: ignore[misc]
+            discrete._FEW = few
+            row[name] = (
+                interleaved({name: lambda d=d: discrete.discrete_laplace(2**40, 0, d)}, 31)[name] * 1e6
+            )  # type: ignore[misc]
         print(f"  d={d:3d}  plain {row['plain']:6.0f}  numpy {row['numpy']:6.0f}")
 
 

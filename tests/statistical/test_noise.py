@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from privatize import noise
+from privatize import discrete, noise
 from privatize.mechanisms.gaussian import excess_delta
 
 FALSE_ALARM = 1e-6
@@ -21,20 +21,20 @@ FALSE_ALARM = 1e-6
 @contextlib.contextmanager
 def bits(seed):
     """Replace the operating system's randomness by a seeded one, so that a test's outcome is fixed."""
-    mark = noise.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
     try:
         yield
     finally:
-        noise.source.reset(mark)
+        discrete.source.reset(mark)
 
 
 @pytest.fixture(params=["plain", "vectorized", "undecided"])
 def path(request, monkeypatch):
     """Force the plain path, the vectorized one, or one whose filter never decides by itself."""
     if request.param == "plain":
-        monkeypatch.setattr(noise, "_vectorizes", lambda t, size: False)
+        monkeypatch.setattr(discrete, "_vectorizes", lambda t, size: False)
     if request.param == "undecided":
-        monkeypatch.setattr(noise, "_DOUBT", 2.0)
+        monkeypatch.setattr(discrete, "_DOUBT", 2.0)
     return request.param
 
 
@@ -71,8 +71,8 @@ def draws(function, path):
 def test_discrete_laplace_small_scales(scale, path):
     """Integer noise has the exact two-sided geometric probabilities."""
     shift = 40 - max(0, math.floor(math.log2(scale)))
-    t = noise.coarse(math.ceil(scale * 2**shift))
-    sample = draws(lambda size: noise.discrete_laplace(t, shift, size), path)
+    t = discrete.coarse(math.ceil(scale * 2**shift))
+    sample = draws(lambda size: discrete.discrete_laplace(t, shift, size), path)
     q = math.exp(-(2**shift) / t)
     reach = int(30 * scale) + 3
     x = np.arange(-reach, reach + 1)
@@ -82,8 +82,8 @@ def test_discrete_laplace_small_scales(scale, path):
 @pytest.mark.parametrize("bit", [8, 20, 30, 40])
 def test_discrete_laplace_large_scales(bit, path):
     """Fine-grid noise is Laplace in the large, uniform in its low digits, and symmetric."""
-    t = noise.coarse(2**bit + 2 ** (bit - 3) + 1)
-    sample = draws(lambda size: noise.discrete_laplace(t, 0, size), path)
+    t = discrete.coarse(2**bit + 2 ** (bit - 3) + 1)
+    sample = draws(lambda size: discrete.discrete_laplace(t, 0, size), path)
     # The distribution function, randomized over each atom, is exactly uniform.
     before, after = laplace_cdf(sample - 1.0, t), laplace_cdf(sample * 1.0, t)
     u = before + np.random.default_rng(1).random(len(sample)) * (after - before)
@@ -102,7 +102,7 @@ def laplace_cdf(x, t):
 @pytest.mark.parametrize("sigma", [1, 2, 3, 10, 37])
 def test_discrete_gaussian_small_scales(sigma, path):
     """The probabilities are exactly proportional to exp(-x^2 / 2 sigma^2)."""
-    sample = draws(lambda size: noise.discrete_gaussian(sigma, size), path)
+    sample = draws(lambda size: discrete.discrete_gaussian(sigma, size), path)
     x = np.arange(-9 * sigma, 9 * sigma + 1)
     weights = np.exp(-(x**2) / (2 * sigma**2))
     assert chi_square(sample, weights / weights.sum(), x[0]) > FALSE_ALARM
@@ -115,8 +115,8 @@ def test_discrete_gaussian_large_scales(bit, path):
     At sigma >= 2^12 the continuous distribution function is within 2^-12 of the discrete one, which
     the K-S test at these sample sizes cannot see once half a step is added at random.
     """
-    sigma = noise.coarse(2**bit + 2 ** (bit - 2) + 1)
-    sample = draws(lambda size: noise.discrete_gaussian(sigma, size), path)
+    sigma = discrete.coarse(2**bit + 2 ** (bit - 2) + 1)
+    sample = draws(lambda size: discrete.discrete_gaussian(sigma, size), path)
     jitter = np.random.default_rng(1).random(len(sample)) - 0.5
     assert stats.kstest((sample + jitter) / sigma, "norm").pvalue > FALSE_ALARM
     if bit >= 20:
@@ -127,8 +127,8 @@ def test_discrete_gaussian_large_scales(bit, path):
 def test_scales_beyond_64_bits(t):
     """Python's integers take over where 64 bits end, with the same distribution."""
     with bits(12):
-        laplace = np.array([x / t for x in noise.discrete_laplace(t, 0, 10_000)])
-        normal = np.array([x / t for x in noise.discrete_gaussian(t, 10_000)])
+        laplace = np.array([x / t for x in discrete.discrete_laplace(t, 0, 10_000)])
+        normal = np.array([x / t for x in discrete.discrete_gaussian(t, 10_000)])
     assert stats.kstest(laplace, "laplace").pvalue > FALSE_ALARM
     assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
 
@@ -136,8 +136,8 @@ def test_scales_beyond_64_bits(t):
 def test_these_tests_can_fail():
     """Noise that is 5% too small is noticed, so a pass above means something."""
     with bits(13):
-        sample = np.array(noise.discrete_laplace(noise.coarse(2**30), 0, 200_000))
-        few = np.array(noise.discrete_laplace(1, 0, 200_000))
+        sample = np.array(discrete.discrete_laplace(discrete.coarse(2**30), 0, 200_000))
+        few = np.array(discrete.discrete_laplace(1, 0, 200_000))
     assert stats.kstest(sample * 0.95 / 2**30, "laplace").pvalue < FALSE_ALARM
     q = math.exp(-1 / 1.05)
     x = np.arange(-40, 41)

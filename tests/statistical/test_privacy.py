@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Bernstein, Exponential, Gaussian, Laplace, estimate_sensitivity, noise, plan, samplers
+from privatize import (
+    Bernstein,
+    Exponential,
+    Gaussian,
+    Laplace,
+    discrete,
+    estimate_sensitivity,
+    noise,
+    plan,
+    samplers,
+)
 from privatize.mechanisms.base import inflate
 
 FALSE_ALARM = 1e-6
@@ -21,12 +31,12 @@ FLOATS = np.zeros(1, dtype=bool)
 
 def released(mechanism, vector, count, seed, **promise):
     """Return many releases of one vector, with a fixed seed."""
-    mark = noise.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
     try:
         whole = np.zeros(len(vector), dtype=bool)
         return np.array([mechanism.release(vector, whole=whole, **promise) for _ in range(count)])
     finally:
-        noise.source.reset(mark)
+        discrete.source.reset(mark)
 
 
 def never_exceeds(events, others, epsilon, delta=0.0):

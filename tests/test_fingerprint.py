@@ -1,0 +1,393 @@
+"""A fingerprint changes with whatever could change what a function computes, and with nothing else.
+
+A stale estimate means too little noise, so every row of the first table is a privacy failure if it
+fails; every row of the second costs a needless calibration.
+"""
+
+import collections
+import enum
+import functools
+import importlib
+import logging
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privatize import Exponential, Laplace, samplers
+from privatize.fingerprint import Unencodable, fingerprint, origin
+from privatize.samplers import as_sampler
+
+HELPERS = """
+    '''Helpers of the user.'''
+    import functools
+    LIMIT = 3
+    TABLE = {"a": 1.0}
+    def clip(x):
+        '''Clip.'''
+        return inner(x) + 1
+    def inner(x):
+        return x * 2
+    @functools.lru_cache
+    def cached(x):
+        return x + 5
+    class Base:
+        factor = 2.0
+        def scale(self, x):
+            return self.factor * x
+    class Child(Base):
+        def apply(self, x):
+            return self.scale(x)
+"""
+MAIN = """
+    import functools
+    import numpy as np
+    import helpers
+    import pkg.sub
+    from helpers import clip as short, Child
+    WEIGHTS = np.array([1.0, 2.0, 3.0])
+    OPTIONS = {"mode": "fast", "depth": [1, 2]}
+    UNUSED = 1
+    def second(x, q=0.5, *, r=1):
+        return np.mean(x) * q + r
+    def f(x, k=2):
+        '''Compute.'''
+        # a comment
+        total = x.sum() + WEIGHTS[0] * k
+        if OPTIONS["mode"] == "fast":
+            total = total - second(x) + helpers.clip(1) + short(2) + pkg.sub.FACTOR
+        return Child().apply(total) + helpers.cached(2) + local(x) + max(len(x), helpers.LIMIT)
+    def local(x):
+        import late
+        return late.offset(x) + sorted({"b", "a", "c"})[0].count("a") + getattr(helpers, "LIMIT")
+"""
+FILES = {
+    "helpers": HELPERS,
+    "pkg/__init__": "",
+    "pkg/sub": "FACTOR = 1.0\nOTHER = 2.0\n",
+    "late": "def offset(x):\n    return 0.25\n",
+    "main": MAIN,
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a function that writes, imports and fingerprints a project with edits applied."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def build(*edits):
+        for name, text in FILES.items():
+            text = textwrap.dedent(text)
+            for file, before, after in edits:
+                if file == name:
+                    assert before in text, before
+                    text = text.replace(before, after)
+            path = tmp_path / f"{name}.py"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        for module in ("helpers", "pkg", "pkg.sub", "late", "main"):
+            sys.modules.pop(module, None)
+        importlib.invalidate_caches()
+        origin.cache_clear()
+        return importlib.import_module("main")
+
+    yield build
+    for module in ("helpers", "pkg", "pkg.sub", "late", "main"):
+        sys.modules.pop(module, None)
+    origin.cache_clear()
+
+
+MUST_CHANGE = {
+    "constant": ("main", "q=0.5", "q=0.6"),
+    "keyword default": ("main", "r=1", "r=2"),
+    "own default": ("main", "k=2", "k=3"),
+    "global array element": ("main", "[1.0, 2.0, 3.0]", "[1.0, 2.0, 3.5]"),
+    "global array dtype": ("main", "np.array([1.0, 2.0, 3.0])", "np.array([1, 2, 3])"),
+    "global array shape": ("main", "np.array([1.0, 2.0, 3.0])", "np.array([[1.0, 2.0, 3.0]])"),
+    "global dict value": ("main", '"mode": "fast"', '"mode": "slow"'),
+    "global dict order": ("main", '{"mode": "fast", "depth": [1, 2]}', '{"depth": [1, 2], "mode": "fast"}'),
+    "nested list": ("main", "[1, 2]", "[1, 3]"),
+    "operator": ("main", "total - second(x)", "total + second(x)"),
+    "order of operations": ("main", "x.sum() + WEIGHTS[0] * k", "(x.sum() + WEIGHTS[0]) * k"),
+    "attribute called": ("main", "x.sum()", "x.max()"),
+    "installed function": ("main", "np.mean(x)", "np.median(x)"),
+    "builtin": ("main", "max(len(x)", "min(len(x)"),
+    "condition": ("main", '== "fast"', '!= "fast"'),
+    "set constant": ("main", '{"b", "a", "c"}', '{"b", "a", "d"}'),
+    "helper through module": ("helpers", "inner(x) + 1", "inner(x) + 2"),
+    "callee's callee": ("helpers", "return x * 2", "return x * 3"),
+    "constant in a helper module": ("helpers", "LIMIT = 3", "LIMIT = 4"),
+    "cached helper": ("helpers", "return x + 5", "return x + 6"),
+    "class attribute": ("helpers", "factor = 2.0", "factor = 3.0"),
+    "base-class method": ("helpers", "return self.factor * x", "return self.factor + x"),
+    "method": ("helpers", "return self.scale(x)", "return 1 + self.scale(x)"),
+    "bases": ("helpers", "class Child(Base):", "class Child(Base, functools.partial):"),
+    "submodule's constant": ("pkg/sub", "FACTOR = 1.0", "FACTOR = 1.5"),
+    "local import": ("late", "return 0.25", "return 0.5"),
+    "decorator": ("helpers", "@functools.lru_cache", "@functools.lru_cache(maxsize=7)"),
+    "int for float": ("helpers", "factor = 2.0", "factor = 2"),
+    "True for 1": ("main", "r=1", "r=True"),
+    "minus zero": ("pkg/sub", "FACTOR = 1.0", "FACTOR = -0.0"),
+}
+MUST_NOT_CHANGE = {
+    "comment": ("main", "# a comment", "# another one"),
+    "docstring": ("main", "'''Compute.'''", "'''Compute something else.'''"),
+    "helper's docstring": ("helpers", "'''Clip.'''", "'''Clip it.'''"),
+    "module docstring": ("helpers", "'''Helpers of the user.'''", "'''Mine.'''"),
+    "line numbers": ("main", "WEIGHTS =", "\n\n\nWEIGHTS ="),
+    "other global": ("main", "UNUSED = 1", "UNUSED = 2"),
+    "other global of a helper": ("helpers", 'TABLE = {"a": 1.0}', 'TABLE = {"a": 2.0}'),
+    "other constant of a submodule": ("pkg/sub", "OTHER = 2.0", "OTHER = 3.0"),
+    "new function": ("main", "def second", "def third(x):\n    return x\n\ndef second"),
+    "order of definitions": ("helpers", "LIMIT = 3\nTABLE", "LIMIT = 3\n\nEXTRA = 1\nTABLE"),
+    "annotation": ("main", "def f(x, k=2):", "def f(x: list, k: int = 2) -> float:"),
+    "set order": ("main", '{"b", "a", "c"}', '{"c", "b", "a"}'),
+    "spelling of a number": ("pkg/sub", "FACTOR = 1.0", "FACTOR = 1.00"),
+    "parentheses": ("main", "x.sum() + WEIGHTS[0] * k", "x.sum() + (WEIGHTS[0] * k)"),
+}
+
+
+@pytest.mark.parametrize("name", MUST_CHANGE)
+def test_what_must_change(name, project):
+    """An edit that can change the answer is a miss."""
+    before = fingerprint(project().f)
+    assert fingerprint(project(MUST_CHANGE[name]).f) != before
+
+
+@pytest.mark.parametrize("name", MUST_NOT_CHANGE)
+def test_what_must_not_change(name, project):
+    """An edit that cannot change the answer is a hit."""
+    before = fingerprint(project().f)
+    assert fingerprint(project(MUST_NOT_CHANGE[name]).f) == before
+
+
+def test_moving_a_function_is_a_hit(project, tmp_path):
+    """The same code in another file is the same function."""
+    before = fingerprint(project().f)
+    (tmp_path / "elsewhere.py").write_text("# moved\n" + (tmp_path / "main.py").read_text())
+    try:
+        assert fingerprint(importlib.import_module("elsewhere").f) == before
+    finally:
+        sys.modules.pop("elsewhere")
+
+
+def test_changes_at_run_time_are_seen(project):
+    """Globals, attributes and elements that change while the program runs are read at every call."""
+    main = project()
+    seen = [fingerprint(main.f)]
+
+    def look():
+        seen.append(fingerprint(main.f))
+
+    main.WEIGHTS[0] = 9.0
+    look()
+    main.OPTIONS["depth"].append(3)
+    look()
+    main.helpers.LIMIT = 7
+    look()
+    sys.modules["pkg.sub"].FACTOR = 4.0
+    look()
+    main.Child.factor = 5.0
+    look()
+    main.second.__defaults__ = (0.7,)
+    look()
+    main.f.note = 1
+    look()
+    main.second = lambda x: 0.0
+    look()
+    main.helpers.clip = np.sqrt
+    look()
+    assert len(set(seen)) == len(seen)
+
+
+def test_other_processes_and_hash_seeds_agree(project, tmp_path):
+    """A remembered estimate is found again by another process, whatever its hash seed."""
+    here = fingerprint(project().f)
+    code = "import main\nfrom privatize.fingerprint import fingerprint\nprint(fingerprint(main.f))"
+    package = str(Path(sys.modules["privatize"].__file__).parents[1])
+    for environment in ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "77"}, {"PYTHONOPTIMIZE": ""}):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": f"{tmp_path}:{package}", "PATH": "", **environment},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == here
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Slotted:
+    __slots__ = ("__hidden", "shown")
+
+    def __init__(self, hidden, shown):
+        self.__hidden, self.shown = hidden, shown
+
+
+class Tagged(np.ndarray):
+    pass
+
+
+def tagged(tag, values):
+    made = np.array(values).view(Tagged)
+    made.tag = tag
+    return made
+
+
+def closing(value):
+    return lambda x: x + value
+
+
+def forged(factor):
+    @functools.wraps(np.mean)
+    def mean(x):
+        return factor * np.mean(x)
+
+    return mean
+
+
+POINT = collections.namedtuple("POINT", "x y")
+
+DIFFERENT = {
+    "numbers": (1, 2),
+    "kinds of one": (1, 1.0, True, "1", b"1", 1 + 0j, np.float64(1), np.float32(1), np.int64(1)),
+    "zeros": (0.0, -0.0, 0),
+    "containers": ([1, 2], (1, 2), {1, 2}, frozenset({1, 2}), {1: 2}, [[1], 2], [1, [2]], [12]),
+    "strings": ("ab", "a", "", "a\x00b"),
+    "closures": (closing(1), closing(2), closing([1])),
+    "partials": (functools.partial(max, 1), functools.partial(max, 2), functools.partial(min, 1)),
+    "bound methods": ([1].append, [2].append, "a".join),
+    "enums": (Colour.RED, Colour.BLUE),
+    "arrays": (np.zeros(2), np.zeros(3), np.ones(2), np.zeros(2, "f4"), np.zeros(2, ">f8"), np.zeros((2, 1))),
+    "object arrays": (np.array([1, "a"], dtype=object), np.array([1, "b"], dtype=object)),
+    "array subclasses": (tagged("a", [1.0]), tagged("b", [1.0]), tagged("a", [2.0])),
+    "layouts": (np.zeros((2, 3)), np.zeros((3, 2)).T),
+    "slots": (Slotted(1, 2), Slotted(2, 2), Slotted(1, 3)),
+    "patterns": (re.compile("a"), re.compile("b"), re.compile("a", re.IGNORECASE)),
+    "paths": (Path("a"), Path("b")),
+    "ufuncs": (np.sqrt, np.exp, np.add),
+    "numpy functions": (np.mean, np.median),
+    "builtins": (max, min, len),
+    "forged modules": (np.mean, forged(1), forged(2)),
+    "distributions": tuple(
+        map(as_sampler, (stats.expon(), stats.expon(scale=2), stats.norm(), stats.gamma(2)))
+    ),
+    "samplers": (samplers.uniform(0, 1), samplers.uniform(0, 2), samplers.uniform(0, 1, size=1)),
+    "mechanisms": (Laplace(), Exponential([1, 2]), Exponential([1, 3]), Exponential([1, 2], prior=[1, 2])),
+    "ordered": (collections.OrderedDict(a=1), collections.OrderedDict(a=2), {"a": 1}),
+    "deques": (collections.deque([1]), collections.deque([2]), collections.deque([1], maxlen=3)),
+    "namespaces": (types.SimpleNamespace(f=closing(1)), types.SimpleNamespace(f=closing(2))),
+    "named tuples": (POINT(1, 2), POINT(1, 3), (1, 2)),
+    "loggers": (logging.getLogger("a"), logging.getLogger("b")),
+    "lambdas": (lambda x: x + 1, lambda x: x + 2, lambda x: 1 + x, lambda y, x: x + 1),
+    "vectorized": (np.vectorize(closing(1)), np.vectorize(closing(2))),
+    "generators": (np.random.default_rng(1), np.random.default_rng(2)),
+    "ranges": (range(3), range(4), slice(3)),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_different_values_differ(kind):
+    """No two things that behave differently share an identity."""
+    found = [fingerprint(value) for value in DIFFERENT[kind]]
+    assert len(set(found)) == len(found)
+    assert [fingerprint(value) for value in DIFFERENT[kind]] == found
+
+
+def test_equal_values_agree():
+    """Equal content made twice is one identity."""
+    for make in (
+        lambda: {"a": [1, (2.5, None)], "b": {3, 4}},
+        lambda: closing({"x": np.arange(5)}),
+        lambda: Slotted([1], "a"),
+        lambda: as_sampler(stats.expon(scale=2)),
+        lambda: samplers.mixture([samplers.uniform(0, 1), samplers.normal(0, 1)]),
+        lambda: functools.partial(np.quantile, q=0.5),
+        lambda: np.random.default_rng(1),
+    ):
+        assert fingerprint(make()) == fingerprint(make())
+    expon = as_sampler(stats.expon())
+    before = fingerprint(expon)
+    np.random.random()  # a scipy distribution holds numpy's global generator
+    assert fingerprint(expon) == before
+
+
+def test_cycles_end():
+    """Lists, functions and objects that contain themselves are encoded."""
+    loop = [1]
+    loop.append(loop)
+
+    def recursive(x):
+        return recursive(x)
+
+    holder = types.SimpleNamespace()
+    holder.self = holder
+    for value in (loop, recursive, holder):
+        assert fingerprint(value) == fingerprint(value)
+
+
+def test_locks_loggers_and_storage_do_not_stand_in_the_way():
+    """What no answer depends on does not keep an estimate from being remembered."""
+    for value in (threading.Lock(), threading.RLock(), threading.local(), logging.getLogger("x"), Path("a")):
+        assert fingerprint([value]) == fingerprint([value])
+
+
+def test_what_cannot_be_encoded_is_said():
+    """A generator or an open file has no content to compare."""
+    with Path(__file__).open() as file:
+        for value in ((i for i in range(3)), file, np.frompyfunc(lambda x: x, 1, 1)):
+            with pytest.raises(Unencodable):
+                fingerprint([value])
+
+
+def test_whose_code_it_is():
+    """Installed code counts by version, one's own by content."""
+    assert origin("numpy") == f"numpy {np.__version__}"
+    assert origin("json") == origin("builtins") == "python"
+    assert origin("__main__") is None and origin(__name__) is None
+
+
+SOURCES = [
+    "def f(x):\n  y = x * {0} + 1\n  for i in range(3):\n    y = y - i if y > {1} else y + {2}\n  return y",
+    "def f(x):\n    def g(y, z={0}):\n        return [v + z for v in (y, {1})]\n    return sum(g(x)) + {2}",
+    "def f(x):\n  try:\n    return {0} / x\n  except ValueError:\n    return {1}\n  finally:\n    x = {2}",
+    "def f(x):\n    return {{'a': {0}, 'b': ({1}, {2})}}['b'][x % 2]",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_mutation_of_a_function_is_a_hit(source):
+    """Random changes of constants and operators: whenever an answer changes, so does the fingerprint."""
+    rng = np.random.default_rng(1)
+    seen = {}
+    for _ in range(150):
+        text = source.format(*rng.integers(0, 4, 3))
+        if rng.random() < 0.5:
+            pairs = [
+                ("+", "-"),
+                ("-", "+"),
+                (">", "<="),
+                ("*", "+"),
+                ("sum", "max"),
+                ("% 2", "% 1"),
+                ("/", "//"),
+            ]
+            before, after = pairs[rng.integers(len(pairs))]
+            text = text.replace(before, after, 1)
+        scope = {"__name__": "__main__"}
+        exec(text, scope)
+        answers = tuple(scope["f"](x) for x in (1, 2, 3, 4, 7))
+        assert seen.setdefault(fingerprint(scope["f"]), answers) == answers
+    assert len(seen) > 30
