@@ -261,7 +261,7 @@ def test_threads_never_share_noise():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == len(found) == 360
+    assert len(set(found)) == len(found) == 800
 
 
 class TestInsecureNoise:
