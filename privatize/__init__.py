@@ -22,6 +22,7 @@ from privatize.mechanisms import (
     Mechanism,
 )
 from privatize.planning import Plan, plan, transfer
+from privatize.policy import configure
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
 
@@ -39,6 +40,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "Settings",
+    "configure",
     "errors",
     "estimate_sensitivity",
     "plan",

@@ -46,7 +46,7 @@ def demo(epsilon: float = 1.0, gamma: float = 0.05) -> None:
     rng = np.random.default_rng()
     ages = np.clip(rng.normal(44, 16, n), 0, 100)
     people, bought = _customers(n, rng)
-    promise: dict[str, Any] = {"epsilon": epsilon, "gamma": gamma}
+    promise: dict[str, Any] = {"epsilon": epsilon, "gamma": gamma, "store": None}
 
     @privatize(**promise, sampler=samplers.uniform(0, 100))
     def average_age(ages: Any) -> Any:

@@ -10,30 +10,39 @@ from __future__ import annotations
 import contextvars
 import functools
 import operator
+import os
 import sys
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from platform import python_version
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, outputs, records
+from privatize import coins, errors, outputs, records
 from privatize.binding import Binding, Call, label_of
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
     DataError,
+    NotReproducibleError,
+    PairError,
+    PlanError,
     PrivateRunError,
     PrivatizeError,
     PrivatizeWarning,
     SettingsError,
 )
-from privatize.fingerprint import token, warn_changed
+from privatize.fingerprint import PrivateReachable, token, warn_changed
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan
+from privatize.policy import configured
 from privatize.samplers import as_sampler, draw
-from privatize.sensitivity import PairFunction, Sensitivity, estimate_sensitivity
+from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import LATER, Settings, default_domain, refuse_later
+from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
 __all__ = ["PrivateFunction", "Release", "privatize"]
 
@@ -136,10 +145,11 @@ class PrivateFunction(Generic[P, R]):
         _refuse_private(raw)
         self._binding = Binding.of(raw, settings.data, settings.coins)
         self._settings = settings
-        # Shared with what __get__ makes: estimates, or what calibrations failed with.
-        self._memory: dict[str, Sensitivity | CalibrationError] = {}
+        # Shared with what __get__ makes: what was last recalled, so that the store is not asked again.
+        self._memory: OrderedDict[tuple[Any, ...], Sensitivity] = OrderedDict()
         self._root: PrivateFunction[Any, Any] = self
         self._original = original
+        self._schema: tuple[Any, Any] | None = None  # a sampler, and what it draws
         self._target: Any = None  # what it is bound to, as a method
         # Name, documentation and module, but not attributes: they could be anything, ours included.
         functools.update_wrapper(cast("Any", self), raw, updated=())
@@ -187,15 +197,11 @@ class PrivateFunction(Generic[P, R]):
             del args, kwargs
         return cast("Release", self._released(box, whole=True))
 
-    def estimate(self, /, *args: Any, **kwargs: Any) -> Sensitivity:
+    def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
 
-        Parameters
-        ----------
-        n : int
-            Number of records; the first argument, or by name.
-        *args, **kwargs
-            The function's other arguments, those that are not the dataset.
+        ``estimate(n, ...)`` takes the number of records first, or as ``n=``; a list of them gives a list
+        of estimates. The function's other arguments, those that are not the dataset, follow.
         """
         if args:
             n, *args = args  # type: ignore[assignment]
@@ -203,8 +209,27 @@ class PrivateFunction(Generic[P, R]):
             n = kwargs.pop("n")
         else:
             raise ArgumentError(f"{self.__name__}.estimate(n, ...) needs the number of records n.")
-        count = _count("estimate", n)
-        return self._sensitivity(count, self._binding.bind_public(tuple(args), kwargs), None)
+        call = self._binding.bind_public(tuple(args), kwargs)
+        if isinstance(n, list | tuple):
+            return [self._sensitivity(_count("estimate", each), call, None) for each in n]
+        return self._sensitivity(_count("estimate", n), call, None)
+
+    def forget(self, /, *args: Any, **kwargs: Any) -> int:
+        """Forget estimates, so that the next call calibrates anew. Returns how many there were.
+
+        ``forget(n, ...)`` takes what :meth:`estimate` takes. Without arguments, everything that is
+        remembered for functions of this name goes.
+        """
+        store = self._store()
+        self._memory.clear()
+        if not args and "n" not in kwargs:
+            keys = [entry["key"] for entry in store.entries() if entry["label"] == self.__name__]
+        else:
+            n, *rest = args if args else (kwargs.pop("n"),)
+            call = self._binding.bind_public(tuple(rest), kwargs)
+            facts = self._facts(_count("forget", n), call, None)
+            keys = [token(facts, self.__name__, version=self._settings.version) or ""]
+        return sum(map(store.forget, keys))
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Draw a public dataset of n records from P, such as calibration runs on.
@@ -245,6 +270,7 @@ class PrivateFunction(Generic[P, R]):
             "_root",
             "_original",
             "_target",
+            "_schema",
             "__wrapped__",
             *functools.WRAPPER_ASSIGNMENTS,
         )
@@ -325,7 +351,7 @@ class PrivateFunction(Generic[P, R]):
         drawn = self._drawn_schema()
         records.match(schema, drawn)
         like = schema if _has_list(schema, drawn) else None
-        sensitivity = self._sensitivity(n, call, like)
+        sensitivity = self._sensitivity(n, call, like, box)
         function = self._function(call, sensitivity.coin_seed)
         support = settings.support if settings.domain == "clip" else None
         box.data = records.bring_into(box.data, drawn, support)
@@ -402,6 +428,9 @@ class PrivateFunction(Generic[P, R]):
 
     def _drawn_schema(self) -> Any:
         """Return what the sampler draws: container, dtypes, shapes."""
+        cached = self._root._schema
+        if cached is not None and cached[0] is self._settings.sampler:
+            return cached[1]
         drawn = draw(self._settings.sampler, 2, coins.stream(0, coins.PILOT))
         schema = records.describe(drawn)
         if self._settings.domain == "clip" and not records.clippable(drawn):
@@ -409,54 +438,123 @@ class PrivateFunction(Generic[P, R]):
                 "domain='clip' works on arrays and lists of numbers, and the sampler draws something else. "
                 "Use domain='as-is', or clip inside the function."
             )
+        if getattr(type(self._settings.sampler), "immutable", False):  # others may draw something else later
+            self._root._schema = (self._settings.sampler, schema)
         return schema
 
-    def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
+    def _sensitivity(self, n: int, call: Call, like: Any, box: _Box | None = None) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
         settings = self._settings
-        facts = [
-            coins.SCHEME,
-            n,
-            self.__wrapped__,
-            call.others(),
-            like,
-            settings.mechanism,
-            settings.sampler,
-            settings.pair,
-        ]
-        key = token(facts, self.__name__)
-        known = None if key is None else self._memory.get(key)
-        if known is None:
+        facts = self._facts(n, call, like)
+        try:
+            key = token(facts, self.__name__, version=settings.version, private=self._parts(box))
+        except PrivateReachable:
+            raise DataError(_REACHABLE.format(self.__name__)) from None
+        if key is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
-            mark, before = _Mark(self._root), _running.get()
-            try:
-                _running.set((*before, mark))
-                known = estimate_sensitivity(
-                    self._function(call, coins.coin_seed(seed)),
-                    n=n,
-                    sampler=settings.sampler,
-                    norm=settings.mechanism.norm,
-                    plan=settings.plan,
-                    seed=seed,
-                    pair=settings.pair,
-                    min_sensitivity=settings.min_sensitivity,
-                    like=like,
-                )
-            except CalibrationError as error:
-                # Remembered too: trying again must not be a way to a luckier estimate.
-                if key is not None:
-                    self._memory.setdefault(key, error.plain())
-                raise
-            finally:
-                mark.active = False
-                _running.set(before)
-            if key is not None and token(facts, self.__name__) == key:
-                known = self._memory.setdefault(key, known)
-            elif key is not None:
-                warn_changed(self.__name__)
-        if isinstance(known, CalibrationError):
-            raise known.plain()
+            return self._calibrate(n, call, like, seed, None)
+        recall = (key, settings.plan, settings.min_sensitivity)
+        known = self._memory.get(recall)
+        if known is not None:
+            return known
+        store = self._store()
+        try:
+            known = self._remembered(store, self._open(store, key, n), n, call, like)
+        except StoreUnavailable as error:
+            warn(f"Estimates cannot be remembered in {store.url}, only in this process: {error}.")
+            store = open_store("memory")
+            known = self._remembered(store, self._open(store, key, n), n, call, like)
+        if token(facts, self.__name__, version=settings.version) != key:
+            store.forget(key)
+            warn_changed(self.__name__)
+            return known
+        self._memory[recall] = known
+        while len(self._memory) > _RECALLED:
+            self._memory.popitem(last=False)
         return known
+
+    def _parts(self, box: _Box | None) -> tuple[Any, ...]:
+        """Return the private objects in a box, if there is one."""
+        if box is None:
+            return ()
+        return (*box.data, box.data) if self._binding.aligned else (box.data,)
+
+    def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
+        """Return everything that the gaps depend on: the estimate's key."""
+        s = self._settings
+        asked = [s.mechanism, s.sampler, s.pair, s.coins, s.domain, s.seed]
+        return [coins.SCHEME, n, self.__wrapped__, call.others(), like, *asked]
+
+    def _store(self) -> Store:
+        """Return where estimates are remembered."""
+        chosen = self._settings.store
+        if chosen == "default":
+            chosen = configured("store", "default")
+        if chosen == "default":
+            chosen = default_url()
+        return open_store("memory" if chosen is None else os.fspath(chosen))
+
+    def _open(self, store: Store, key: str, n: int) -> Entry:
+        settings = self._settings
+        seed = coins.fresh_seed() if settings.seed is None else settings.seed
+        about = {
+            "sampler": repr(settings.sampler),
+            "mechanism": repr(settings.mechanism),
+            "versions": {"python": python_version(), "numpy": np.__version__},
+        }
+        return store.open(key, seed=seed, label=self.__name__, n=n, facts=about)
+
+    def _remembered(self, store: Store, entry: Entry, n: int, call: Call, like: Any) -> Sensitivity:
+        """Read the estimate from what is remembered, and evaluate what is missing."""
+        plan = self._settings.plan
+        mine = repr((plan, self._settings.min_sensitivity))
+        for which in ("*", mine):
+            if which in entry.failure:
+                raise errors.restore(entry.failure[which])
+        if "marginal" in {plan.bound, *(look.bound for look in entry.looks)} and set(entry.looks) - {plan}:
+            raise PlanError(
+                f"bound='marginal' holds for one look at the gaps only, and {self.__name__}() has been "
+                f"calibrated for n={n} with another plan. Call {self.__name__}.forget() to begin anew.",
+                gamma=plan.gamma,
+                m=plan.m,
+                bound=plan.bound,
+            )
+        looks = store.look(entry.key, plan)  # before anything is seen
+        save = functools.partial(store.save, entry.key, entry.seed)
+        memory = Memory(entry.gaps, entry.structure, looks, save)
+        start = time.perf_counter()
+        try:
+            found = self._calibrate(n, call, like, entry.seed, memory)
+        except CalibrationError as error:
+            # Remembered too: trying again must not be a way to a luckier estimate.
+            shared = isinstance(error, NotReproducibleError | PairError)
+            store.fail(entry.key, "*" if shared else mine, error.plain().facts())
+            raise
+        if len(entry.gaps) < plan.m:
+            took = round(time.perf_counter() - start, 3)
+            store.describe(entry.key, failed=found.failed, seconds=took, norm=found.norm)
+        return found
+
+    def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:
+        settings = self._settings
+        mark, before = _Mark(self._root), _running.get()
+        try:
+            _running.set((*before, mark))
+            return estimate_sensitivity(
+                self._function(call, coins.coin_seed(seed)),
+                n=n,
+                sampler=settings.sampler,
+                norm=settings.mechanism.norm,
+                plan=settings.plan,
+                seed=seed,
+                pair=settings.pair,
+                min_sensitivity=settings.min_sensitivity,
+                like=like,
+                memory=memory,
+            )
+        finally:
+            mark.active = False
+            _running.set(before)
 
     def _advice(self, text: str) -> str:
         """Return a fixed text with the function's name and the way to public data in it."""
@@ -478,6 +576,13 @@ _INTERNAL = (
     "wrong is not shown, since it could give the data away. Try {1}, which runs the raw function on public "
     "data from P, and compare the two datasets."
 )
+
+
+_REACHABLE = (
+    "The private data can be reached from {0}() itself, through a global or its closure, so it would take "
+    "part in the calibration. Pass the data as an argument only."
+)
+_RECALLED = 256  # estimates that are held in memory in front of the store
 
 
 def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
@@ -551,6 +656,8 @@ def privatize(
     domain: Literal["clip", "as-is"] | None = None,
     min_sensitivity: float | None = None,
     seed: int | None = None,
+    version: str | None = None,
+    store: str | os.PathLike[str] | None = "default",
     **later: Any,
 ) -> Callable[[Callable[P, R]], PrivateFunction[P, R]]:
     """Make a function of a dataset random differentially private.
@@ -588,6 +695,12 @@ def privatize(
         A floor for the estimate. Without one an estimate of zero is refused.
     seed : int, optional
         Seed of the calibration, for reproducible estimates. Noise is never seeded.
+    version : str, optional
+        Vouches for what the function's fingerprint cannot see or encode (files, a connection):
+        change it when that changes. Otherwise such an estimate is not remembered.
+    store : str, Path or None
+        Where estimates are remembered: a path or URL, or None for this process only. By default
+        what :func:`privatize.configure` says.
 
     Returns
     -------
@@ -635,6 +748,8 @@ def privatize(
         domain=default_domain(chosen) if domain is None else domain,
         min_sensitivity=min_sensitivity,
         seed=seed,
+        version=version,
+        store=store,
     )
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:

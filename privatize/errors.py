@@ -18,6 +18,7 @@
 
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be kept for the next call
+    ├── StoreWarning                   remembered estimates cannot be read or written
     └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
 
 No message, argument or attribute of these ever holds private data.
@@ -44,7 +45,9 @@ __all__ = [
     "PrivatizeWarning",
     "SamplerError",
     "SettingsError",
+    "StoreWarning",
     "ZeroSensitivityError",
+    "restore",
 ]
 
 
@@ -87,6 +90,22 @@ class PrivatizeError(Exception):
             shown = traceback.format_exception(self.__cause__, chain=False)
             new.add_note("The first cause, when it was calibrated:\n" + "".join(shown).rstrip())
         return new
+
+    def facts(self) -> dict[str, Any]:
+        """Return the error as plain JSON, for :func:`restore`."""
+        numbers = {k: v for k, v in vars(self).items() if isinstance(v, int | float | str | None)}
+        notes = list(getattr(self, "__notes__", ()))
+        return {"kind": type(self).__name__, "message": str(self), "numbers": numbers, "notes": notes}
+
+
+def restore(facts: dict[str, Any]) -> PrivatizeError:
+    """Return the error that :meth:`PrivatizeError.facts` describes; nothing but known kinds is made."""
+    kinds: list[type[CalibrationError]] = [CalibrationError, *CalibrationError.__subclasses__()]
+    kind = next((k for k in kinds if k.__name__ == facts["kind"]), CalibrationError)
+    error = kind(facts["message"], **facts["numbers"])
+    for note in facts["notes"]:
+        error.add_note(note)
+    return error
 
 
 def _rebuild(kind: type[PrivatizeError], message: str, facts: dict[str, Any]) -> PrivatizeError:
@@ -161,6 +180,10 @@ class PrivateRunError(PrivatizeError):
 
 class PrivatizeWarning(UserWarning):
     """Base of every warning that this library emits."""
+
+
+class StoreWarning(PrivatizeWarning):
+    """Remembered estimates cannot be read or written; nothing is lost but time."""
 
 
 class InsecureNoiseWarning(PrivatizeWarning):

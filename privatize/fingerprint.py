@@ -37,7 +37,7 @@ import numpy as np
 
 from privatize.errors import NotRememberedWarning
 
-__all__ = ["VERSION", "Unencodable", "fingerprint", "token", "warn_changed"]
+__all__ = ["VERSION", "PrivateReachable", "Unencodable", "fingerprint", "outside", "token", "warn_changed"]
 
 VERSION = 1
 """Version of the encoding; part of every fingerprint."""
@@ -47,18 +47,28 @@ class Unencodable(Exception):  # noqa: N818 - a signal between rooms
     """Something that a function depends on has no content that could be compared."""
 
 
-def fingerprint(value: Any) -> str:
+class PrivateReachable(Exception):  # noqa: N818 - a signal between rooms
+    """The private data can be reached from the function itself."""
+
+
+def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any] = ()) -> str:
     """Return the identity of a value: 64 hexadecimal digits.
 
     Parameters
     ----------
     value : object
         A function, or any nesting of functions, arguments and containers.
+    version : str, optional
+        Vouches for what cannot be encoded, which then counts by its type.
+    private : iterable
+        Objects that must not be reachable from the value.
 
     Raises
     ------
     Unencodable
-        If something has no content that can be encoded.
+        If something has no content that can be encoded, and no version vouches for it.
+    PrivateReachable
+        If one of the private objects was met.
 
     Examples
     --------
@@ -66,14 +76,15 @@ def fingerprint(value: Any) -> str:
     >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
     True
     """
-    encoder = _Encoder()
+    encoder = _Encoder(version, private)
     encoder.add(_header())
+    encoder.encode(version)
     encoder.encode(value)
     encoder.encode_modules()
     return encoder.digest()
 
 
-def token(value: Any, label: str) -> str | None:
+def token(value: Any, label: str, *, version: str | None = None, private: Iterable[Any] = ()) -> str | None:
     """Return the identity of a value, or None, with a warning, where there is no telling.
 
     Examples
@@ -82,7 +93,7 @@ def token(value: Any, label: str) -> str | None:
     True
     """
     try:
-        return fingerprint(value)
+        return fingerprint(value, version=version, private=private)
     except Unencodable as error:
         what = str(error)
     except RecursionError:
@@ -90,9 +101,9 @@ def token(value: Any, label: str) -> str | None:
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
-        f"like out of its arguments, closure and globals.",
+        f"like out of its arguments, closure and globals, or vouch for them with version=.",
         NotRememberedWarning,
-        stacklevel=_outside(),
+        stacklevel=outside(),
     )
     return None
 
@@ -104,11 +115,11 @@ def warn_changed(label: str) -> None:
         f"on (a global, an attribute, a closure) changed while it ran. Keep counters, caches and logs out "
         f"of what it refers to.",
         NotRememberedWarning,
-        stacklevel=_outside(),
+        stacklevel=outside(),
     )
 
 
-def _outside() -> int:
+def outside() -> int:
     """Return the stack level of the first caller outside this package."""
     here, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
@@ -259,9 +270,20 @@ _HEAP_TYPE = 1 << 9
 _BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local", "_weakref.ReferenceType"})
 
 
+@functools.lru_cache(maxsize=256)
+def _immutable(value: Any) -> bytes:
+    """Return the encoding of one of our own values, which compare by content and never change."""
+    encoder = _Encoder()
+    encoder.add(type(value).__qualname__.encode())
+    encoder.on_state(_state(value))
+    return b"".join(encoder.parts)
+
+
 class _Encoder:
-    def __init__(self) -> None:
+    def __init__(self, version: str | None = None, private: Iterable[Any] = ()) -> None:
         self.parts: list[bytes] = []
+        self.version = version
+        self.private = {id(item): item for item in private}
         self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
@@ -283,6 +305,8 @@ class _Encoder:
 
     def again(self, value: Any) -> bool:
         """Tell whether a mutable object has been met before, and if so refer to it."""
+        if id(value) in self.private:
+            raise PrivateReachable
         known = self.seen.get(id(value))
         if known is not None:
             self.parts.append(b"&%d;" % known[0])
@@ -333,7 +357,7 @@ class _Encoder:
     def on_set(self, value: Iterable[Any]) -> None:
         digests = []
         for item in value:
-            inner = _Encoder()
+            inner = _Encoder(self.version, self.private.values())
             inner.encode(item)
             inner.encode_modules()
             digests.append(inner.digest())
@@ -348,6 +372,8 @@ class _Encoder:
             self.encode(value[name])
 
     def on_array(self, value: Any) -> None:
+        if id(value) in self.private:
+            raise PrivateReachable
         if value.dtype.hasobject:
             if self.again(value):
                 return
@@ -502,8 +528,12 @@ class _Encoder:
     def on_other(self, value: Any) -> None:
         kind = type(value)
         name = f"{kind.__module__}.{kind.__qualname__}"
+        ours = kind.__module__.startswith("privatize.")
+        if ours and getattr(kind, "immutable", False):
+            self.parts.append(_immutable(value))
+            return
         identity = getattr(kind, "_identity", None)
-        if identity is not None and kind.__module__.startswith("privatize"):
+        if identity is not None and ours:
             self.add(name.encode())
             self.encode(identity(value))
             return
@@ -533,10 +563,12 @@ class _Encoder:
             return
         try:
             self.on_reduced(value, kind)
-        except (Unencodable, RecursionError):
+        except (Unencodable, PrivateReachable, RecursionError):
             raise
         except Exception:
-            raise Unencodable(f"a {name}") from None
+            if self.version is None:
+                raise Unencodable(f"a {name}") from None
+            self.add(f"vouched for: {name}".encode())
 
     def on_reduced(self, value: Any, kind: type) -> None:
         """Encode an object as what `copy` and `pickle` would make it again from."""
@@ -571,7 +603,9 @@ class _Encoder:
             if getattr(sys.modules.get(module), value.__name__, None) is value:
                 self.add(f"ufunc {module}.{value.__name__} {origin(module)}".encode())
                 return
-        raise Unencodable(f"the ufunc {value.__name__}")
+        if self.version is None:
+            raise Unencodable(f"the ufunc {value.__name__}")
+        self.add(f"vouched for: ufunc {value.__name__}".encode())
 
 
 _HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {

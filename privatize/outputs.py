@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privatize.errors import OutputError
 
-__all__ = ["StructureChanged", "describe", "flatten", "integers", "number", "rebuild", "size"]
+__all__ = ["StructureChanged", "describe", "flatten", "has_classes", "integers", "number", "rebuild", "size"]
 
 Tree = list[Any]
 Vector = NDArray[np.float64]
@@ -180,6 +180,13 @@ def size(tree: Tree) -> int:
     if kind in SCALARS:
         return 1
     return sum(map(size, tree[-1]))
+
+
+def has_classes(tree: Tree) -> bool:
+    """Tell whether an output of this structure has named tuples or dataclasses in it."""
+    if not tree or tree[0] in ("array", *SCALARS):
+        return False
+    return tree[0] in ("namedtuple", "dataclass") or any(map(has_classes, tree[-1]))
 
 
 def integers(tree: Tree) -> NDArray[np.bool_]:

@@ -520,6 +520,14 @@ def band(m: int) -> tuple[float, float]:
     return rho, math.sqrt(math.log(1 / rho) / (2 * m))
 
 
+def running_band(m: int, rho: float) -> float:
+    """Return the error of a band that holds for all k and all m at once, with probability 1 - rho.
+
+    The same inequality at every m, with rho / (m (m + 1)) of the risk each, which sums to rho.
+    """
+    return math.sqrt((math.log(1 / rho) + math.log(m) + math.log(m + 1)) / (2 * m))
+
+
 def _dkw_least(gamma: float, rho: float) -> float:
     return math.log(1 / rho) / (2 * (gamma - rho) ** 2)
 

@@ -13,7 +13,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -314,6 +314,7 @@ def _bounds(low: Any, high: Any, shape: tuple[int, ...]) -> tuple[_Frozen, _Froz
 
 @dataclass(frozen=True, repr=False)
 class _Uniform:
+    immutable: ClassVar[bool] = True
     low: _Frozen
     high: _Frozen
 
@@ -337,6 +338,7 @@ class _Uniform:
 
 @dataclass(frozen=True, repr=False)
 class _Normal:
+    immutable: ClassVar[bool] = True
     mean: _Frozen
     std: _Frozen
     box: tuple[_Frozen, _Frozen] | None
@@ -374,6 +376,7 @@ def _truncated_normal(low: Any, high: Any, u: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class _Correlated:
+    immutable: ClassVar[bool] = True
     mean: _Frozen
     cov: _Frozen
     box: tuple[_Frozen, _Frozen] | None

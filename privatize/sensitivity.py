@@ -28,11 +28,11 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.mechanisms.base import l1, l2, sup
-from privatize.planning import Bound, Plan, band
+from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.samplers import Sampler, draw
 
-__all__ = ["PairFunction", "Sensitivity", "estimate_sensitivity"]
+__all__ = ["Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
 
 Vector = NDArray[np.float64]
 Norm = Callable[[Vector], float]
@@ -121,12 +121,25 @@ class Sensitivity:
         first = self._looks[0]
         if len(self._looks) == 1:
             return self.plan.gamma
-        rho, error = band(self.m)
-        same = first.bound == "dkw" and first.rho == rho  # one event, which counts once
+        rho, error = band(first.m)
+        # What must not go wrong, and with which probability each may.
+        events = {"first": first.rho or 0.0}
+        if any(look.m == first.m for look in self._looks[1:]):
+            events["band"] = rho
+        if any(look.m != first.m for look in self._looks):
+            events["running band"] = rho
+        if first.bound == "dkw" and first.rho == rho:
+            events.pop("band", None)  # the first look's own event
         if self.plan == first:
-            return min(1.0, first.gamma + (0.0 if same else rho))
-        covered = max(self.plan.gamma, 1 - self.k / self.m + error + rho)
-        return min(1.0, covered + (0.0 if same else first.rho or 0.0))
+            events["first"] = 0.0  # in its gamma already
+            return min(1.0, first.gamma + math.fsum(events.values()))
+        if self.m != first.m:
+            error = running_band(self.m, rho)
+        elif first.bound == "dkw" and first.rho == rho:
+            events["first"] = 0.0
+            events["band"] = rho
+        covered = 1 - self.k / self.m + error + math.fsum(events.values())
+        return min(1.0, max(self.plan.gamma, covered))
 
     @property
     def looks(self) -> int:
@@ -173,6 +186,28 @@ class Sensitivity:
         )
 
 
+@dataclass
+class Memory:
+    """What an earlier calibration with the same seed has found, and where to put what is found now.
+
+    Attributes
+    ----------
+    gaps : array
+        Gaps in index order; NaN where there is none yet.
+    structure : list or None
+        The structure of the output.
+    looks : list of Plan
+        The plans read from these gaps, this one included, the first one first.
+    save : callable
+        ``save(start, gaps, structure)`` is called with what is new, every now and then.
+    """
+
+    gaps: Vector
+    structure: list[Any] | None
+    looks: list[Plan]
+    save: Callable[[int, Vector, list[Any]], None]
+
+
 def estimate_sensitivity(
     function: Callable[[Any], Any],
     *,
@@ -184,6 +219,7 @@ def estimate_sensitivity(
     pair: PairFunction | None = None,
     min_sensitivity: float | None = None,
     like: list[Any] | None = None,
+    memory: Memory | None = None,
 ) -> Sensitivity:
     """Estimate a function's sensitivity by running it on sampled neighbours.
 
@@ -208,6 +244,8 @@ def estimate_sensitivity(
         A floor for the estimate.
     like : list, optional
         Schema of the private data, whose container the drawn records are brought into.
+    memory : Memory, optional
+        What is known already, and where to save what is found.
 
     Returns
     -------
@@ -245,10 +283,11 @@ bound=tolerance, seed=1)
         pair=pair,
         like=like,
     )
-    gaps = run.gaps()
+    gaps = run.gaps(memory)
     value = _order_statistic(gaps, plan, min_sensitivity, run)
     if pair is not None:
         run.check_pair(gaps)
+    run.learn_classes()
     gaps.setflags(write=False)
     return Sensitivity(
         value=value,
@@ -263,7 +302,7 @@ bound=tolerance, seed=1)
         classes=run.classes,
         schema=run.schema,
         min_sensitivity=min_sensitivity,
-        _looks=[plan],
+        _looks=[plan] if memory is None else memory.looks,
     )
 
 
@@ -329,7 +368,7 @@ class _Run:
         self.failed = 0
         self.tossing = False
         self.spare: Any = None
-        self.schema = self._check_sampler()
+        self.schema: list[Any] = []
 
     # -- drawing --
 
@@ -385,25 +424,43 @@ class _Run:
 
     # -- evaluating --
 
-    def gaps(self) -> Vector:
-        """Return all m gaps, in index order."""
+    def gaps(self, memory: Memory | None = None) -> Vector:
+        """Return all m gaps, in index order; evaluate only those that are not known."""
         m, size = self.plan.m, coins.block_size(self.n)
         gaps = np.full(m, np.nan)
-        start = 0
-        while start < m:
-            # The global generators are ours for a while, then others' for a moment.
-            with coins.public_coins(self.s0) as flips:
-                until = time.monotonic() + 0.1
-                while start < m and time.monotonic() < until:
-                    stop = min(start + size, m)
-                    gaps[start:stop] = self._block(start // size, stop - start, start, flips)
-                    start = stop
+        if memory is not None and memory.structure is not None:
+            self.structure = memory.structure
+            gaps[: len(memory.gaps)] = memory.gaps[:m]
+            self.failed = int(np.isinf(gaps).sum())
+            if self.failed > m - self.plan.k:
+                self.cause = "what was remembered"
+                self.refuse(self.failed, m)
+        if not np.isnan(gaps).any():
+            return gaps
+        self.schema = self._check_sampler()
+        start = saved = int(np.flatnonzero(np.isnan(gaps))[0])
+        written = time.monotonic()
+        try:
+            while start < m:
+                # The global generators are ours for a while, then others' for a moment.
+                with coins.public_coins(self.s0) as flips:
+                    until = time.monotonic() + 0.1
+                    while start < m and time.monotonic() < until:
+                        stop = min((start // size + 1) * size, m)
+                        gaps[start:stop] = self._block(start, stop, flips)
+                        start = stop
+                if memory is not None and time.monotonic() > written + 0.5:
+                    memory.save(saved, gaps[saved:start], self.structure or [])
+                    saved, written = start, time.monotonic()
+        finally:  # also if it was interrupted, or failed
+            if memory is not None and saved < start:
+                memory.save(saved, gaps[saved:start], self.structure or [])
         self.cause = None  # an exception's frames would keep this run, and callers' frames, alive
         self._check_again(gaps)
         return gaps
 
-    def _block(self, block: int, count: int, done: int, flips: coins.Coins) -> list[float]:
-        """Return the gaps of a block's first pairs.
+    def _block(self, start: int, stop: int, flips: coins.Coins) -> list[float]:
+        """Return the gaps of some pairs of one block.
 
         Every evaluation must find the public coins untouched. Putting them back each time costs
         more than evaluating a cheap function, so as long as the function has not been seen to
@@ -411,21 +468,24 @@ class _Run:
         block is done again, with the coins put back each time from then on.
         """
         before = self.failed
+        block, first = divmod(start, coins.block_size(self.n))
         while True:
             self.failed = before
             untouched = True
             rng, positions = self._streams(block)
+            for _ in range(first):
+                self._draw(rng)
             found: list[float] = []
             flips.toss()
-            for position in positions[:count]:
-                tossing = self.tossing or self.structure is None or count < 16
+            for position in positions[first : first + stop - start]:
+                tossing = self.tossing or self.structure is None or stop - start < 16
                 untouched = untouched and tossing
                 # A call of its own, so that the records are let go before the next are drawn.
                 found.append(self._gap(rng, position, flips, tossing))
                 if found[-1] == math.inf:
                     self.failed += 1
                     if self.failed > self.plan.m - self.plan.k:  # infinite already
-                        self.refuse(self.failed, done + len(found))
+                        self.refuse(self.failed, start + len(found))
             if untouched or not flips.moved():
                 return found
             self.tossing = True
@@ -539,6 +599,15 @@ class _Run:
                         "than before. It must not depend on earlier calls (caches, warm starts, counters), "
                         "the time, or globals that change, nor use randomness for some data only."
                     )
+
+    def learn_classes(self) -> None:
+        """Meet the classes in the output, if there are any and all gaps were remembered."""
+        if self.classes or not outputs.has_classes(self.structure or []):
+            return
+        with coins.public_coins(self.s0) as flips:
+            flips.toss()
+            one, _ = self._neighbours(*self._pair_at(0))
+            self._flat(self.function(one), self.structure or [])
 
     def refuse(self, failed: int, done: int) -> None:
         """Raise the error for an infinite estimate, with the first real cause."""

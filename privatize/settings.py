@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -19,7 +20,7 @@ from privatize.sensitivity import LARGEST, SMALLEST, PairFunction
 __all__ = ["Settings", "default_domain", "refuse_later"]
 
 # What later versions will bring; accepted and ignored would be worse than refused.
-LATER = ("timeout", "version", "budget", "workers", "store", "progress")
+LATER = ("timeout", "budget", "workers", "progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,8 @@ class Settings:
     domain: Literal["clip", "as-is"] = "as-is"
     min_sensitivity: float | None = None
     seed: int | None = None
+    version: str | None = None
+    store: str | os.PathLike[str] | None = "default"
     plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -72,6 +75,10 @@ class Settings:
                 f"pair={self.pair!r} is not a function "
                 f"(data, position, replacement) -> (value, neighbour_value)."
             )
+        if self.version is not None:
+            put("version", str(self.version))
+        if self.store is not None and not isinstance(self.store, str | os.PathLike):
+            raise SettingsError(f"store={self.store!r} is not a path, a URL, 'default' or None.")
         # Infeasible requests are refused here, at decoration.
         put("plan", plan(self.gamma, self.samples, bound=self.bound))
         put("gamma", self.plan.gamma)
@@ -93,7 +100,7 @@ class Settings:
             )
         return value
 
-    @property
+    @functools.cached_property
     def support(self) -> tuple[Any, Any] | None:
         """P's bounds, if any of them is finite."""
         return _support(self.sampler)

@@ -555,7 +555,9 @@ def test_what_is_no_sampler(value):
         SamplerError, match=r"is not a public distribution.*samplers\.uniform.*scipy\.stats"
     ) as e:
         as_sampler(value)
-    assert repr(value) in str(e.value)
+    # A value that could be the data itself is not shown, only its type.
+    plain = isinstance(value, str | int | type | None)
+    assert (repr(value) if plain else type(value).__name__) in str(e.value)
 
 
 def test_an_unfrozen_distribution_with_shape_parameters():

@@ -58,6 +58,7 @@ class Gaussian:
                 f"only. Use the default calibration='analytic', which is proven for all."
             )
 
+    immutable: ClassVar[bool] = True
     norm_name: ClassVar[str] = "l2"
 
     def norm(self, gap: Vector, /) -> float:

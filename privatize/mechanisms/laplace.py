@@ -33,6 +33,7 @@ class Laplace:
     4.0
     """
 
+    immutable: ClassVar[bool] = True
     norm_name: ClassVar[str] = "l1"
 
     def norm(self, gap: Vector, /) -> float:

@@ -1,0 +1,177 @@
+"""One database: a sqlite3 file, memory, or PostgreSQL, behind one small interface.
+
+The same statements serve all; the few differences are in this file. A connection belongs to one
+thread of one process. Nothing that is read back is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Database", "DatabaseError"]
+
+Run = Callable[..., list[tuple[Any, ...]]]
+
+_PATIENCE = 60.0  # seconds to wait for other writers
+_LOCK = 0x70726976  # of PostgreSQL, around the creation of tables, which is not atomic there
+
+
+class DatabaseError(Exception):
+    """The database cannot be reached, read or written."""
+
+
+class Database:
+    """A database by URL or path.
+
+    Parameters
+    ----------
+    url : str or Path
+        A path, ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://...``, or
+        ``memory``.
+    tables : sequence of str
+        Statements that create what is missing.
+
+    Examples
+    --------
+    >>> database = Database("memory", ["CREATE TABLE IF NOT EXISTS t (x INTEGER)"])
+    >>> with database.transaction() as run:
+    ...     _ = run("INSERT INTO t VALUES (?)", 5)
+    ...     run("SELECT x FROM t")
+    [(5,)]
+    """
+
+    def __init__(self, url: str | os.PathLike[str], tables: Sequence[str]) -> None:
+        self.url = os.fspath(url)
+        self.postgres = self.url.startswith(("postgresql://", "postgres://"))
+        self.path = None if self.postgres or self.url == "memory" else _path(self.url)
+        self._tables = tables
+        self._local = threading.local()
+        self._shared: Any = None  # the one connection of a database in memory
+        self._turn = threading.RLock()
+
+    @contextlib.contextmanager
+    def transaction(self, *, write: bool = True) -> Iterator[Run]:
+        """Run statements in one transaction; a failure undoes all of it.
+
+        Yields a function ``run(statement, *values)`` that returns the rows.
+
+        Raises
+        ------
+        DatabaseError
+            If the database cannot be reached, read or written.
+        """
+        try:
+            with self._turn if self.url == "memory" else contextlib.nullcontext():
+                connection = self._connection()
+                with self._postgres(connection) if self.postgres else self._sqlite(connection, write) as run:
+                    yield run
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise DatabaseError(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            if not type(error).__module__.startswith("psycopg"):
+                raise
+            self.close()
+            raise DatabaseError(f"{type(error).__name__}: {str(error).strip()}") from error
+
+    def close(self) -> None:
+        """Let go of this thread's connection."""
+        if self.url == "memory":
+            return
+        self._local.held = None
+
+    def _connection(self) -> Any:
+        if self.url == "memory":
+            if self._shared is None:
+                self._shared = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                self._create(self._shared)
+            return self._shared
+        held: _Held | None = getattr(self._local, "held", None)
+        if held is None or held.process != os.getpid():
+            held = _Held(self._connect_postgres() if self.postgres else self._connect_sqlite())
+            self._local.held = held
+        return held.connection
+
+    # -- sqlite3 --
+
+    def _connect_sqlite(self) -> sqlite3.Connection:
+        path = self.path
+        assert path is not None
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # For the user only; sqlite gives its companions the same permissions.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
+        # Readers and one writer at a time. On network file systems WAL does not work: set another
+        # mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is left as it is then.
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        fresh = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if fresh and mode != "wal":
+            connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        self._create(connection)
+        return connection
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in self._tables:
+            connection.execute(statement)
+        connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _sqlite(self, connection: sqlite3.Connection, write: bool) -> Iterator[Run]:
+        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            yield lambda statement, *values: connection.execute(statement, values).fetchall()
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+    # -- PostgreSQL --
+
+    def _connect_postgres(self) -> Any:
+        try:
+            import psycopg
+        except ImportError:
+            raise DatabaseError(
+                "PostgreSQL needs psycopg, which is not installed: pip install 'privatize[postgres]'."
+            ) from None
+        connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            for statement in self._tables:
+                connection.execute(statement.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT"))
+        return connection
+
+    @contextlib.contextmanager
+    def _postgres(self, connection: Any) -> Iterator[Run]:
+        def run(statement: str, *values: Any) -> list[tuple[Any, ...]]:
+            cursor = connection.execute(statement.replace("?", "%s"), values)
+            rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
+            return rows
+
+        with connection.transaction():
+            yield run
+
+
+class _Held:
+    """A connection that is closed when its thread ends, by the process that opened it and no other."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection, self.process = connection, os.getpid()
+
+    def __del__(self) -> None:
+        if self.process == os.getpid():
+            with contextlib.suppress(Exception):  # it is of no more use, whatever closing says
+                self.connection.close()
+
+
+def _path(url: str) -> Path:
+    name = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
+    return Path(name).expanduser().absolute()

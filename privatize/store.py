@@ -1,0 +1,262 @@
+"""Estimates, remembered: the gaps in index order, and the public facts, as plain numbers and JSON.
+
+What is stored is not Δ̂ but the gaps that it is read from, so another ε, δ, γ or bound needs no new
+evaluation and a larger m only the missing indices. One seed per key: the first writer wins. What
+cannot be read back whole is a miss, with a warning, and never a number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.database import Database, DatabaseError, Run
+from privatize.errors import PlanError, StoreWarning
+from privatize.fingerprint import outside
+from privatize.planning import Plan
+
+__all__ = ["Entry", "Store", "StoreUnavailable", "default_url", "open_store", "warn"]
+
+SCHEMA = 1
+
+_TABLES = [
+    """
+    CREATE TABLE IF NOT EXISTS estimates (key TEXT PRIMARY KEY, version INTEGER, seed TEXT, label TEXT,
+    n INTEGER, facts TEXT, structure TEXT, failure TEXT, created TEXT)
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS gaps (key TEXT, start INTEGER, data BLOB, checksum TEXT,
+    PRIMARY KEY (key, start))
+    """,
+    "CREATE TABLE IF NOT EXISTS looks (key TEXT, at INTEGER, plan TEXT, PRIMARY KEY (key, plan))",
+]
+
+
+@dataclass
+class Entry:
+    """What is remembered under a key.
+
+    Attributes
+    ----------
+    key : str
+        Fingerprint of everything that the gaps depend on.
+    seed : int
+        The calibration seed of the first writer.
+    gaps : array
+        The gaps in index order; NaN where there is none yet.
+    looks : list of Plan
+        The plans that have been read from them, the first one first.
+    structure : list or None
+        Structure of the output.
+    failure : dict
+        How calibrations failed, by plan.
+    """
+
+    key: str
+    seed: int
+    gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
+    looks: list[Plan] = field(default_factory=list)
+    structure: list[Any] | None = None
+    failure: dict[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """Estimates in a database.
+
+    Parameters
+    ----------
+    url : str or Path
+        See :class:`privatize.database.Database`; ``"memory"`` keeps them in this process only.
+
+    Examples
+    --------
+    >>> store = Store("memory")
+    >>> store.open("key", seed=7, label="mean", n=100, facts={}).seed
+    7
+    >>> store.open("key", seed=8, label="mean", n=100, facts={}).seed  # the first writer wins
+    7
+    """
+
+    def __init__(self, url: str | os.PathLike[str]) -> None:
+        self.database = Database(url, _TABLES)
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        scheme, sign, rest = self.database.url.partition("://")
+        return scheme + sign + rest.rpartition("@")[2] if sign else scheme
+
+    def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
+        """Return what is remembered under a key, or begin it with this seed."""
+        with self._writing() as run:
+            run(
+                "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?) ON CONFLICT (key) DO NOTHING",
+                *(key, SCHEMA, str(seed), label, n, json.dumps(facts), _now()),
+            )
+            found = self._read(run, key)
+            if found is None:  # of another version, or damaged: begin anew
+                for table in ("estimates", "gaps", "looks"):
+                    run(f"DELETE FROM {table} WHERE key = ?", key)  # noqa: S608 - names of ours
+                run(
+                    "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
+                    *(key, SCHEMA, str(seed), label, n, json.dumps(facts), _now()),
+                )
+                found = Entry(key, seed)
+        return found
+
+    def _read(self, run: Any, key: str) -> Entry | None:
+        rows = run("SELECT version, seed, structure, failure FROM estimates WHERE key = ?", key)
+        try:
+            version, seed, structure, failure = rows[0]
+            if version != SCHEMA:
+                raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
+            entry = Entry(key, int(seed))
+            entry.structure = None if structure is None else json.loads(structure)
+            entry.failure = {} if failure is None else json.loads(failure)
+            looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
+            entry.looks = [Plan(**json.loads(plan)) for (plan,) in looks]
+            entry.gaps = _joined(
+                key, run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
+            )
+        except (ValueError, TypeError, KeyError, PlanError) as error:
+            warn(f"A remembered estimate cannot be used, so it is made again: {error}.")
+            return None
+        return entry
+
+    def save(self, key: str, seed: int, start: int, gaps: NDArray[np.float64], structure: Any) -> None:
+        """Add gaps from index `start` on, if the seed is still the one that they were made with."""
+        data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
+        with self._writing() as run:
+            if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
+                return  # forgotten, or begun anew by somebody else
+            # A longer piece replaces a shorter one that begins at the same index.
+            run(
+                "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET "
+                "data = excluded.data, checksum = excluded.checksum "
+                "WHERE length(excluded.data) > length(gaps.data)",
+                *(key, start, data, _checksum(key, start, data)),
+            )
+            run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
+
+    def look(self, key: str, plan: Plan) -> list[Plan]:
+        """Note that a plan is read from the gaps, and return all that have been, the first first."""
+        facts = {"gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho, "bound": plan.bound}
+        with self._writing() as run:
+            ((count,),) = run("SELECT count(*) FROM looks WHERE key = ?", key)
+            run(
+                "INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING",
+                *(key, count, json.dumps(facts, sort_keys=True)),
+            )
+            rows = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
+        return [Plan(**json.loads(found)) for (found,) in rows]
+
+    def fail(self, key: str, plan: str, failure: dict[str, Any]) -> None:
+        """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
+        with self._writing() as run:
+            rows = run("SELECT failure FROM estimates WHERE key = ?", key)
+            known = json.loads(rows[0][0]) if rows and rows[0][0] else {}
+            run("UPDATE estimates SET failure = ? WHERE key = ?", json.dumps(known | {plan: failure}), key)
+
+    def describe(self, key: str, **facts: Any) -> None:
+        """Add public facts about a calibration."""
+        with self._writing() as run:
+            rows = run("SELECT facts FROM estimates WHERE key = ?", key)
+            known = json.loads(rows[0][0]) if rows else {}
+            run("UPDATE estimates SET facts = ? WHERE key = ?", json.dumps(known | facts), key)
+
+    def forget(self, key: str | None = None) -> int:
+        """Forget one estimate, or all; return how many there were."""
+        where, values = ("", ()) if key is None else (" WHERE key = ?", (key,))
+        with self._writing() as run:
+            ((count,),) = run(f"SELECT count(*) FROM estimates{where}", *values)  # noqa: S608 - ours
+            for table in ("gaps", "looks", "estimates"):
+                run(f"DELETE FROM {table}{where}", *values)  # noqa: S608 - ours
+        return int(count)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return a description of every estimate, the newest first."""
+        with self.database.transaction(write=False) as run:
+            rows = run(
+                "SELECT key, label, n, seed, created, facts, failure, "
+                "(SELECT count(*) FROM looks WHERE looks.key = estimates.key), "
+                "(SELECT sum(length(data)) FROM gaps WHERE gaps.key = estimates.key) "
+                "FROM estimates ORDER BY created DESC, key"
+            )
+        names = ("key", "label", "n", "seed", "created", "facts", "failure", "looks", "pairs")
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        for entry in found:
+            entry["facts"] = json.loads(entry["facts"])
+            entry["failure"] = {} if entry["failure"] is None else json.loads(entry["failure"])
+            entry["seed"], entry["pairs"] = int(entry["seed"]), int(entry["pairs"] or 0) // 8
+        return found
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Run]:
+        try:
+            with self.database.transaction() as run:
+                yield run
+        except DatabaseError as error:
+            raise StoreUnavailable(str(error)) from error
+
+
+class StoreUnavailable(Exception):  # noqa: N818 - a signal between rooms
+    """The store cannot be read or written."""
+
+
+def _checksum(key: str, start: int, data: bytes) -> str:
+    return hashlib.sha256(f"{key} {start} ".encode() + data).hexdigest()
+
+
+def _joined(key: str, rows: list[tuple[Any, ...]]) -> NDArray[np.float64]:
+    """Return stored pieces as one array; what is damaged raises."""
+    pieces = []
+    for start, data, checksum in rows:
+        data = bytes(data)
+        if _checksum(key, start, data) != checksum or len(data) % 8:
+            raise ValueError("its gaps are damaged (the checksum does not fit)")
+        pieces.append((int(start), np.frombuffer(data, dtype="<f8").astype(np.float64)))
+    size = max((start + len(piece) for start, piece in pieces), default=0)
+    gaps = np.full(size, np.nan)
+    for start, piece in pieces:
+        known = gaps[start : start + len(piece)]
+        if (piece[~np.isnan(known)] != known[~np.isnan(known)]).any() or np.isnan(piece).any():
+            raise ValueError("its gaps contradict each other")
+        known[:] = piece
+    return gaps
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def warn(text: str) -> None:
+    """Tell the caller outside this package that memory does not work as it should."""
+    warnings.warn(text, StoreWarning, stacklevel=outside())
+
+
+def default_url() -> str:
+    """Return where estimates are kept unless somebody says otherwise: the user's cache folder."""
+    given = os.environ.get("PRIVATIZE_STORE")
+    if given is not None:
+        return given or "memory"
+    import platformdirs
+
+    return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
+
+
+@functools.lru_cache(maxsize=16)
+def open_store(url: str) -> Store:
+    """Return the store at a URL, the same one for the same URL."""
+    return Store(url)
