@@ -47,7 +47,6 @@ __all__ = [
     "SettingsError",
     "StoreWarning",
     "ZeroSensitivityError",
-    "restore",
 ]
 
 
