@@ -52,7 +52,7 @@ class Database:
         self.path = None if self.postgres or self.url == "memory" else _path(self.url)
         self._tables = tables
         self._local = threading.local()
-        self._shared: Any = None  # the one connection of a database in memory
+        self._shared: _Held | None = None  # the one connection of a database in memory
         self._turn = threading.RLock()
 
     @contextlib.contextmanager
@@ -89,9 +89,9 @@ class Database:
     def _connection(self) -> Any:
         if self.url == "memory":
             if self._shared is None:
-                self._shared = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-                self._create(self._shared)
-            return self._shared
+                self._shared = _Held(_connect(":memory:"))
+                self._create(self._shared.connection)
+            return self._shared.connection
         held: _Held | None = getattr(self._local, "held", None)
         if held is None or held.process != os.getpid():
             held = _Held(self._connect_postgres() if self.postgres else self._connect_sqlite())
@@ -106,15 +106,17 @@ class Database:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # For the user only; sqlite gives its companions the same permissions.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-        connection = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None)
-        # Readers and one writer at a time. On network file systems WAL does not work: set another
-        # mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is left as it is then.
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        fresh = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if fresh and mode != "wal":
-            connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-        self._create(connection)
+        connection = _connect(path)
+        try:
+            # Readers and one writer at a time. On network file systems WAL does not work: set another
+            # mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is left as it is then.
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            self._create(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _create(self, connection: sqlite3.Connection) -> None:
@@ -158,6 +160,11 @@ class Database:
 
         with connection.transaction():
             yield run
+
+
+def _connect(path: Any) -> sqlite3.Connection:
+    # Used by one thread, but whichever collects the garbage closes it.
+    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 class _Held:

@@ -8,7 +8,9 @@ values, without cause, context or traceback of anything that has seen private da
 from __future__ import annotations
 
 import contextvars
+import difflib
 import functools
+import inspect
 import operator
 import os
 import sys
@@ -48,7 +50,16 @@ __all__ = ["PrivateFunction", "Release", "privatize"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_REQUIRED: Any = object()
+
+
+class _Required:
+    """Stands where an argument must be given."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+_REQUIRED: Any = _Required()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -565,7 +576,7 @@ class PrivateFunction(Generic[P, R]):
 
 _FAILED = (
     "{0}() failed on the private data. What went wrong is not shown, since it could give the data away. "
-    "Try {1}, which runs the raw function on public data from P."
+    "Try {1} (with the same other arguments), which runs the raw function on public data from P."
 )
 _UNFIT = (
     "{0}() returned, on the private data, something that is not finite or not of the structure that "
@@ -719,6 +730,14 @@ def privatize(
     >>> bool(abs(answer - ages.mean()) < 5)
     True
     """
+    refuse_later(later)
+    if unknown := sorted(set(later) - set(LATER)):
+        known = sorted(
+            name for name in inspect.signature(privatize).parameters if name not in ("function", "later")
+        )
+        close = difflib.get_close_matches(unknown[0], known, 1, 0.3)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {', '.join(known)}.")
     if function is not None:
         raise SettingsError(
             "privatize() takes its settings by keyword, and the function afterwards: write "
@@ -730,9 +749,6 @@ def privatize(
                 f"privatize() needs {name}=: epsilon, gamma and sampler are the promise, so they have no "
                 f"default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
             )
-    refuse_later(later)
-    if unknown := sorted(set(later) - set(LATER)):
-        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.")
     chosen = as_sampler(sampler)
     settings = Settings(
         mechanism=as_mechanism(mechanism),

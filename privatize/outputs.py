@@ -65,6 +65,7 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         if kind is tuple:
             return ["tuple", [_describe(item, seen) for item in value]]
         if hasattr(value, "_fields"):
+            _check_again(kind, value)
             return [
                 "namedtuple",
                 _name(kind),
@@ -90,6 +91,19 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         items = [_describe(getattr(value, name), seen) for name in fields]
         return ["dataclass", _name(kind), fields, items]
     return _refuse(value)
+
+
+def _check_again(kind: Any, value: Any) -> None:
+    """Refuse a named tuple that cannot be made again from its fields, as some of SciPy's results."""
+    try:
+        made = kind(*value)
+    except Exception:
+        made = None
+    if made is None or len(made) != len(value):
+        raise OutputError(
+            f"The function returns a {kind.__name__}, which cannot be made again from its fields. Return "
+            f"tuple(...) of it, or the numbers that you need."
+        )
 
 
 def _name(kind: type) -> str:

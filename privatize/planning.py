@@ -267,7 +267,7 @@ def _check_gamma(gamma: Any) -> float:
         value = math.nan
     if not _LEAST_GAMMA <= value < 1:
         raise PlanError(
-            f"gamma={gamma!r} is not a confidence: it must lie strictly between 0 and 1 (1e-15 at least). "
+            f"gamma={gamma!r} is not a share of pairs: it must lie strictly between 0 and 1 (from 1e-15). "
             f"It is the share of neighbouring pairs on which the promise may fail, 0.05 say."
         )
     return value

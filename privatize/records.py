@@ -309,11 +309,17 @@ def _home(low: Any, high: Any) -> Any:
 
 def _numbers(data: list[Any]) -> Any:
     """Return a list of numbers as an array, in a dtype that holds them; integers of any size."""
-    values = np.array(data)
+    try:
+        values = np.array(data)
+    except ValueError:  # ragged
+        values = np.array([None])
     if values.dtype.kind == "O" and all(isinstance(v, int) for v in values.ravel().tolist()):
         values = values.astype(np.float64)  # integers beyond 64 bits
     if values.dtype.kind not in "biuf":
-        raise DataError("The records of the list are not all numbers, as those that P draws are.")
+        raise DataError(
+            "The records of the list are not all numbers, as those that P draws are. Convert them, leave out "
+            "what is missing, or have the sampler draw lists of what they are."
+        )
     return values
 
 

@@ -205,6 +205,8 @@ def as_sampler(value: Any) -> Sampler:
         ...
     privatize.errors.SamplerError: sampler='normal' is not a public distribution. ...
     """
+    if value in (uniform, normal, mixture, from_function) and not isinstance(value, Sampler):
+        raise SamplerError(f"sampler={value.__name__} is not called: write samplers.{value.__name__}(...).")
     if not isinstance(value, type):
         if isinstance(value, Sampler):
             return value
@@ -230,7 +232,8 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
         raise
     except BaseException as error:  # sys.exit() in a sampler is a failure like any other
         raise SamplerError(
-            f"The sampler {sampler!r} raised {type(error).__name__} when asked for {n} records."
+            f"The sampler {sampler!r} raised {type(error).__name__} when asked for {n} records: "
+            f"{str(error) or 'no message'}. It is called as draw(n, rng) and returns n records."
         ) from error
     try:
         found = len(drawn) if type(drawn) is np.ndarray and drawn.ndim else records.count(drawn)

@@ -623,7 +623,8 @@ class _Run:
             if cause is _STRUCTURE
             else " Make pair= work on all data that the sampler can draw."
             if self.pair is not None
-            else " Make the function work on all data that the sampler can draw, or choose another sampler."
+            else " Make the function work on all data that the sampler can draw, choose another sampler, or "
+            "check the other arguments. It gets data of the container that it is called with."
         )
         raise InfiniteSensitivityError(
             f"{failed} of the first {done} sampled pairs failed, and at most m-k={self.plan.m - self.plan.k} "

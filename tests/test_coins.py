@@ -17,6 +17,12 @@ from privatize.errors import SettingsError
 TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, coins.CHECK]
 
 
+@pytest.fixture(autouse=True)
+def _without_torch(monkeypatch):
+    """Torch's generators, where it is loaded, count as used: tests/integration/test_torch.py has them."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+
 def caller_state():
     """Return the whole of the caller's randomness, as something that compares."""
     state = np.random.get_state(legacy=False)

@@ -554,7 +554,7 @@ def test_every_plan_error_has_the_documented_attributes(request_):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_bad_gamma(gamma, bound):
     """A user would get a promise that means nothing."""
-    with pytest.raises(PlanError, match=re.escape(f"gamma={gamma!r} is not a confidence: it must lie")):
+    with pytest.raises(PlanError, match=re.escape(f"gamma={gamma!r} is not a share of pairs: it must lie")):
         plan(gamma, bound=bound)
     with pytest.raises(PlanError, match="gamma="):
         Plan(gamma, 19, 19, None if bound == "marginal" else 0.01, bound)
