@@ -205,7 +205,7 @@ def as_sampler(value: Any) -> Sampler:
         ...
     privatize.errors.SamplerError: sampler='normal' is not a public distribution. ...
     """
-    if value in (uniform, normal, mixture, from_function) and not isinstance(value, Sampler):
+    if any(value is maker for maker in (uniform, normal, mixture, from_function)):
         raise SamplerError(f"sampler={value.__name__} is not called: write samplers.{value.__name__}(...).")
     if not isinstance(value, type):
         if isinstance(value, Sampler):
