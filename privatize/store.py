@@ -91,6 +91,7 @@ class Store:
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.database = Database(url, _TABLES)
+        self._looks: dict[str, list[Plan]] = {}
 
     @property
     def url(self) -> str:
@@ -160,7 +161,11 @@ class Store:
                 *(key, count, json.dumps(facts, sort_keys=True)),
             )
             rows = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
-        return [Plan(**json.loads(found)) for (found,) in rows]
+        # One list for all estimates of this process that are read from these gaps, so that a further
+        # look shows in those that were there before.
+        looks = self._looks.setdefault(key, [])
+        looks[:] = [Plan(**json.loads(found)) for (found,) in rows]
+        return looks
 
     def fail(self, key: str, plan: str, failure: dict[str, Any]) -> None:
         """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
@@ -183,6 +188,8 @@ class Store:
             ((count,),) = run(f"SELECT count(*) FROM estimates{where}", *values)  # noqa: S608 - ours
             for table in ("gaps", "looks", "estimates"):
                 run(f"DELETE FROM {table}{where}", *values)  # noqa: S608 - ours
+        for gone in [key] if key is not None else list(self._looks):
+            self._looks.pop(gone, None)
         return int(count)
 
     def entries(self) -> list[dict[str, Any]]:
