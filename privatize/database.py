@@ -10,9 +10,12 @@ import contextlib
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from privatize.errors import SettingsError
 
 __all__ = ["Database", "DatabaseError"]
 
@@ -53,7 +56,12 @@ class Database:
         self._tables = tables
         self._local = threading.local()
         self._shared: _Held | None = None  # the one connection of a database in memory
-        self._turn = threading.RLock()
+        self._turn, self._process = threading.RLock(), os.getpid()
+        scheme, sign, _ = self.url.partition("://")
+        if sign and not self.postgres and not self.url.startswith("sqlite:///"):
+            raise SettingsError(
+                f"A store at {scheme}:// is not known. Use a path, sqlite:///path, or postgresql://..."
+            )
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Run]:
@@ -66,6 +74,8 @@ class Database:
         DatabaseError
             If the database cannot be reached, read or written.
         """
+        if self._process != os.getpid():  # forked: the lock may be held by a thread that is not here
+            self._turn, self._process = threading.RLock(), os.getpid()
         try:
             with self._turn if self.url == "memory" else contextlib.nullcontext():
                 connection = self._connection()
@@ -172,11 +182,14 @@ class _Held:
 
     def __init__(self, connection: Any) -> None:
         self.connection, self.process = connection, os.getpid()
+        # Not __del__: in a cycle of garbage the connection's own finalizer might come first, and complain.
+        weakref.finalize(self, _close, connection, self.process)
 
-    def __del__(self) -> None:
-        if self.process == os.getpid():
-            with contextlib.suppress(Exception):  # it is of no more use, whatever closing says
-                self.connection.close()
+
+def _close(connection: Any, process: int) -> None:
+    if process == os.getpid():
+        with contextlib.suppress(Exception):  # it is of no more use, whatever closing says
+            connection.close()
 
 
 def _path(url: str) -> Path:

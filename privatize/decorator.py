@@ -119,6 +119,21 @@ class _Box:
         return "<private>"
 
 
+class _Quiet:
+    """Writes to a store for as long as that works, and warns once when it no longer does."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.works = store, True
+
+    def __call__(self, act: Callable[..., object], *args: Any, **facts: Any) -> None:
+        if self.works:
+            try:
+                act(*args, **facts)
+            except StoreUnavailable as error:
+                self.works = False
+                warn(f"Estimates cannot be remembered in {self.store.url}, only in this process: {error}.")
+
+
 class _Mark:
     """Says that a private function is being evaluated: its calls to itself run raw."""
 
@@ -233,8 +248,11 @@ class PrivateFunction(Generic[P, R]):
         """
         store = self._store()
         self._memory.clear()
-        if not args and "n" not in kwargs:
-            keys = [entry["key"] for entry in store.entries() if entry["label"] == self.__name__]
+        if not args and not kwargs:
+            label = self._label()
+            keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
+        elif not args and "n" not in kwargs:
+            raise ArgumentError(f"{self.__name__}.forget(n, ...) needs the number of records n.")
         else:
             n, *rest = args if args else (kwargs.pop("n"),)
             call = self._binding.bind_public(tuple(rest), kwargs)
@@ -476,13 +494,16 @@ class PrivateFunction(Generic[P, R]):
             store = open_store("memory")
             known = self._remembered(store, self._open(store, key, n), n, call, like)
         if token(facts, self.__name__, version=settings.version) != key:
-            store.forget(key)
+            _Quiet(store)(store.forget, key)
             warn_changed(self.__name__)
             return known
         self._memory[recall] = known
         while len(self._memory) > _RECALLED:
             self._memory.popitem(last=False)
         return known
+
+    def _label(self) -> str:
+        return f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
 
     def _parts(self, box: _Box | None) -> tuple[Any, ...]:
         """Return the private objects in a box, if there is one."""
@@ -509,6 +530,7 @@ class PrivateFunction(Generic[P, R]):
         settings = self._settings
         seed = coins.fresh_seed() if settings.seed is None else settings.seed
         about = {
+            "function": self._label(),
             "sampler": repr(settings.sampler),
             "mechanism": repr(settings.mechanism),
             "versions": {"python": python_version(), "numpy": np.__version__},
@@ -522,7 +544,8 @@ class PrivateFunction(Generic[P, R]):
         for which in ("*", mine):
             if which in entry.failure:
                 raise errors.restore(entry.failure[which])
-        if "marginal" in {plan.bound, *(look.bound for look in entry.looks)} and set(entry.looks) - {plan}:
+        looks = store.look(entry.key, plan)  # before anything is seen
+        if "marginal" in {look.bound for look in looks} and len(looks) > 1:
             raise PlanError(
                 f"bound='marginal' holds for one look at the gaps only, and {self.__name__}() has been "
                 f"calibrated for n={n} with another plan. Call {self.__name__}.forget() to begin anew.",
@@ -530,20 +553,25 @@ class PrivateFunction(Generic[P, R]):
                 m=plan.m,
                 bound=plan.bound,
             )
-        looks = store.look(entry.key, plan)  # before anything is seen
-        save = functools.partial(store.save, entry.key, entry.seed)
-        memory = Memory(entry.gaps, entry.structure, looks, save)
+        quiet = _Quiet(store)
+        memory = Memory(
+            gaps=entry.gaps,
+            structure=entry.structure,
+            looks=looks,
+            save=functools.partial(quiet, store.save, entry.key, entry.seed),
+            note=functools.partial(quiet, store.look, entry.key),
+        )
         start = time.perf_counter()
         try:
             found = self._calibrate(n, call, like, entry.seed, memory)
         except CalibrationError as error:
             # Remembered too: trying again must not be a way to a luckier estimate.
             shared = isinstance(error, NotReproducibleError | PairError)
-            store.fail(entry.key, "*" if shared else mine, error.plain().facts())
+            quiet(store.fail, entry.key, entry.seed, "*" if shared else mine, error.plain().facts())
             raise
         if len(entry.gaps) < plan.m:
             took = round(time.perf_counter() - start, 3)
-            store.describe(entry.key, failed=found.failed, seconds=took, norm=found.norm)
+            quiet(store.describe, entry.key, failed=found.failed, seconds=took, norm=found.norm)
         return found
 
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:

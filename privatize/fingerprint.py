@@ -24,11 +24,13 @@ import importlib.util
 import inspect
 import os
 import platform
+import random
 import struct
 import sys
 import sysconfig
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -94,10 +96,12 @@ def token(value: Any, label: str, *, version: str | None = None, private: Iterab
     """
     try:
         return fingerprint(value, version=version, private=private)
+    except PrivateReachable:
+        raise
     except Unencodable as error:
         what = str(error)
-    except RecursionError:
-        what = "something nested without end"
+    except Exception as error:  # whatever somebody's class does when it is looked at
+        what = f"something that raised {type(error).__name__} when it was looked at"
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
@@ -164,7 +168,8 @@ def origin(module: str | None) -> str | None:
         return None
     if top in sys.builtin_module_names or top in sys.stdlib_module_names:
         return "python"
-    return None if file is None else f"{top} {_version(top)}"
+    version = "?" if file is None else _version(top)
+    return None if version == "?" else f"{top} {version}"  # without a version, by content
 
 
 def _spec(top: str) -> Any:
@@ -199,7 +204,7 @@ _CONSTANTS = frozenset(dis.hasconst)
 @functools.lru_cache(maxsize=4096)
 def _code(
     code: types.CodeType,
-) -> tuple[bytes, tuple[str, ...], tuple[str, ...], tuple[tuple[str, int], ...]]:
+) -> tuple[bytes, tuple[str, ...], tuple[str, ...], tuple[tuple[str, int, tuple[str, ...]], ...]]:
     """Return a code object's encoding, the globals it names, the attributes, and its imports.
 
     Line numbers, file and own name are left out. Constants stand where they are used, so that a
@@ -208,11 +213,14 @@ def _code(
     encoder = _Encoder()
     names: set[str] = set()
     attributes: set[str] = set(code.co_names)
-    imports: set[tuple[str, int]] = set()
+    imports: set[tuple[str, int, tuple[str, ...]]] = set()
     literals: set[str] = set()
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
         if instruction.opcode in _CONSTANTS:
+            following = instructions[at + 1].argval if at + 1 < len(instructions) else None
+            if following == "__firstlineno__":  # of a class body, from Python 3.13 on
+                continue
             encoder.add(b"c%d" % instruction.opcode)
             if isinstance(instruction.argval, types.CodeType):
                 inner, inner_names, inner_attributes, inner_imports = _code(instruction.argval)
@@ -229,8 +237,11 @@ def _code(
         if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             names.add(instruction.argval)
         if instruction.opname == "IMPORT_NAME":
-            level = instructions[at - 2].argval if at >= 2 else 0
-            imports.add((instruction.argval, level if isinstance(level, int) else 0))
+            level, names_of = (
+                (instructions[at - 2].argval, instructions[at - 1].argval) if at >= 2 else (0, ())
+            )
+            wanted = names_of if isinstance(names_of, tuple) else ()
+            imports.add((instruction.argval, level if isinstance(level, int) else 0, wanted))
     encoder.encode((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
     encoder.encode((code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount))
     encoder.encode(code.co_exceptiontable)
@@ -267,7 +278,8 @@ _SKIPPED = frozenset(
     }
 )
 _HEAP_TYPE = 1 << 9
-_BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local", "_weakref.ReferenceType"})
+_BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local"})
+_BUILTINS = frozenset(vars(builtins))
 
 
 @functools.lru_cache(maxsize=256)
@@ -283,7 +295,11 @@ class _Encoder:
     def __init__(self, version: str | None = None, private: Iterable[Any] = ()) -> None:
         self.parts: list[bytes] = []
         self.version = version
-        self.private = {id(item): item for item in private}
+        self.private = {}
+        for item in private:
+            while item is not None:  # a view's owner is private as well
+                self.private[id(item)] = item
+                item = getattr(item, "base", None)
         self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
@@ -319,6 +335,10 @@ class _Encoder:
     def on_atom(self, value: Any) -> None:
         self.add(f"{type(value).__name__} {value!r}".encode())
 
+    def on_int(self, value: int) -> None:
+        self.parts.append(b"i")
+        self.add(b"%x" % value)
+
     def on_float(self, value: float) -> None:
         self.parts.append(b"d")
         self.parts.append(struct.pack("<d", value))
@@ -336,20 +356,20 @@ class _Encoder:
         self.add(value)
 
     def on_tuple(self, value: tuple[Any, ...]) -> None:
-        self.parts.append(b"(%d" % len(value))
+        self.parts.append(b"(%d;" % len(value))
         for item in value:
             self.encode(item)
 
     def on_list(self, value: list[Any]) -> None:
         if not self.again(value):
-            self.parts.append(b"[%d" % len(value))
+            self.parts.append(b"[%d;" % len(value))
             for item in value:
                 self.encode(item)
 
     def on_dict(self, value: dict[Any, Any]) -> None:
         # In order: a function that walks over a dict sees it.
         if not self.again(value):
-            self.parts.append(b"{%d" % len(value))
+            self.parts.append(b"{%d;" % len(value))
             for key, item in value.items():
                 self.encode(key)
                 self.encode(item)
@@ -361,36 +381,35 @@ class _Encoder:
             inner.encode(item)
             inner.encode_modules()
             digests.append(inner.digest())
+            self.modules.update(inner.modules)
+            self.attributes.update(inner.attributes)
         self.add(type(value).__name__.encode())
         self.add("".join(sorted(digests)).encode())
 
     def on_state(self, value: dict[str, Any]) -> None:
         """Attributes, whose order nobody sees."""
-        self.parts.append(b"<%d" % len(value))
+        self.parts.append(b"<%d;" % len(value))
         for name in sorted(value):
             self.on_str(name)
             self.encode(value[name])
 
     def on_array(self, value: Any) -> None:
-        if id(value) in self.private:
-            raise PrivateReachable
+        view = value
+        while view is not None:  # or what it is a view of
+            if id(view) in self.private:
+                raise PrivateReachable
+            view = getattr(view, "base", None)
         if value.dtype.hasobject:
             if self.again(value):
                 return
-            self.add(f"array {value.dtype.str} {value.shape}".encode())
+            self.add(f"array {value.dtype!r} {value.shape}".encode())
             for item in value.ravel().tolist():
                 self.encode(item)
             return
         # Order in memory decides the order of summation.
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
-        self.add(f"array {value.dtype.descr!r} {value.shape} {layout}".encode())
-        self.add(
-            np.ascontiguousarray(value).tobytes()
-            if layout != "C"
-            else value.data
-            if value.ndim
-            else value.tobytes()
-        )
+        self.add(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}".encode())
+        self.add(value.tobytes())
 
     def on_scalar(self, value: Any) -> None:
         self.add(f"scalar {value.dtype.str}".encode())
@@ -419,26 +438,47 @@ class _Encoder:
                 self.encode(content)
         if value.__dict__:
             self.on_state(value.__dict__)
-        if _is_installed(value.__code__.co_filename):
-            self.add(str(owner).encode())  # a local function of an installed package has a versioned scope
+        scope = value.__globals__
+        # A local function of an installed package has a scope with a version. (Its own __module__ may be
+        # forged: functools.wraps does that.)
+        maker = origin(scope.get("__name__")) if _is_installed(value.__code__.co_filename) else None
+        if maker is not None:
+            self.add(maker.encode())
             return
         self.attributes.update(attributes)
-        scope = value.__globals__
         for name in names:
             if name in scope:
                 self.on_str(name)
                 self.encode(scope[name])
-            elif not hasattr(builtins, name):
-                self.add(b"missing " + name.encode())
-        for name, level in imports:
-            self.on_imported(name, level, scope)
+            elif name not in _BUILTINS:
+                self.on_str(name)
+                self.encode(vars(builtins).get(name, "missing"))
+        for name, level, wanted in imports:
+            self.on_imported(name, level, wanted, scope)
+        for name in attributes:  # sys.modules["helpers"], import_module("helpers")
+            if name in sys.modules and origin(name) is None:
+                self.modules.setdefault(name, sys.modules[name])
 
-    def on_imported(self, name: str, level: int, scope: dict[str, Any]) -> None:
-        """Encode a module that a function imports when it runs."""
+    def on_imported(self, name: str, level: int, wanted: tuple[str, ...], scope: dict[str, Any]) -> None:
+        """Encode the modules that a function imports when it runs, with the packages that they are in."""
         if level:
             package = scope.get("__package__") or ""
             with contextlib.suppress(ImportError, ValueError):
                 name = importlib.util.resolve_name("." * level + name, package)
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            self.on_import(".".join(parts[:end]))
+        for item in wanted:  # from package import module
+            found = sys.modules.get(name)
+            if (
+                found is not None
+                and origin(name) is None
+                and item not in vars(found)
+                and hasattr(found, "__path__")
+            ):
+                self.on_import(f"{name}.{item}")
+
+    def on_import(self, name: str) -> None:
         if origin(name) is None and name not in sys.modules:
             try:
                 importlib.import_module(name)  # as the function is about to do
@@ -454,14 +494,21 @@ class _Encoder:
     def on_method(self, value: types.MethodType) -> None:
         self.add(b"method")
         self.encode(value.__func__)
-        self.encode(value.__self__)
+        self.on_owner(value.__self__)
+
+    def on_owner(self, value: Any) -> None:
+        """Encode what a method belongs to; the global generators, which get public coins, by name."""
+        if value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
+            self.add(b"a global generator")
+        else:
+            self.encode(value)
 
     def on_builtin(self, value: Any) -> None:
         owner = getattr(value, "__self__", None)
         name = f"{getattr(value, '__module__', None)}.{value.__qualname__}"
         self.add(f"builtin {name} {origin(getattr(value, '__module__', None) or 'builtins')}".encode())
         if owner is not None and not isinstance(owner, types.ModuleType):
-            self.encode(owner)
+            self.on_owner(owner)
 
     def on_descriptor(self, value: Any) -> None:
         owner = value.__objclass__
@@ -472,6 +519,7 @@ class _Encoder:
         self.encode(value.__func__)
 
     def on_property(self, value: property) -> None:
+        self.add(b"property")
         self.on_tuple((value.fget, value.fset, value.fdel))
 
     def on_partial(self, value: functools.partial[Any]) -> None:
@@ -480,18 +528,22 @@ class _Encoder:
             self.encode(value.func)
             self.on_tuple(value.args)
             self.on_state(value.keywords)
+            self.on_state(vars(value))
 
     def on_cached(self, value: Any) -> None:
         if not self.again(value):
             self.add(b"lru_cache")
             self.encode(value.__wrapped__)
             self.on_state(value.cache_parameters())
+            self.on_state({k: v for k, v in vars(value).items() if k != "__wrapped__"})
 
     def on_module(self, value: types.ModuleType) -> None:
         owner = origin(value.__name__)
         self.add(f"module {value.__name__} {owner}".encode())
         if owner is None:
             self.modules.setdefault(value.__name__, value)
+            if "__getattr__" in vars(value):  # attributes that it makes up
+                self.attributes.add("__getattr__")
 
     def encode_modules(self) -> None:
         """Encode what can be reached through the user's own modules: every attribute that is named."""
@@ -553,6 +605,12 @@ class _Encoder:
             return
         if name in _BY_TYPE:
             self.add(name.encode())
+            if name == "_thread._local":
+                self.on_state(vars(value))
+            return
+        if isinstance(value, weakref.ReferenceType):
+            self.add(name.encode())
+            self.encode(value())
             return
         if callable(value) and isinstance(getattr(value, "__qualname__", None), str):  # of an extension
             owner = origin(value.__module__)
@@ -575,13 +633,19 @@ class _Encoder:
         if inspect.isgenerator(value) or inspect.iscoroutine(value):
             raise TypeError
         self.on_type(kind)
-        if origin(kind.__module__) is None or kind.__module__.startswith("privatize"):
+        ours = kind.__module__.partition(".")[0] == "privatize"
+        if origin(kind.__module__) is None or ours:
             # A class's own __reduce__ may leave out what its methods read, so the state comes first.
             self.on_state(_state(value))
             if all(base is object or origin(base.__module__) is None for base in kind.__mro__):
                 return
-            if kind.__module__.startswith("privatize"):
+            if ours:
                 return
+            if isinstance(value, dict):  # whatever its own methods make of it
+                self.encode(list(dict.items(value)))
+            elif isinstance(value, list | tuple | set | frozenset):
+                plain: Any = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
+                self.encode(plain(plain.__iter__(value)))
         registered = copyreg.dispatch_table.get(kind)
         made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
@@ -611,7 +675,7 @@ class _Encoder:
 _HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {
     type(None): _Encoder.on_atom,
     bool: _Encoder.on_atom,
-    int: _Encoder.on_atom,
+    int: _Encoder.on_int,
     type(...): _Encoder.on_atom,
     type(NotImplemented): _Encoder.on_atom,
     float: _Encoder.on_float,

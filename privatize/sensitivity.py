@@ -88,6 +88,7 @@ class Sensitivity:
     classes: dict[str, type] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     _looks: list[Plan] = field(default_factory=list, repr=False)
+    _note: Callable[[Plan], object] | None = field(default=None, repr=False)
 
     @property
     def m(self) -> int:
@@ -173,6 +174,8 @@ class Sensitivity:
                     bound=chosen.bound,
                 )
             self._looks.append(chosen)  # before anything is shown, be it an error
+            if self._note is not None:
+                self._note(chosen)
         value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
         return replace(self, value=value, plan=chosen)
 
@@ -200,12 +203,15 @@ class Memory:
         The plans read from these gaps, this one included, the first one first.
     save : callable
         ``save(start, gaps, structure)`` is called with what is new, every now and then.
+    note : callable
+        ``note(plan)`` is called before a further plan is read from the gaps.
     """
 
     gaps: Vector
     structure: list[Any] | None
     looks: list[Plan]
-    save: Callable[[int, Vector, list[Any]], None]
+    save: Callable[[int, Vector, list[Any] | None], None]
+    note: Callable[[Plan], object]
 
 
 def estimate_sensitivity(
@@ -287,7 +293,7 @@ bound=tolerance, seed=1)
     value = _order_statistic(gaps, plan, min_sensitivity, run)
     if pair is not None:
         run.check_pair(gaps)
-    run.learn_classes()
+    run.learn_classes(gaps)
     gaps.setflags(write=False)
     return Sensitivity(
         value=value,
@@ -303,6 +309,7 @@ bound=tolerance, seed=1)
         schema=run.schema,
         min_sensitivity=min_sensitivity,
         _looks=[plan] if memory is None else memory.looks,
+        _note=None if memory is None else memory.note,
     )
 
 
@@ -314,6 +321,8 @@ def _norm_name(norm: Any) -> str:
 def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | None) -> float:
     """Return the k-th smallest gap, or refuse it."""
     value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
+    if not value >= 0:
+        raise ValueError(f"{value} is not a gap.")  # nothing that was measured is
     if value == math.inf:
         failed = int(np.isinf(gaps).sum())
         if run is not None:
@@ -428,7 +437,7 @@ class _Run:
         """Return all m gaps, in index order; evaluate only those that are not known."""
         m, size = self.plan.m, coins.block_size(self.n)
         gaps = np.full(m, np.nan)
-        if memory is not None and memory.structure is not None:
+        if memory is not None:
             self.structure = memory.structure
             gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
@@ -450,11 +459,11 @@ class _Run:
                         gaps[start:stop] = self._block(start, stop, flips)
                         start = stop
                 if memory is not None and time.monotonic() > written + 0.5:
-                    memory.save(saved, gaps[saved:start], self.structure or [])
+                    memory.save(saved, gaps[saved:start], self.structure)
                     saved, written = start, time.monotonic()
         finally:  # also if it was interrupted, or failed
             if memory is not None and saved < start:
-                memory.save(saved, gaps[saved:start], self.structure or [])
+                memory.save(saved, gaps[saved:start], self.structure)
         self.cause = None  # an exception's frames would keep this run, and callers' frames, alive
         self._check_again(gaps)
         return gaps
@@ -600,13 +609,14 @@ class _Run:
                         "the time, or globals that change, nor use randomness for some data only."
                     )
 
-    def learn_classes(self) -> None:
+    def learn_classes(self, gaps: Vector) -> None:
         """Meet the classes in the output, if there are any and all gaps were remembered."""
         if self.classes or not outputs.has_classes(self.structure or []):
             return
         with coins.public_coins(self.s0) as flips:
             flips.toss()
-            one, _ = self._neighbours(*self._pair_at(0))
+            worked = int(np.flatnonzero(np.isfinite(gaps))[0])
+            one, _ = self._neighbours(*self._pair_at(worked))
             self._flat(self.function(one), self.structure or [])
 
     def refuse(self, failed: int, done: int) -> None:

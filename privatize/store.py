@@ -23,13 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.database import Database, DatabaseError, Run
-from privatize.errors import PlanError, StoreWarning
+from privatize.errors import StoreWarning, restore
 from privatize.fingerprint import outside
+from privatize.outputs import size
 from privatize.planning import Plan
 
 __all__ = ["Entry", "Store", "StoreUnavailable", "default_url", "open_store", "warn"]
 
 SCHEMA = 1
+_MOST = 2**40  # no calibration has more pairs
 
 _TABLES = [
     """
@@ -126,17 +128,24 @@ class Store:
             entry = Entry(key, int(seed))
             entry.structure = None if structure is None else json.loads(structure)
             entry.failure = {} if failure is None else json.loads(failure)
+            if entry.structure is not None and not size(entry.structure):
+                raise ValueError("its structure is empty")
+            for described in entry.failure.values():
+                restore(described)
             looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
             entry.looks = [Plan(**json.loads(plan)) for (plan,) in looks]
-            entry.gaps = _joined(
-                key, run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
-            )
-        except (ValueError, TypeError, KeyError, PlanError) as error:
-            warn(f"A remembered estimate cannot be used, so it is made again: {error}.")
+            pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
+            entry.gaps = _joined(key, entry.seed, pieces)
+        except DatabaseError:
+            raise
+        except Exception as error:  # whatever is in there, it is a miss
+            warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
             return None
         return entry
 
-    def save(self, key: str, seed: int, start: int, gaps: NDArray[np.float64], structure: Any) -> None:
+    def save(
+        self, key: str, seed: int, start: int, gaps: NDArray[np.float64], structure: list[Any] | None
+    ) -> None:
         """Add gaps from index `start` on, if the seed is still the one that they were made with."""
         data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
         with self._writing() as run:
@@ -147,9 +156,10 @@ class Store:
                 "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET "
                 "data = excluded.data, checksum = excluded.checksum "
                 "WHERE length(excluded.data) > length(gaps.data)",
-                *(key, start, data, _checksum(key, start, data)),
+                *(key, start, data, _checksum(key, seed, start, data)),
             )
-            run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
+            if structure is not None:
+                run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
 
     def look(self, key: str, plan: Plan) -> list[Plan]:
         """Note that a plan is read from the gaps, and return all that have been, the first first."""
@@ -167,12 +177,14 @@ class Store:
         looks[:] = [Plan(**json.loads(found)) for (found,) in rows]
         return looks
 
-    def fail(self, key: str, plan: str, failure: dict[str, Any]) -> None:
+    def fail(self, key: str, seed: int, plan: str, failure: dict[str, Any]) -> None:
         """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
         with self._writing() as run:
-            rows = run("SELECT failure FROM estimates WHERE key = ?", key)
-            known = json.loads(rows[0][0]) if rows and rows[0][0] else {}
-            run("UPDATE estimates SET failure = ? WHERE key = ?", json.dumps(known | {plan: failure}), key)
+            rows = run("SELECT failure FROM estimates WHERE key = ? AND seed = ?", key, str(seed))
+            if rows:
+                known = json.loads(rows[0][0]) if rows[0][0] else {}
+                text = json.dumps(known | {plan: failure})
+                run("UPDATE estimates SET failure = ? WHERE key = ?", text, key)
 
     def describe(self, key: str, **facts: Any) -> None:
         """Add public facts about a calibration."""
@@ -194,7 +206,7 @@ class Store:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return a description of every estimate, the newest first."""
-        with self.database.transaction(write=False) as run:
+        with self._writing() as run:
             rows = run(
                 "SELECT key, label, n, seed, created, facts, failure, "
                 "(SELECT count(*) FROM looks WHERE looks.key = estimates.key), "
@@ -222,23 +234,26 @@ class StoreUnavailable(Exception):  # noqa: N818 - a signal between rooms
     """The store cannot be read or written."""
 
 
-def _checksum(key: str, start: int, data: bytes) -> str:
-    return hashlib.sha256(f"{key} {start} ".encode() + data).hexdigest()
+def _checksum(key: str, seed: int, start: int, data: bytes) -> str:
+    return hashlib.sha256(f"{key} {seed} {start} ".encode() + data).hexdigest()
 
 
-def _joined(key: str, rows: list[tuple[Any, ...]]) -> NDArray[np.float64]:
+def _joined(key: str, seed: int, rows: list[tuple[Any, ...]]) -> NDArray[np.float64]:
     """Return stored pieces as one array; what is damaged raises."""
     pieces = []
     for start, data, checksum in rows:
         data = bytes(data)
-        if _checksum(key, start, data) != checksum or len(data) % 8:
+        if _checksum(key, seed, start, data) != checksum or len(data) % 8:
             raise ValueError("its gaps are damaged (the checksum does not fit)")
-        pieces.append((int(start), np.frombuffer(data, dtype="<f8").astype(np.float64)))
+        piece = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        if not 0 <= start <= _MOST or not (piece >= 0).all():
+            raise ValueError("its gaps are not gaps")
+        pieces.append((int(start), piece))
     size = max((start + len(piece) for start, piece in pieces), default=0)
     gaps = np.full(size, np.nan)
     for start, piece in pieces:
         known = gaps[start : start + len(piece)]
-        if (piece[~np.isnan(known)] != known[~np.isnan(known)]).any() or np.isnan(piece).any():
+        if (piece[~np.isnan(known)] != known[~np.isnan(known)]).any():
             raise ValueError("its gaps contradict each other")
         known[:] = piece
     return gaps
@@ -263,7 +278,7 @@ def default_url() -> str:
     return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
 
 
-@functools.lru_cache(maxsize=16)
+@functools.cache
 def open_store(url: str) -> Store:
     """Return the store at a URL, the same one for the same URL."""
     return Store(url)

@@ -3,6 +3,8 @@
 import contextvars
 import functools
 import inspect
+import itertools
+import logging
 import os
 import pickle
 import subprocess
@@ -42,6 +44,7 @@ from privatize.errors import (
 )
 
 UNIT = samplers.uniform(0, 1)
+NUMBERS = itertools.count()
 PROMISE = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT}
 
 
@@ -52,8 +55,8 @@ def importable(values):
 
 
 def unseen():
-    """Return a place for notes that a fingerprint does not see: of a thread's storage, the type counts."""
-    notes = threading.local()
+    """Return a place for notes that a fingerprint does not see: of a logger, the name counts."""
+    notes = logging.getLogger(f"notes {next(NUMBERS)}")
     notes.list = []
     return notes
 

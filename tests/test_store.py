@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import logging
 import os
 import signal
 import sqlite3
@@ -9,7 +10,6 @@ import stat
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def path(tmp_path):
 
 def counted():
     """Return a mean that counts its runs where the fingerprint does not look."""
-    notes = threading.local()
+    notes = logging.getLogger("notes of a test")
     notes.runs = 0
 
     def mean(x):
@@ -207,7 +207,7 @@ class TestDisasters:
 
     def test_an_interrupted_run_keeps_what_it_has(self, path):
         """Ctrl-C loses the pair under way, not those before it."""
-        notes = threading.local()
+        notes = logging.getLogger("notes of a test")
         notes.runs, notes.stop = 0, 900
 
         def mean(x):

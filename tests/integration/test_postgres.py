@@ -97,7 +97,7 @@ def test_failures_forgetting_and_listing(url):
     """The whole of the store's interface works on PostgreSQL."""
     store = Store(url)
     store.open("key", seed=2**63 + 5, label="f", n=7, facts={"a": 1})
-    store.fail("key", "*", {"kind": "PairError", "message": "no", "numbers": {}, "notes": []})
+    store.fail("key", 2**63 + 5, "*", {"kind": "PairError", "message": "no", "numbers": {}, "notes": []})
     entry = store.open("key", seed=1, label="f", n=7, facts={})
     assert entry.seed == 2**63 + 5 and entry.failure["*"]["message"] == "no"
     assert store.entries()[0]["facts"] == {"a": 1}

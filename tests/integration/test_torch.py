@@ -1,6 +1,6 @@
 """A function that uses torch's default generator is derandomized like any other."""
 
-import threading
+import logging
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed (extra test-
 
 def test_dropout_sees_the_same_coins_every_time():
     """Random initial weights and dropout cancel in the gaps, and the caller's generator is untouched."""
-    seen = threading.local()
+    seen = logging.getLogger("what torch tossed")
     seen.list = []
 
     @privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)
