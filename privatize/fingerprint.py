@@ -476,7 +476,8 @@ class _Encoder:
                 and item not in vars(found)
                 and hasattr(found, "__path__")
             ):
-                self.on_import(f"{name}.{item}")
+                with contextlib.suppress(Exception):  # then it is found among the package's attributes
+                    importlib.import_module(f"{name}.{item}")
 
     def on_import(self, name: str) -> None:
         if origin(name) is None and name not in sys.modules:
@@ -632,6 +633,11 @@ class _Encoder:
         """Encode an object as what `copy` and `pickle` would make it again from."""
         if inspect.isgenerator(value) or inspect.iscoroutine(value):
             raise TypeError
+        if kind.__module__.startswith("torch") and hasattr(value, "detach"):
+            # What a tensor is made of again holds the storage's address: its numbers are what counts.
+            self.add(f"{kind.__qualname__} {value.dtype} {value.requires_grad} {origin('torch')}".encode())
+            self.on_array(value.detach().cpu().numpy())
+            return
         self.on_type(kind)
         ours = kind.__module__.partition(".")[0] == "privatize"
         if origin(kind.__module__) is None or ours:

@@ -9,6 +9,7 @@ import enum
 import functools
 import importlib
 import logging
+import random
 import re
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 from scipy import stats
 
 from privatize import Exponential, Laplace, samplers
+from privatize import fingerprint as fingerprinting
 from privatize.fingerprint import Unencodable, fingerprint, origin
 from privatize.samplers import as_sampler
 
@@ -169,6 +171,72 @@ def test_what_must_not_change(name, project):
     assert fingerprint(project(MUST_NOT_CHANGE[name]).f) == before
 
 
+def write(folder, **files):
+    """Write modules into a folder and forget that they were ever imported."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        sys.modules.pop(name.replace("__", "."), None)
+    for name in [n for n in sys.modules if n.partition(".")[0] in {f.partition("__")[0] for f in files}]:
+        sys.modules.pop(name)
+    importlib.invalidate_caches()
+    origin.cache_clear()
+
+
+def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
+    """`import box.lid` in a function makes box itself part of it, and `from box import lid` the module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    found = []
+    for limit in (1, 1000):
+        user = "def f(x):\n    import box.lid\n    return x * box.LIMIT"
+        write(tmp_path, box__lid="DEPTH = 1", user=user)
+        (tmp_path / "box" / "__init__.py").write_text(f"LIMIT = {limit}")
+        found.append(fingerprint(importlib.import_module("user").f))
+    assert found[0] != found[1]
+    found = []
+    for depth in (1, 2):
+        user = "def f(x):\n    from box import lid\n    return x * lid.DEPTH"
+        write(tmp_path, user=user, box__lid=f"DEPTH = {depth}")
+        function = importlib.import_module("user").f
+        found += [fingerprint(function), fingerprint(function)]  # the first look imports it
+    assert found[0] == found[1] != found[2] == found[3]
+
+
+def test_installed_decorators_count_by_their_version(tmp_path, monkeypatch):
+    """functools.wraps puts the user's name on a library's wrapper; the library's version still counts."""
+    site = tmp_path / "site-packages"
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    library = """
+        import functools
+        def twice(f):
+            @functools.wraps(f)
+            def run(x):
+                return helper(f(x))
+            return run
+        def helper(x):
+            return x * FACTOR
+    """
+    found = []
+    for version in ("1.0", "2.0"):
+        write(site, wraplib=library)
+        info = site / "wraplib-1.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: wraplib\nVersion: {version}\n")
+        fingerprinting._version.cache_clear()
+        twice = importlib.import_module("wraplib").twice
+        found.append(fingerprint(twice(lambda x: x + 1)))
+    assert found[0] != found[1]
+    # Without a version there is nothing to go by but the content.
+    found = []
+    for factor in (1, 50):
+        write(site, looselib=f"K = {factor}\ndef f(x):\n    return K * x")
+        found.append(fingerprint(importlib.import_module("looselib").f))
+    assert found[0] != found[1]
+
+
 def test_moving_a_function_is_a_hit(project, tmp_path):
     """The same code in another file is the same function."""
     before = fingerprint(project().f)
@@ -258,6 +326,17 @@ def forged(factor):
     return mean
 
 
+def stored(value):
+    made = threading.local()
+    made.value = value
+    return made
+
+
+class Lossy(dict):
+    def __reduce__(self):
+        return (dict, ())
+
+
 POINT = collections.namedtuple("POINT", "x y")
 
 DIFFERENT = {
@@ -291,6 +370,16 @@ DIFFERENT = {
     "namespaces": (types.SimpleNamespace(f=closing(1)), types.SimpleNamespace(f=closing(2))),
     "named tuples": (POINT(1, 2), POINT(1, 3), (1, 2)),
     "loggers": (logging.getLogger("a"), logging.getLogger("b")),
+    "storage of threads": (stored(1), stored(2)),
+    "sets of modules": (frozenset({types}), frozenset({enum})),
+    "object dtypes": (
+        np.zeros(1, dtype=[("a", "O"), ("b", "f8")]),
+        np.zeros(1, dtype=[("b", "O"), ("a", "f8")]),
+    ),
+    "dates": (np.array(["2020-01-01"], "M8[D]"), np.array(["2020-01-02"], "M8[D]")),
+    "huge integers": (10**5000, 10**5000 + 1),
+    "properties": (property(len), (len, None, None)),
+    "lossy classes": (Lossy(a=1), Lossy(a=2)),
     "lambdas": (lambda x: x + 1, lambda x: x + 2, lambda x: 1 + x, lambda y, x: x + 1),
     "vectorized": (np.vectorize(closing(1)), np.vectorize(closing(2))),
     "generators": (np.random.default_rng(1), np.random.default_rng(2)),
@@ -340,8 +429,17 @@ def test_cycles_end():
 
 def test_locks_loggers_and_storage_do_not_stand_in_the_way():
     """What no answer depends on does not keep an estimate from being remembered."""
-    for value in (threading.Lock(), threading.RLock(), threading.local(), logging.getLogger("x"), Path("a")):
+    for value in (threading.Lock(), threading.RLock(), logging.getLogger("x"), Path("a"), re.compile("a")):
         assert fingerprint([value]) == fingerprint([value])
+
+
+def test_global_generators_count_by_name():
+    """The state of the global generators is not part of a function: they get public coins."""
+    for function in (random.gauss, random.random, np.random.normal, lambda x: random.random()):
+        before = fingerprint(function)
+        random.random()
+        np.random.random()
+        assert fingerprint(function) == before
 
 
 def test_what_cannot_be_encoded_is_said():

@@ -17,8 +17,17 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import configure, plan, policy, privatize, samplers
-from privatize.errors import DataError, NotRememberedWarning, PlanError, StoreWarning, ZeroSensitivityError
+from privatize import coins, configure, plan, policy, privatize, samplers
+from privatize import store as store_room
+from privatize.errors import (
+    ArgumentError,
+    DataError,
+    NotRememberedWarning,
+    PlanError,
+    SettingsError,
+    StoreWarning,
+    ZeroSensitivityError,
+)
 from privatize.store import Store, default_url, open_store
 
 UNIT = samplers.uniform(0, 1)
@@ -122,7 +131,13 @@ class TestRecall:
         assert newest["facts"]["failed"] == 0 and newest["facts"]["seconds"] >= 0
         assert newest["facts"]["versions"]["numpy"] == np.__version__
         assert f.forget(20) == 1 and f.forget(n=20) == 0
-        assert f.forget() == 1 and Store(path).entries() == []
+        with pytest.raises(ArgumentError, match="needs the number of records"):
+            f.forget(q=3)
+        other = made(lambda x: float(x.mean()), path)
+        other.__name__ = "mean"
+        other.estimate(20)
+        assert f.forget() == 1 and len(Store(path).entries()) == 1  # another function's stays
+        assert other.forget() == 1
         first = f.estimate(20)
         assert f.estimate(20) is first
 
@@ -149,6 +164,17 @@ class TestRecall:
 
 
 Point = collections.namedtuple("Point", "x y")
+
+
+def fails_first(g):
+    """Tell whether the first sampled pair's first record is small."""
+    return coins.stream(g.settings.seed, coins.RECORDS).uniform(0, 1) < 0.15
+
+
+def picky_point(x):
+    if x[0] < 0.04:
+        raise ValueError("small")
+    return Point(float(x.mean()), float(x.std()))
 
 
 def point(x):
@@ -235,6 +261,13 @@ class TestDisasters:
             "UPDATE estimates SET version = 99",
             "UPDATE estimates SET structure = 'not json'",
             "UPDATE estimates SET seed = 'x'",
+            "UPDATE estimates SET seed = '99'",
+            "UPDATE estimates SET structure = '[]'",
+            "UPDATE estimates SET structure = '3'",
+            "UPDATE estimates SET structure = '{\"a\": 1}'",
+            "UPDATE estimates SET failure = '3'",
+            "UPDATE estimates SET failure = '{\"*\": 3}'",
+            "UPDATE gaps SET start = -3",
             "UPDATE looks SET plan = '{}'",
             'UPDATE looks SET plan = \'{"gamma": 0.2, "m": 79, "k": 1, "rho": 0.01, "bound": "tolerance"}\'',
         ],
@@ -250,6 +283,80 @@ class TestDisasters:
             found = made(raw, fresh(path)).estimate(50)
         assert raw.notes.runs > 2 * 79 and 0 < found.value < 1
         assert np.array_equal(made(counted(), fresh(path)).estimate(50).gaps, found.gaps)
+
+    def test_numbers_that_are_no_gaps_are_misses(self, path):
+        """A negative gap with a right checksum, as somebody else could write it, is not used."""
+        made(counted(), path).estimate(50)
+        entry = Store(path).entries()[0]
+        data = np.full(79, -1.0).tobytes()
+        checksum = store_room._checksum(entry["key"], entry["seed"], 0, data)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE gaps SET data = ?, checksum = ?", (data, checksum))
+        connection.close()
+        with pytest.warns(StoreWarning, match="made again"):
+            assert made(counted(), fresh(path)).estimate(50).value > 0
+
+    @pytest.mark.parametrize("broken", ["save", "describe"])
+    def test_a_disk_that_fills_up_in_mid_run(self, path, monkeypatch, broken):
+        """What was evaluated is used, once, with a warning."""
+        expected = made(counted(), None, seed=4).estimate(50)
+        raw = counted()
+        f = made(raw, path, seed=4)
+
+        def full(*args, **kwargs):
+            raise store_room.StoreUnavailable("disk full")
+
+        monkeypatch.setattr(Store, broken, full)
+        with pytest.warns(StoreWarning, match="disk full"):
+            found = f.estimate(50)
+        assert np.array_equal(found.gaps, expected.gaps) and raw.notes.runs < 2 * 79 + 10
+        assert f.estimate(50) is found
+
+    def test_an_interrupt_with_a_full_disk_is_an_interrupt(self, path, monkeypatch):
+        """A store that cannot save does not turn Ctrl-C into another calibration."""
+
+        def stop(x):
+            raise KeyboardInterrupt
+
+        def full(*args, **kwargs):
+            raise store_room.StoreUnavailable("disk full")
+
+        monkeypatch.setattr(Store, "save", full)
+        with pytest.raises(KeyboardInterrupt):
+            made(stop, path).estimate(50)
+
+    def test_failed_first_pairs_and_an_interruption(self, path):
+        """Gaps that were saved before any pair worked are as good as others."""
+        notes = logging.getLogger("notes of a test")
+        notes.runs, notes.stop = 0, 4
+
+        def f(x):
+            notes.runs += 1
+            if notes.runs == notes.stop:
+                raise KeyboardInterrupt
+            if x[0] < 0.15:
+                raise ValueError("small")
+            return float(x.mean())
+
+        n = 2**18
+        settings = {"gamma": 0.6, "samples": 25}
+        alone = [made(f, None, seed=seed, **settings) for seed in range(40)]
+        first = next(g for g in alone if fails_first(g))
+        seed = first.settings.seed
+        notes.runs, notes.stop = 0, 2
+        with pytest.raises(KeyboardInterrupt):
+            made(f, path, seed=seed, **settings).estimate(n)
+        notes.runs, notes.stop = 0, 0
+        resumed = made(f, fresh(path), seed=seed, **settings).estimate(n)
+        whole = made(f, None, seed=seed, **settings).estimate(n)
+        assert resumed.gaps[0] == np.inf and np.array_equal(resumed.gaps, whole.gaps)
+
+    def test_recall_of_classes_when_the_first_pair_failed(self, path):
+        """The class in a remembered output is learned from a pair that works."""
+        seed = next(s for s in range(100) if coins.stream(s, coins.RECORDS).uniform(0, 1) < 0.04)
+        for _ in range(2):
+            found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
+            assert found.gaps[0] == np.inf and found.classes
 
     def test_gaps_of_another_seed_are_not_merged(self, path):
         """A slow writer whose estimate was forgotten and begun anew does not mix its gaps in."""
@@ -335,6 +442,12 @@ class TestWhere:
         made(counted(), None).estimate(20)
         assert list(path.parent.parent.iterdir()) == []
 
+    def test_unknown_urls_are_refused(self):
+        """A misspelt URL does not become a folder with a password in its name."""
+        for url in ("mysql://me:secret@host/db", "sqlite://relative.db"):
+            with pytest.raises(SettingsError, match="not known"):
+                Store(url)
+
     def test_urls_are_shown_without_passwords(self):
         """A warning about a store does not print its password."""
         assert Store("postgresql://me:secret@host/db").url == "postgresql://host/db"
@@ -361,6 +474,8 @@ def test_private_data_within_reach_of_the_function_is_refused(path):
     with pytest.raises(DataError, match="reached"):
         f(data)
     assert isinstance(f(data.copy()), float)
+    with pytest.raises(DataError, match="reached"):
+        f(data[:])  # a view of it
     listed = [0.5] * 20
     with pytest.raises(DataError, match="reached"):
         made(lambda x: sum(x) / len(listed), path)(listed)
