@@ -117,12 +117,10 @@ class Coins:
 
     def __init__(self, s0: int) -> None:
         self._s0 = s0
-        random.seed(s0)
-        self._random = random.getstate()
 
     def toss(self) -> None:
         """Put every global generator at the start of the public coins."""
-        random.setstate(self._random)
+        random.seed(self._s0)
         np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
         torch = sys.modules.get("torch")
         if torch is not None:
