@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,12 @@ Run = Callable[..., list[tuple[Any, ...]]]
 
 _PATIENCE = 60.0  # seconds to wait for other writers
 _LOCK = 0x70726976  # of PostgreSQL, around the creation of tables, which is not atomic there
+
+
+# One at a time in this process: see Database._try_sqlite.
+_opening = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: globals().update(_opening=threading.Lock()))
 
 
 class DatabaseError(Exception):
@@ -111,11 +118,27 @@ class Database:
     # -- sqlite3 --
 
     def _connect_sqlite(self) -> sqlite3.Connection:
+        """Open the file; while others are just creating it, wait for them."""
+        start = time.monotonic()
+        while True:
+            try:
+                with _opening:
+                    return self._try_sqlite()
+            except sqlite3.OperationalError as error:
+                patience = {"locked": _PATIENCE, "busy": _PATIENCE, "disk I/O": 3.0}  # the last may be real
+                wait = max((seconds for word, seconds in patience.items() if word in str(error)), default=0.0)
+                if time.monotonic() > start + wait or not _writable(self.path):
+                    raise
+            time.sleep(0.05)
+
+    def _try_sqlite(self) -> sqlite3.Connection:
         path = self.path
         assert path is not None
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # For the user only; sqlite gives its companions the same permissions.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # For the user only; sqlite gives its companions the same permissions. Only where there is none
+        # yet: closing a file takes away the locks that sqlite holds on it in other threads.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = _connect(path)
         try:
             # Readers and one writer at a time. On network file systems WAL does not work: set another
@@ -170,6 +193,11 @@ class Database:
 
         with connection.transaction():
             yield run
+
+
+def _writable(path: Path | None) -> bool:
+    """Tell whether a file can be opened for writing, so that waiting for it makes sense."""
+    return path is not None and os.access(path, os.R_OK | os.W_OK)
 
 
 def _connect(path: Any) -> sqlite3.Connection:
