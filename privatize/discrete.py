@@ -30,7 +30,7 @@ Words = NDArray[np.uint64]
 source: contextvars.ContextVar[Callable[[int], bytes]] = contextvars.ContextVar("source", default=os.urandom)
 
 # Up to this many draws plain Python is quicker than numpy (tests/benchmarks/noise.py).
-_FEW = 40
+_FEW = 28
 _32, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 # Scales that the vectorized paths take; beyond, Python's integers do it. A draw is at most
 # 63 * 2^55 + 2^55 = 2^61 in magnitude there (`_wide` sees to the rest), so int64 never wraps.

@@ -244,14 +244,19 @@ def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None, know
         return np.array([number(value, tree)])
     parts: list[Any] = []
     _collect(value, tree, parts, classes if classes is not None else {}, known)
-    return np.concatenate([np.atleast_1d(part) for part in parts]) if parts else np.zeros(0)
+    if all(type(part) is float for part in parts):
+        return np.array(parts, dtype=np.float64)
+    return np.concatenate([np.atleast_1d(part) for part in parts])
 
 
 def _array(value: Any, tree: Tree) -> Vector:
     if type(value) is not np.ndarray or list(value.shape) != tree[2]:
         raise StructureChanged
-    if value.dtype.kind not in ("iu" if np.dtype(tree[1]).kind in "iu" else "iuf"):
+    dtype = value.dtype
+    if dtype.kind not in ("iu" if tree[1][1] in "iu" else "iuf"):
         raise StructureChanged
+    if dtype.itemsize <= 8:
+        return value.astype(np.float64).ravel()
     with np.errstate(over="ignore"):  # a long double may be beyond every float: infinite, without a warning
         return value.astype(np.float64).ravel()
 
@@ -287,7 +292,7 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type],
         return
     items: Any
     if kind == "dict":
-        keys = [_unkey(key) for key in tree[2]]
+        keys = [key[1] if key[0] == "str" else _unkey(key) for key in tree[2]]
         if not isinstance(value, dict) or len(value) != len(keys):
             raise StructureChanged
         try:

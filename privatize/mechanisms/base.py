@@ -81,7 +81,7 @@ gaussian, exponential and bernstein, or an instance such as Laplace().
 
 def l1(gap: Vector) -> float:
     """Return the sum of absolute values."""
-    return float(np.abs(gap).sum())
+    return float(np.add.reduce(np.abs(gap)))
 
 
 def l2(gap: Vector) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -84,7 +86,13 @@ class Gaussian:
     ) -> Vector:
         """Return the vector with noise added."""
         enlarged = inflate(sensitivity, len(vector))
-        return noise.gaussian(vector, enlarged, epsilon, delta, whole, self.scale)
+        return noise.gaussian(vector, enlarged, epsilon, delta, whole, _scale_of(self))
+
+
+@functools.lru_cache(maxsize=8)
+def _scale_of(mechanism: Gaussian) -> Callable[[float, float, float], float]:
+    """Return one and the same function for equal mechanisms, so that what it gives can be looked up."""
+    return mechanism.scale
 
 
 def least_sigma(epsilon: float, delta: float) -> float:

@@ -38,8 +38,8 @@ def peers(d: int) -> dict[str, Callable[[], Any]]:
     try:
         import opendp.prelude as dp
 
-        dp.enable_features("contrib", "floating-point")
-        space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+        dp.enable_features("contrib", "idealized-numerics")
+        space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=d), dp.l1_distance(T=float)
         mechanism = dp.m.make_laplace(*space, scale=1.0, k=-40)
         values = vector.tolist()
         works["OpenDP Laplace, k=-40"] = lambda: mechanism(values)
