@@ -137,6 +137,19 @@ MUST_CHANGE = {
     "decorator": ("helpers", "@functools.lru_cache", "@functools.lru_cache(maxsize=7)"),
     "int for float": ("helpers", "factor = 2.0", "factor = 2"),
     "True for 1": ("main", "r=1", "r=True"),
+    "index": ("main", "WEIGHTS[0]", "WEIGHTS[1]"),
+    "constant for a name": ("main", "max(len(x), helpers.LIMIT)", "max(len(x), 3)"),
+    "argument of a helper": ("main", "helpers.clip(1)", "helpers.clip(2)"),
+    "argument of an imported name": ("main", "short(2)", "short(3)"),
+    "dropped term": ("main", " + short(2)", ""),
+    "order of a sort": ("main", '"c"})[0]', '"c"})[-1]'),
+    "argument of a method": ("main", '.count("a")', '.count("b")'),
+    "argument of a cached helper": ("main", "helpers.cached(2)", "helpers.cached(3)"),
+    "default of getattr": ("main", 'getattr(helpers, "LIMIT")', 'getattr(helpers, "LIMIT", 0)'),
+    "another method": ("main", "Child().apply(total)", "Child().scale(total)"),
+    "default of a method": ("helpers", "def scale(self, x):", "def scale(self, x, y=0):"),
+    "another lookup": ("main", 'OPTIONS["mode"] ==', 'OPTIONS.get("mode") =='),
+    "sign in a helper": ("helpers", "inner(x) + 1", "inner(x) - 1"),
     "minus zero": ("pkg/sub", "FACTOR = 1.0", "FACTOR = -0.0"),
 }
 MUST_NOT_CHANGE = {
@@ -440,6 +453,22 @@ def test_global_generators_count_by_name():
         random.random()
         np.random.random()
         assert fingerprint(function) == before
+
+
+def test_versions_count(monkeypatch):
+    """Another Python, or another version of a library, may compute something else."""
+    before = fingerprint(np.mean), fingerprint(len)
+    monkeypatch.setattr(sys, "version_info", (3, 99, 0, "final", 0))
+    fingerprinting._header.cache_clear()
+    assert fingerprint(len) != before[1]
+    monkeypatch.undo()
+    fingerprinting._header.cache_clear()
+    origin.cache_clear()
+    monkeypatch.setattr(fingerprinting, "_version", lambda top: "99.0")
+    assert fingerprint(np.mean) != before[0]
+    monkeypatch.undo()
+    origin.cache_clear()
+    assert (fingerprint(np.mean), fingerprint(len)) == before
 
 
 def test_what_cannot_be_encoded_is_said():
