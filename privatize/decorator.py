@@ -560,6 +560,7 @@ class PrivateFunction(Generic[P, R]):
             looks=looks,
             save=functools.partial(quiet, store.save, entry.key, entry.seed),
             note=functools.partial(quiet, store.look, entry.key),
+            checked=entry.checked,
         )
         start = time.perf_counter()
         try:
@@ -569,9 +570,10 @@ class PrivateFunction(Generic[P, R]):
             shared = isinstance(error, NotReproducibleError | PairError)
             quiet(store.fail, entry.key, entry.seed, "*" if shared else mine, error.plain().facts())
             raise
-        if len(entry.gaps) < plan.m:
+        if entry.checked < plan.m:
             took = round(time.perf_counter() - start, 3)
-            quiet(store.describe, entry.key, failed=found.failed, seconds=took, norm=found.norm)
+            facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
+            quiet(store.describe, entry.key, **facts)
         return found
 
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:

@@ -205,6 +205,8 @@ class Memory:
         ``save(start, gaps, structure)`` is called with what is new, every now and then.
     note : callable
         ``note(plan)`` is called before a further plan is read from the gaps.
+    checked : int
+        How many of them belong to a calibration that ended well.
     """
 
     gaps: Vector
@@ -212,6 +214,7 @@ class Memory:
     looks: list[Plan]
     save: Callable[[int, Vector, list[Any] | None], None]
     note: Callable[[Plan], object]
+    checked: int = 0
 
 
 def estimate_sensitivity(
@@ -445,6 +448,8 @@ class _Run:
                 self.cause = "what was remembered"
                 self.refuse(self.failed, m)
         if not np.isnan(gaps).any():
+            if memory is not None and memory.checked < m:  # whoever found them did not come to the end
+                self._check_again(gaps)
             return gaps
         self.schema = self._check_sampler()
         start = saved = int(np.flatnonzero(np.isnan(gaps))[0])

@@ -64,6 +64,8 @@ class Entry:
         Structure of the output.
     failure : dict
         How calibrations failed, by plan.
+    checked : int
+        How many of the gaps belong to a calibration that ended well.
     """
 
     key: str
@@ -72,6 +74,7 @@ class Entry:
     looks: list[Plan] = field(default_factory=list)
     structure: list[Any] | None = None
     failure: dict[str, Any] = field(default_factory=dict)
+    checked: int = 0
 
 
 class Store:
@@ -120,12 +123,12 @@ class Store:
         return found
 
     def _read(self, run: Any, key: str) -> Entry | None:
-        rows = run("SELECT version, seed, structure, failure FROM estimates WHERE key = ?", key)
+        rows = run("SELECT version, seed, structure, failure, facts FROM estimates WHERE key = ?", key)
         try:
-            version, seed, structure, failure = rows[0]
+            version, seed, structure, failure, facts = rows[0]
             if version != SCHEMA:
                 raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
-            entry = Entry(key, int(seed))
+            entry = Entry(key, int(seed), checked=int(json.loads(facts).get("checked", 0)))
             entry.structure = None if structure is None else json.loads(structure)
             entry.failure = {} if failure is None else json.loads(failure)
             if entry.structure is not None and not size(entry.structure):

@@ -358,6 +358,19 @@ class TestDisasters:
             found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
             assert found.gaps[0] == np.inf and found.classes
 
+    def test_gaps_whose_run_did_not_come_to_its_end_are_checked(self, path):
+        """A function that drifts is found out also if the first process was killed just before it was."""
+        made(counted(), path).estimate(50)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE estimates SET facts = '{}'")
+        connection.close()
+        raw = counted()
+        made(raw, fresh(path)).estimate(50)
+        assert 2 <= raw.notes.runs <= 4
+        raw = counted()
+        made(raw, fresh(path)).estimate(50)
+        assert raw.notes.runs == 0
+
     def test_gaps_of_another_seed_are_not_merged(self, path):
         """A slow writer whose estimate was forgotten and begun anew does not mix its gaps in."""
         store = Store(path)
