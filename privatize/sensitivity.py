@@ -442,7 +442,8 @@ class _Run:
         gaps = np.full(m, np.nan)
         if memory is not None:
             self.structure = memory.structure
-            gaps[: len(memory.gaps)] = memory.gaps[:m]
+            if memory.structure is not None or not np.isfinite(memory.gaps).any():
+                gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
             if self.failed > m - self.plan.k:
                 self.cause = "what was remembered"

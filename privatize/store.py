@@ -123,6 +123,8 @@ class Store:
         return found
 
     def _read(self, run: Any, key: str) -> Entry | None:
+        # The gaps first: where statements see each other's commits, the row is then at least as new as they.
+        pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
         rows = run("SELECT version, seed, structure, failure, facts FROM estimates WHERE key = ?", key)
         try:
             version, seed, structure, failure, facts = rows[0]
@@ -137,7 +139,6 @@ class Store:
                 restore(described)
             looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
             entry.looks = [Plan(**json.loads(plan)) for (plan,) in looks]
-            pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
             entry.gaps = _joined(key, entry.seed, pieces)
         except DatabaseError:
             raise
