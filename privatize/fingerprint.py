@@ -483,7 +483,7 @@ class _Encoder:
         if origin(name) is None and name not in sys.modules:
             try:
                 importlib.import_module(name)  # as the function is about to do
-            except Exception:
+            except Exception:  # an import runs anybody's code; the function will say what is wrong with it
                 self.add(b"missing module " + name.encode())
                 return
         found = sys.modules.get(name)
@@ -624,7 +624,7 @@ class _Encoder:
             self.on_reduced(value, kind)
         except (Unencodable, PrivateReachable, RecursionError):
             raise
-        except Exception:
+        except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
             if self.version is None:
                 raise Unencodable(f"a {name}") from None
             self.add(f"vouched for: {name}".encode())

@@ -97,7 +97,7 @@ def _check_again(kind: Any, value: Any) -> None:
     """Refuse a named tuple that cannot be made again from its fields, as some of SciPy's results."""
     try:
         made = kind(*value)
-    except Exception:
+    except Exception:  # a constructor is anybody's code: whatever it raises, it does not work
         made = None
     if made is None or len(made) != len(value):
         raise OutputError(

@@ -518,7 +518,7 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
     rng = np.random.default_rng(1)
     first = plan(0.1, 300)
     menu = [plan(g, m) for m in (300, 400, 700, 1500) for g in (0.08, 0.1, 0.15, 0.2, 0.3, 0.5)]
-    failures = 0
+    failures = unpaid = 0
     for _ in range(2000):
         gaps = rng.exponential(size=1500)
         looks = [first]
@@ -532,5 +532,8 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
             if best is None or uncovered - chosen.gamma > best[0]:
                 best = (uncovered - chosen.gamma, uncovered, found)
         failures += best[1] > best[2].gamma
+        unpaid += best[1] > best[2].plan.gamma
     risk = first.rho + 2 * band(300)[0]
     assert stats.binom.sf(failures - 1, 2000, risk) > 1e-6
+    # The gamma that was asked for would not have held: choosing costs.
+    assert stats.binom.sf(unpaid - 1, 2000, first.rho) < 1e-6
