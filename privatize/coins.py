@@ -22,6 +22,7 @@ import numpy as np
 from numpy.random import mtrand
 
 from privatize.errors import SettingsError
+from privatize.threads import single_threaded
 
 __all__ = [
     "SCHEME",
@@ -131,11 +132,12 @@ class Coins:
 
         Torch has generators on every device: where it is there, they count as used.
         """
-        found = self._state()
+        found = self.state()
         self.toss()
-        return found != self._state() or "torch" in sys.modules
+        return found != self.state() or "torch" in sys.modules
 
-    def _state(self) -> tuple[Any, ...]:
+    def state(self) -> tuple[Any, ...]:
+        """Return where the global generators of `random` and numpy stand."""
         legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
         return (
             random.getstate(),
@@ -150,7 +152,8 @@ def public_coins(s0: int) -> Iterator[Coins]:
     """Give the global generators public coins for a while, and leave the caller's untouched.
 
     Within it, ``toss()`` before every evaluation makes a function that uses `random`,
-    `numpy.random` or torch's default generator a deterministic one.
+    `numpy.random` or torch's default generator a deterministic one. BLAS and OpenMP have one
+    thread meanwhile.
 
     Examples
     --------
@@ -175,7 +178,7 @@ def public_coins(s0: int) -> Iterator[Coins]:
         _depth += 1
         try:
             mtrand.set_bit_generator(stand_in)
-            with contextlib.nullcontext() if torch is None else torch.random.fork_rng():
+            with single_threaded(), contextlib.nullcontext() if torch is None else torch.random.fork_rng():
                 yield Coins(s0)
         finally:
             # Each on its own, so that an interrupt in one does not leave the others undone.

@@ -7,6 +7,7 @@ values, without cause, context or traceback of anything that has seen private da
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import difflib
 import functools
@@ -16,14 +17,14 @@ import os
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from platform import python_version
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, errors, outputs, records
+from privatize import coins, errors, outputs, records, shipping
 from privatize.binding import Binding, Call, label_of
 from privatize.errors import (
     ArgumentError,
@@ -145,6 +146,27 @@ class _Mark:
 
 
 _running: contextvars.ContextVar[tuple[_Mark, ...]] = contextvars.ContextVar("running", default=())
+
+
+@dataclass(frozen=True)
+class _Marking:
+    """Makes a context in which a private function's calls to itself run raw; also in other processes."""
+
+    root: Any
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        mark, before = _Mark(self.root), _running.get()
+        try:
+            _running.set((*before, mark))
+            yield
+        finally:
+            mark.active = False
+            _running.set(before)
+
+
+def _first(own: Any, common: Any) -> Any:
+    return common if own is None else own
 
 
 class PrivateFunction(Generic[P, R]):
@@ -334,7 +356,7 @@ class PrivateFunction(Generic[P, R]):
         # cloudpickle ships __main__ by value, since workers have another one.
         caller = sys._getframe(1).f_globals.get("__name__", "")
         by_value = module == "__main__" and caller.startswith("cloudpickle")
-        if found is self and not by_value:
+        if found is self and not by_value and not shipping.by_value(module):
             return str(name)
         return _blank, (), {"_original": self._original, "_settings": self._settings}
 
@@ -514,7 +536,7 @@ class PrivateFunction(Generic[P, R]):
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
         s = self._settings
-        asked = [s.mechanism, s.sampler, s.pair, s.coins, s.domain, s.seed]
+        asked = [s.mechanism, s.sampler, s.pair, s.coins, s.domain, s.seed, s.timeout]
         return [coins.SCHEME, n, self.__wrapped__, call.others(), like, *asked]
 
     def _store(self) -> Store:
@@ -577,10 +599,8 @@ class PrivateFunction(Generic[P, R]):
         return found
 
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:
-        settings = self._settings
-        mark, before = _Mark(self._root), _running.get()
-        try:
-            _running.set((*before, mark))
+        settings, around = self._settings, _Marking(self._root)
+        with around():
             return estimate_sensitivity(
                 self._function(call, coins.coin_seed(seed)),
                 n=n,
@@ -590,12 +610,15 @@ class PrivateFunction(Generic[P, R]):
                 seed=seed,
                 pair=settings.pair,
                 min_sensitivity=settings.min_sensitivity,
+                timeout=settings.timeout,
+                workers=_first(settings.workers, configured("workers", None)),
+                progress=_first(settings.progress, configured("progress", None)),
+                version=settings.version,
                 like=like,
                 memory=memory,
+                label=self.__name__,
+                around=around,
             )
-        finally:
-            mark.active = False
-            _running.set(before)
 
     def _advice(self, text: str) -> str:
         """Return a fixed text with the function's name and the way to public data in it."""
@@ -696,9 +719,12 @@ def privatize(
     coins: Sequence[str] = (),
     domain: Literal["clip", "as-is"] | None = None,
     min_sensitivity: float | None = None,
+    timeout: float | None = None,
     seed: int | None = None,
     version: str | None = None,
+    workers: Any = None,
     store: str | os.PathLike[str] | None = "default",
+    progress: bool | None = None,
     **later: Any,
 ) -> Callable[[Callable[P, R]], PrivateFunction[P, R]]:
     """Make a function of a dataset random differentially private.
@@ -734,14 +760,23 @@ def privatize(
         default they are if P is bounded.
     min_sensitivity : float, optional
         A floor for the estimate. Without one an estimate of zero is refused.
+    timeout : float, optional
+        Seconds for one sampled pair. One that takes longer is ended and counts as infinite.
     seed : int, optional
         Seed of the calibration, for reproducible estimates. Noise is never seeded.
     version : str, optional
         Vouches for what the function's fingerprint cannot see or encode (files, a connection):
         change it when that changes. Otherwise such an estimate is not remembered.
+    workers : int, "inline", "ray", Dask client, executor, or object with map, optional
+        Where the sampled pairs are evaluated: a number of processes, in this one, or a cluster. By
+        default what :func:`privatize.configure` says, or else it decides by itself. The private
+        data is only ever evaluated in this process.
     store : str, Path or None
         Where estimates are remembered: a path or URL, or None for this process only. By default
         what :func:`privatize.configure` says.
+    progress : bool, optional
+        Whether calibration shows a bar. By default if it takes more than a second and somebody is
+        watching.
 
     Returns
     -------
@@ -793,9 +828,12 @@ def privatize(
         coins=(coins,) if isinstance(coins, str) else tuple(coins),
         domain=default_domain(chosen) if domain is None else domain,
         min_sensitivity=min_sensitivity,
+        timeout=timeout,
         seed=seed,
         version=version,
+        workers=workers,
         store=store,
+        progress=progress,
     )
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:

@@ -14,6 +14,7 @@
     │   ├── ZeroSensitivityError       no sampled pair changed the answer
     │   ├── NotReproducibleError       function or sampler differ on identical input
     │   └── PairError                  `pair=` disagrees with plain evaluation
+    ├── ExecutionError                 where it was to run, it cannot
     └── PrivateRunError                the function failed on the private data
 
     PrivatizeWarning (UserWarning)
@@ -33,6 +34,7 @@ __all__ = [
     "ArgumentError",
     "CalibrationError",
     "DataError",
+    "ExecutionError",
     "InfiniteSensitivityError",
     "InsecureNoiseWarning",
     "NotRememberedWarning",
@@ -99,7 +101,7 @@ class PrivatizeError(Exception):
 
 def restore(facts: dict[str, Any]) -> PrivatizeError:
     """Return the error that :meth:`PrivatizeError.facts` describes; nothing but known kinds is made."""
-    kinds: list[type[CalibrationError]] = [CalibrationError, *CalibrationError.__subclasses__()]
+    kinds: list[type[PrivatizeError]] = [CalibrationError, *CalibrationError.__subclasses__(), OutputError]
     kind = next((k for k in kinds if k.__name__ == facts["kind"]), CalibrationError)
     error = kind(facts["message"], **facts["numbers"])
     for note in facts["notes"]:
@@ -171,6 +173,10 @@ class NotReproducibleError(CalibrationError):
 
 class PairError(CalibrationError):
     """The amortized evaluation `pair=` disagrees with the plain one."""
+
+
+class ExecutionError(PrivatizeError):
+    """The function cannot be evaluated where it was to be: `workers=` does not work for it."""
 
 
 class PrivateRunError(PrivatizeError):

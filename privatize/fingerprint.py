@@ -31,7 +31,7 @@ import sysconfig
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +78,32 @@ def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any
     >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
     True
     """
-    encoder = _Encoder(version, private)
+    return reach(value, version=version, private=private)[0]
+
+
+def reach(
+    value: Any,
+    *,
+    version: str | None = None,
+    private: Iterable[Any] = (),
+    modules: Mapping[str, types.ModuleType] | None = None,
+) -> tuple[str, dict[str, set[str]]]:
+    """Return a fingerprint, and the attributes of the user's own modules that it is made from.
+
+    ``modules`` are the user's own modules that the names in code may refer to: by default those that
+    have been imported. They are others where the value has come from another process.
+
+    Examples
+    --------
+    >>> reach(abs)[1]
+    {}
+    """
+    encoder = _Encoder(version, private, modules)
     encoder.add(_header())
     encoder.encode(version)
     encoder.encode(value)
     encoder.encode_modules()
-    return encoder.digest()
+    return encoder.digest(), encoder.reached()
 
 
 def token(value: Any, label: str, *, version: str | None = None, private: Iterable[Any] = ()) -> str | None:
@@ -170,6 +190,19 @@ def origin(module: str | None) -> str | None:
         return "python"
     version = "?" if file is None else _version(top)
     return None if version == "?" else f"{top} {version}"  # without a version, by content
+
+
+def own_modules() -> dict[str, types.ModuleType]:
+    """Return the user's own modules that have been imported, without ``__main__``."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name in ("__main__", "__mp_main__") or not isinstance(module, types.ModuleType):
+            continue
+        file = getattr(module, "__file__", None)
+        # By the file alone where there is one: versions, which the others need, are slow to be had.
+        if (not isinstance(file, str) or not _is_installed(file)) and origin(name) is None:
+            found[name] = module
+    return found
 
 
 def _spec(top: str) -> Any:
@@ -292,8 +325,14 @@ def _immutable(value: Any) -> bytes:
 
 
 class _Encoder:
-    def __init__(self, version: str | None = None, private: Iterable[Any] = ()) -> None:
+    def __init__(
+        self,
+        version: str | None = None,
+        private: Iterable[Any] = (),
+        named: Mapping[str, types.ModuleType] | None = None,
+    ) -> None:
         self.parts: list[bytes] = []
+        self.named = named
         self.version = version
         self.private = {}
         for item in private:
@@ -377,7 +416,7 @@ class _Encoder:
     def on_set(self, value: Iterable[Any]) -> None:
         digests = []
         for item in value:
-            inner = _Encoder(self.version, self.private.values())
+            inner = _Encoder(self.version, self.private.values(), self.named)
             inner.encode(item)
             inner.encode_modules()
             digests.append(inner.digest())
@@ -456,8 +495,9 @@ class _Encoder:
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
         for name in attributes:  # sys.modules["helpers"], import_module("helpers")
-            if name in sys.modules and origin(name) is None:
-                self.modules.setdefault(name, sys.modules[name])
+            found = sys.modules.get(name) if self.named is None else self.named.get(name)
+            if found is not None and origin(name) is None:
+                self.modules.setdefault(name, found)
 
     def on_imported(self, name: str, level: int, wanted: tuple[str, ...], scope: dict[str, Any]) -> None:
         """Encode the modules that a function imports when it runs, with the packages that they are in."""
@@ -563,6 +603,13 @@ class _Encoder:
                 self.on_str(f"{name}.{attribute}")
                 self.encode(vars(self.modules[name])[attribute])
 
+    def reached(self) -> dict[str, set[str]]:
+        """Return the user's own modules that were met, and the attributes of theirs that are named."""
+        return {
+            name: {attribute for attribute in self.attributes if attribute in vars(module)}
+            for name, module in self.modules.items()
+        }
+
     def on_type(self, value: type) -> None:
         owner = origin(value.__module__)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
@@ -600,6 +647,9 @@ class _Encoder:
             return
         if isinstance(value, np.generic):
             self.on_scalar(value)
+            return
+        if ours and isinstance(value, types.ModuleType):  # one that came from another process
+            self.on_module(value)
             return
         if isinstance(value, np.ufunc):
             self.on_ufunc(value)

@@ -7,9 +7,10 @@ position replaced, so that functions that care about order are measured fairly. 
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -17,34 +18,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, outputs, records
+from privatize import coins
 from privatize.errors import (
+    ExecutionError,
     InfiniteSensitivityError,
-    NotReproducibleError,
-    OutputError,
-    PairError,
     PlanError,
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.mechanisms.base import l1, l2, sup
+from privatize.execution import check_timeout, executor
+from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs, Refused
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
-from privatize.samplers import Sampler, draw
+from privatize.progress import Progress
+from privatize.samplers import Sampler
+from privatize.work import Task, Work
 
-__all__ = ["Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
+__all__ = ["LARGEST", "SMALLEST", "Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
+
+_log = logging.getLogger("privatize.sensitivity")
 
 Vector = NDArray[np.float64]
 Norm = Callable[[Vector], float]
-PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 
-_NORMS: dict[str, Norm] = {"l1": l1, "l2": l2, "sup": sup}
-# How many pairs of `pair=` are evaluated plainly too: at random, and the largest gaps.
-_CHECKED = 8
-# Estimates stay inside these, where floats have all their digits: smaller ones are raised to the first,
-# and gaps beyond the second count as infinite.
-SMALLEST, LARGEST = 1e-300, 1e300
-_STRUCTURE = "the function returned outputs of different structure"
+SMALLEST = 1e-300
+"""Estimates are at least this: floats have all their digits there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,8 +225,14 @@ def estimate_sensitivity(
     seed: int | None = None,
     pair: PairFunction | None = None,
     min_sensitivity: float | None = None,
+    timeout: float | None = None,
+    workers: Any = None,
+    progress: bool | None = None,
+    version: str | None = None,
     like: list[Any] | None = None,
     memory: Memory | None = None,
+    label: str | None = None,
+    around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> Sensitivity:
     """Estimate a function's sensitivity by running it on sampled neighbours.
 
@@ -251,10 +255,22 @@ def estimate_sensitivity(
         neighbours at once. Trusted, but checked against plain evaluation on some pairs.
     min_sensitivity : float, optional
         A floor for the estimate.
+    timeout : float, optional
+        Seconds for one pair; one that takes longer counts as infinite.
+    workers : int, "inline", "ray", Dask client, executor, or object with map, optional
+        Where the pairs are evaluated. By default here, and on all cores if that is much quicker.
+    progress : bool, optional
+        Whether to show a bar. By default if it takes more than a second and somebody is watching.
+    version : str, optional
+        Vouches for what a worker cannot compare of the function that it received.
     like : list, optional
         Schema of the private data, whose container the drawn records are brought into.
     memory : Memory, optional
         What is known already, and where to save what is found.
+    label : str, optional
+        What to call the function.
+    around : callable, optional
+        Makes a context that other processes evaluate the pairs in.
 
     Returns
     -------
@@ -264,6 +280,8 @@ def estimate_sensitivity(
     ------
     InfiniteSensitivityError, ZeroSensitivityError, NotReproducibleError, PairError
         Where no usable estimate came out, with the first real cause.
+    ExecutionError
+        Where the pairs cannot be evaluated on these workers.
 
     References
     ----------
@@ -282,34 +300,36 @@ bound=tolerance, seed=1)
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
         raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
     chosen = coins.check_seed(seed)
-    run = _Run(
+    pairs = Pairs(
         function,
         n=int(n),
         sampler=sampler,
-        norm=_NORMS[norm] if isinstance(norm, str) else norm,
-        plan=plan,
+        norm=NORMS[norm] if isinstance(norm, str) else norm,
         seed=coins.fresh_seed() if chosen is None else chosen,
         pair=pair,
         like=like,
+        around=around,
     )
-    gaps = run.gaps(memory)
+    name = label or str(getattr(function, "__name__", type(function).__name__))
+    run = _Run(Task(pairs, version, check_timeout(timeout)), plan, memory, name)
+    gaps = run.gaps(workers, progress)
     value = _order_statistic(gaps, plan, min_sensitivity, run)
     if pair is not None:
-        run.check_pair(gaps)
-    run.learn_classes(gaps)
+        pairs.check_pair(gaps)
+    pairs.learn_classes(gaps)
     gaps.setflags(write=False)
     return Sensitivity(
         value=value,
-        n=run.n,
+        n=pairs.n,
         plan=plan,
         norm=norm if isinstance(norm, str) else _norm_name(norm),
-        seed=run.seed,
-        coin_seed=run.s0,
+        seed=pairs.seed,
+        coin_seed=pairs.s0,
         failed=int(np.isinf(gaps).sum()),
         gaps=gaps,
-        structure=run.structure or [],
-        classes=run.classes,
-        schema=run.schema,
+        structure=pairs.structure or [],
+        classes=pairs.classes,
+        schema=pairs.schema,
         min_sensitivity=min_sensitivity,
         _looks=[plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
@@ -329,7 +349,7 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
     if value == math.inf:
         failed = int(np.isinf(gaps).sum())
         if run is not None:
-            run.refuse(failed, len(gaps))
+            run.refuse()
         raise InfiniteSensitivityError(
             f"{failed} of {len(gaps)} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
             failed=failed,
@@ -354,338 +374,135 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
 
 
 class _Run:
-    """One calibration: a function, a seed, and what has been learned so far."""
+    """One calibration: the gaps that are there, and what must happen before the others are."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        *,
-        n: int,
-        sampler: Sampler,
-        norm: Norm,
-        plan: Plan,
-        seed: int,
-        pair: PairFunction | None,
-        like: list[Any] | None,
-    ) -> None:
-        self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
-        self.plan, self.seed, self.pair, self.like = plan, seed, pair, like
-        self.s0 = coins.coin_seed(seed)
-        # On one number the library's own norms are the absolute value.
-        mechanism = type(getattr(norm, "__self__", None)).__module__
-        self.absolute = norm in _NORMS.values() or mechanism.startswith("privatize.mechanisms")
-        self.structure: list[Any] | None = None
-        self.cause: BaseException | str | None = None
-        self.classes: dict[str, type] = {}
+    def __init__(self, task: Task, plan: Plan, memory: Memory | None, label: str) -> None:
+        self.task, self.plan, self.memory, self.label = task, plan, memory, label
         self.failed = 0
-        self.tossing = False
-        self.spare: Any = None
-        self.schema: list[Any] = []
+        self.cause: Cause | None = None
+        self.unsaved: list[tuple[int, int]] = []
+        self.saved = time.monotonic()
+        self.known = np.full(plan.m, np.nan)
 
-    # -- drawing --
-
-    def _draw(self, rng: np.random.Generator) -> Any:
-        drawn = draw(self.sampler, self.n + 1, rng)
-        return drawn if self.like is None else records.adopt(drawn, self.like)
-
-    def _check_sampler(self) -> list[Any]:
-        """Draw twice from the same stream: a sampler must be a pure function of its generator."""
-        one, other = (self._draw(coins.stream(self.seed, coins.RECORDS)) for _ in range(2))
-        schema: list[Any] = records.describe(one)
-        if not records.equal(one, other):
-            raise NotReproducibleError(
-                f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
-                f"It must use no randomness but the generator that it is given: draw(n, rng)."
-            )
-        size = max(self.n + 1, 1000)  # so many that they cannot be the same by chance
-        one, other = (draw(self.sampler, size, coins.stream(self.seed, coins.CHECK, i)) for i in range(2))
-        if records.equal(one, other):
-            raise NotReproducibleError(
-                f"The sampler {self.sampler!r} drew the same {size} records from two different generators. "
-                f"Its randomness must come from the generator that it is given: draw(n, rng)."
-            )
-        return schema
-
-    def _streams(self, block: int) -> tuple[np.random.Generator, list[int]]:
-        """Return a block's generator of records and the replaced positions of its pairs."""
-        positions = coins.stream(self.seed, coins.POSITIONS, block)
-        drawn: list[int] = positions.integers(self.n, size=coins.block_size(self.n)).tolist()
-        return coins.stream(self.seed, coins.RECORDS, block), drawn
-
-    def _pair_at(self, index: int) -> tuple[Any, int]:
-        """Draw one pair by its index; the pairs before it in its block are drawn and let go."""
-        block, offset = divmod(index, coins.block_size(self.n))
-        rng, positions = self._streams(block)
-        for _ in range(offset):
-            self._draw(rng)
-        return self._draw(rng), positions[offset]
-
-    def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
-        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
-            # The same, sooner: one array for all copies, since giving memory back and getting it
-            # again costs more than copying. Outputs are flattened before the next pair.
-            if self.spare is None or self.spare.shape != drawn.shape or self.spare.dtype != drawn.dtype:
-                self.spare = np.empty_like(drawn)
-            np.copyto(self.spare, drawn)
-            self.spare[position] = drawn[self.n]
-            return drawn[: self.n], self.spare[: self.n]
-        one = records.head(drawn, self.n)
-        other = records.copy(one)
-        records.replace(other, position, drawn, self.n)
-        return one, other
-
-    # -- evaluating --
-
-    def gaps(self, memory: Memory | None = None) -> Vector:
+    def gaps(self, workers: Any, progress: bool | None) -> Vector:
         """Return all m gaps, in index order; evaluate only those that are not known."""
-        m, size = self.plan.m, coins.block_size(self.n)
-        gaps = np.full(m, np.nan)
+        m, gaps, pairs = self.plan.m, self.known, self.task.pairs
+        memory = self.memory
         if memory is not None:
-            self.structure = memory.structure
+            pairs.structure = memory.structure
             if memory.structure is not None or not np.isfinite(memory.gaps).any():
                 gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
-            if self.failed > m - self.plan.k:
-                self.cause = "what was remembered"
-                self.refuse(self.failed, m)
-        if not np.isnan(gaps).any():
+            self._refuse_early("what was remembered")
+        where = executor(workers, self.task.timeout)
+        missing = _spans(np.isnan(gaps))
+        if not missing:
             if memory is not None and memory.checked < m:  # whoever found them did not come to the end
-                self._check_again(gaps)
+                pairs.check_again(gaps, exact=False)
             return gaps
-        self.schema = self._check_sampler()
-        start = saved = int(np.flatnonzero(np.isnan(gaps))[0])
-        written = time.monotonic()
+        pairs.check_sampler()
+        work = Work(missing, coins.block_size(pairs.n), pairs.structure)
+        exact = where.exact and work.left == m
+        _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)
+        began = time.monotonic()
         try:
-            while start < m:
-                # The global generators are ours for a while, then others' for a moment.
-                with coins.public_coins(self.s0) as flips:
-                    until = time.monotonic() + 0.1
-                    while start < m and time.monotonic() < until:
-                        stop = min((start // size + 1) * size, m)
-                        gaps[start:stop] = self._block(start, stop, flips)
-                        start = stop
-                if memory is not None and time.monotonic() > written + 0.5:
-                    memory.save(saved, gaps[saved:start], self.structure)
-                    saved, written = start, time.monotonic()
+            with (
+                Progress(self.label, m, m - work.left, progress) as bar,
+                contextlib.closing(where.run(self.task, work)) as results,
+            ):
+                for found in results:
+                    self._take(found)
+                    bar.add(len(found.gaps))
+        except Refused as error:
+            raise ExecutionError(
+                f"A worker refused {self.label}(): {error}. Make the two sides alike, pass what it needs "
+                f"as an argument, or use workers='inline'."
+            ) from error
         finally:  # also if it was interrupted, or failed
-            if memory is not None and saved < start:
-                memory.save(saved, gaps[saved:start], self.structure)
-        self.cause = None  # an exception's frames would keep this run, and callers' frames, alive
-        self._check_again(gaps)
+            self._save()
+        if np.isnan(gaps).any():  # every index counts, or none does
+            raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {m} pairs were not evaluated.")
+        _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
+        pairs.check_again(gaps, exact=exact)
         return gaps
 
-    def _block(self, start: int, stop: int, flips: coins.Coins) -> list[float]:
-        """Return the gaps of some pairs of one block.
+    def _take(self, found: Found) -> None:
+        """Take note of what was found, and stop if the estimate is infinite already."""
+        start, stop = found.start, found.start + len(found.gaps)
+        self.known[start:stop] = found.gaps
+        self.unsaved.append((start, stop))
+        pairs = self.task.pairs
+        pairs.structure = pairs.structure or found.structure
+        failed = int(np.isinf(found.gaps).sum())
+        if failed:
+            self.failed += failed
+            if self.cause is None or (found.cause is not None and found.cause.index < self.cause.index):
+                self.cause = found.cause
+            self._refuse_early()
+        if time.monotonic() > self.saved + 0.5:
+            self._save()
 
-        Every evaluation must find the public coins untouched. Putting them back each time costs
-        more than evaluating a cheap function, so as long as the function has not been seen to
-        use them, one look at the end of the block tells whether any evaluation did; if so, the
-        block is done again, with the coins put back each time from then on.
-        """
-        before = self.failed
-        block, first = divmod(start, coins.block_size(self.n))
-        while True:
-            self.failed = before
-            untouched = True
-            rng, positions = self._streams(block)
-            for _ in range(first):
-                self._draw(rng)
-            found: list[float] = []
-            flips.toss()
-            for position in positions[first : first + stop - start]:
-                tossing = self.tossing or self.structure is None or stop - start < 16
-                untouched = untouched and tossing
-                # A call of its own, so that the records are let go before the next are drawn.
-                found.append(self._gap(rng, position, flips, tossing))
-                if found[-1] == math.inf:
-                    self.failed += 1
-                    if self.failed > self.plan.m - self.plan.k:  # infinite already
-                        self.refuse(self.failed, start + len(found))
-            if untouched or not flips.moved():
-                return found
-            self.tossing = True
-
-    def _gap(self, rng: np.random.Generator, position: int, flips: coins.Coins, tossing: bool) -> float:
-        """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
-        drawn = self._draw(rng)
-        structure = self.structure
-        shared = False
-        if structure is None:
-            again = records.copy(records.head(drawn, self.n))
-        try:
-            if self.pair is None:
-                one, other = self._neighbours(drawn, position)
-                if tossing:
-                    flips.toss()
-                value = self.function(one)
-                if structure is None:
-                    structure = outputs.describe(value)
-                # At once: the function may return one and the same object again and again.
-                a = self._flat(value, structure)
-                if tossing:
-                    flips.toss()
-                b = self._flat(self.function(other), structure)
-            else:
-                if tossing:
-                    flips.toss()
-                value, neighbour = self.pair(records.head(drawn, self.n), position, _record(drawn, self.n))
-                if structure is None:
-                    structure = outputs.describe(value)
-                shared = value is neighbour and not isinstance(value, int | float | np.generic)
-                a, b = self._flat(value, structure), self._flat(neighbour, structure)
-            gap = self._norm(a, b)
-        except KeyboardInterrupt:
-            raise
-        except outputs.StructureChanged:
-            self.cause = self.cause or _STRUCTURE
-            return math.inf
-        except OutputError:
-            if structure is None:
-                raise
-            self.cause = self.cause or "the function returned something that cannot be released"
-            return math.inf
-        except BaseException as error:  # sys.exit() in a function is a failure of that pair
-            if self.cause is None:
-                self.cause = error
-            return math.inf
-        if shared:
-            raise PairError(
-                "pair= returned one and the same object as both values, so one of them was overwritten. "
-                "Return two."
-            )
-        if self.structure is None:
-            self.tossing = flips.moved()
-            self.structure = structure
-            self._check_function(a, again, flips)
-        if gap <= LARGEST:
-            return gap
-        self.cause = self.cause or "the function returned values that are not finite, or beyond 1e300"
-        return math.inf
-
-    def _flat(self, value: Any, structure: list[Any]) -> Any:
-        """Return an output as a vector, or as a float if that is all there is to measure."""
-        if self.absolute and structure[0] in outputs.SCALARS:
-            return outputs.number(value, structure)
-        return outputs.flatten(value, structure, self.classes)
-
-    def _norm(self, a: Any, b: Any) -> float:
-        """Return the norm of a difference; infinity where it is not a number."""
-        if type(a) is float:
-            return float(abs(a - b))
-        with np.errstate(all="ignore"):
-            gap = float(self.norm(a - b))
-        return gap if gap >= 0 else math.inf
-
-    def _check_function(self, first: Vector | float, again: Any, flips: coins.Coins) -> None:
-        """Evaluate A, B, A: caches, warm starts and hidden randomness show in the second A."""
-        if self.pair is not None:
-            return  # what it says is compared with plain evaluation afterwards
-        flips.toss()
-        try:
-            second = self._flat(self.function(again), self.structure or [])
-        except (Exception, outputs.StructureChanged):
-            second = None
-        if second is None or not np.array_equal(first, second, equal_nan=True):
-            raise NotReproducibleError(
-                "The function gave two different answers for identical data. Its randomness, if it has any, "
-                "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
-                "by coins=('rng',), which receives a seeded generator; and it must not depend on earlier "
-                "calls (caches, warm starts, counters, the time)."
-            )
-
-    def _check_again(self, gaps: Vector) -> None:
-        """Measure the first pair and the largest gap once more: a function that drifts shows here."""
-        finite = np.flatnonzero(np.isfinite(gaps))
-        if self.pair is not None or not len(finite):
+    def _save(self) -> None:
+        """Hand what is new to the memory."""
+        spans, self.unsaved = self.unsaved, []
+        self.saved = time.monotonic()
+        if self.memory is None:
             return
-        with coins.public_coins(self.s0) as flips:
-            for i in sorted({int(finite[0]), int(finite[np.argmax(gaps[finite])])}):
-                one, other = self._neighbours(*self._pair_at(i))
-                try:
-                    flips.toss()
-                    a = self._flat(self.function(one), self.structure or [])
-                    flips.toss()
-                    gap = self._norm(a, self._flat(self.function(other), self.structure or []))
-                except (Exception, outputs.StructureChanged):
-                    gap = math.nan
-                if gap != gaps[i]:
-                    raise NotReproducibleError(
-                        "The function gave another answer for identical data at the end of the calibration "
-                        "than before. It must not depend on earlier calls (caches, warm starts, counters), "
-                        "the time, or globals that change, nor use randomness for some data only."
-                    )
+        for start, stop in _joined(spans):
+            self.memory.save(start, self.known[start:stop], self.task.pairs.structure)
 
-    def learn_classes(self, gaps: Vector) -> None:
-        """Meet the classes in the output, if there are any and all gaps were remembered."""
-        if self.classes or not outputs.has_classes(self.structure or []):
-            return
-        with coins.public_coins(self.s0) as flips:
-            flips.toss()
-            worked = int(np.flatnonzero(np.isfinite(gaps))[0])
-            one, _ = self._neighbours(*self._pair_at(worked))
-            self._flat(self.function(one), self.structure or [])
+    def _refuse_early(self, otherwise: str = "") -> None:
+        """Refuse when so many have failed that the estimate is infinite, whatever the others are."""
+        if self.failed > self.plan.m - self.plan.k:
+            self.refuse(otherwise)
 
-    def refuse(self, failed: int, done: int) -> None:
+    def refuse(self, otherwise: str = "") -> None:
         """Raise the error for an infinite estimate, with the first real cause."""
         cause = self.cause
-        what = (
-            "".join(traceback.format_exception_only(type(cause), cause)).strip()
-            if isinstance(cause, BaseException)
-            else str(cause)
-        )
+        what = cause.text if cause is not None else otherwise or "what was remembered"
         fix = (
             " Return the same types, keys and shapes for every dataset (always float(...), fixed categories, "
             "classes defined outside the function): a structure that depends on the data gives it away."
-            if cause is _STRUCTURE
+            if what is STRUCTURE
             else " Make pair= work on all data that the sampler can draw."
-            if self.pair is not None
+            if self.task.pairs.pair is not None
             else " Make the function work on all data that the sampler can draw, choose another sampler, or "
             "check the other arguments. It gets data of the container that it is called with."
         )
+        done = self.plan.m - int(np.isnan(self.known).sum())
         raise InfiniteSensitivityError(
-            f"{failed} of the first {done} sampled pairs failed, and at most m-k={self.plan.m - self.plan.k} "
-            f"of m={self.plan.m} may. The first cause: {what}.{fix}",
-            failed=failed,
+            f"{self.failed} of the first {done} sampled pairs failed, and at most m-k="
+            f"{self.plan.m - self.plan.k} of m={self.plan.m} may. The first cause: {what}.{fix}",
+            failed=self.failed,
             m=self.plan.m,
             k=self.plan.k,
-        ) from (cause if isinstance(cause, BaseException) else None)
-
-    def check_pair(self, gaps: Vector) -> None:
-        """Compare `pair=` with plain evaluation, on random indices and on the largest gaps."""
-        rng = coins.stream(self.seed, coins.CHECK)
-        finite = np.flatnonzero(np.isfinite(gaps))
-        largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
-        chosen = np.union1d(rng.choice(finite, min(_CHECKED, len(finite)), replace=False), largest)
-        with coins.public_coins(self.s0) as flips:
-            for i in chosen.tolist():
-                one, other = self._neighbours(*self._pair_at(i))
-                flips.toss()
-                a = self._plain(one, i)
-                flips.toss()
-                b = self._plain(other, i)
-                plain, claimed = self._norm(a, b), float(gaps[i])
-                # Two ways to compute the same number may differ by rounding, in gap and values.
-                slack = 1e-6 * max(plain, claimed) + 2.0**-47 * float(np.abs(a).sum() + np.abs(b).sum())
-                if not abs(plain - claimed) <= slack:
-                    raise PairError(
-                        f"pair= disagrees with plain evaluation: for sampled pair {i} it gives the gap "
-                        f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. "
-                        f"Mend pair=, or leave it out.",
-                        index=i,
-                        pair=claimed,
-                        plain=plain,
-                    )
-
-    def _plain(self, data: Any, index: int) -> Vector:
-        try:
-            return outputs.flatten(self.function(data), self.structure or [], self.classes)
-        except Exception as error:
-            raise PairError(
-                f"pair= disagrees with plain evaluation: the function fails on sampled pair {index}, "
-                f"or returns an output of another structure.",
-                index=index,
-            ) from error
+        ) from (cause.exception() if cause is not None else None)
 
 
-def _record(data: Any, at: int) -> Any:
-    return tuple(_record(part, at) for part in data) if isinstance(data, tuple) else data[at]
+def _spans(missing: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return the runs of True as spans of indices.
+
+    Examples
+    --------
+    >>> _spans(np.array([True, True, False, True]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(missing, prepend=False, append=False))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans with neighbours made one.
+
+    Examples
+    --------
+    >>> _joined([(3, 5), (0, 3), (7, 8)])
+    [(0, 5), (7, 8)]
+    """
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(spans):
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], stop)
+        else:
+            joined.append((start, stop))
+    return joined

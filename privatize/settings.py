@@ -12,6 +12,7 @@ import numpy as np
 
 from privatize import coins
 from privatize.errors import SettingsError
+from privatize.execution import check_timeout, executor
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan, plan
 from privatize.samplers import Sampler, as_sampler
@@ -20,7 +21,10 @@ from privatize.sensitivity import LARGEST, SMALLEST, PairFunction
 __all__ = ["Settings", "default_domain", "refuse_later"]
 
 # What later versions will bring; accepted and ignored would be worse than refused.
-LATER = ("timeout", "budget", "workers", "progress")
+LATER = ("budget",)
+
+
+_ENVIRONMENT = ("workers", "store", "progress")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +54,10 @@ class Settings:
     min_sensitivity: float | None = None
     seed: int | None = None
     version: str | None = None
+    timeout: float | None = None
+    workers: Any = None
     store: str | os.PathLike[str] | None = "default"
+    progress: bool | None = None
     plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +86,10 @@ class Settings:
             put("version", str(self.version))
         if self.store is not None and not isinstance(self.store, str | os.PathLike):
             raise SettingsError(f"store={self.store!r} is not a path, a URL, 'default' or None.")
+        put("timeout", check_timeout(self.timeout))
+        executor(self.workers, self.timeout)  # or refused
+        if self.progress not in (None, True, False):
+            raise SettingsError(f"progress={self.progress!r} is not True, False or None.")
         # Infeasible requests are refused here, at decoration.
         put("plan", plan(self.gamma, self.samples, bound=self.bound))
         put("gamma", self.plan.gamma)
@@ -99,6 +110,14 @@ class Settings:
                 f"delta=0. Leave it out, or use mechanism='gaussian'."
             )
         return value
+
+    def _identity(self) -> list[Any]:
+        """Return what an estimate depends on: not where it is made and kept, nor who watches."""
+        return [value for name, value in vars(self).items() if name not in _ENVIRONMENT]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Executors and clients cannot be shipped, and are of no use in a worker.
+        return vars(self) | {"workers": None}
 
     @functools.cached_property
     def support(self) -> tuple[Any, Any] | None:

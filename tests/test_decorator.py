@@ -188,7 +188,7 @@ class TestSettings:
         with pytest.raises(SettingsError, match="(?s)" + message.replace("(", r"\(")):
             privatize(**(PROMISE | change))
 
-    @pytest.mark.parametrize("later", ["timeout", "budget", "workers", "progress"])
+    @pytest.mark.parametrize("later", ["budget"])
     def test_what_is_not_there_yet_is_refused(self, later):
         """An argument that would be ignored is refused; its default is accepted."""
         with pytest.raises(SettingsError, match="not available yet"):

@@ -1,0 +1,299 @@
+"""Other people's processes: `concurrent.futures`, anything with `map`, Dask, Ray.
+
+They are sent orders: a span of pairs, and the package that it belongs to. A package reaches a
+process once, is checked there, and is held. When a process is lost, its span is ordered again,
+and everything from then on is *guarded*: evaluated there in a worker process of our own, which may
+be lost without harm and tells which pair it was that did it.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import copy
+import importlib
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from privatize import coins
+from privatize.errors import ExecutionError, PrivatizeError, restore
+from privatize.pairs import Cause, Found, Refused
+from privatize.processes import evaluate, pool
+from privatize.shipping import Package, unpack
+from privatize.work import Task, Work
+
+__all__ = ["Dask", "Futures", "Mapped", "Ray", "fulfil"]
+
+_log = logging.getLogger("privatize.execution")
+
+Span = tuple[int, int]
+Outcome = tuple[Span, tuple[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A span of pairs for a process that is not ours; the package travels along, or has before."""
+
+    digest: str
+    payload: bytes | None
+    span: Span
+    learned: tuple[Any, bool]
+    timeout: float | None
+    guarded: bool
+
+
+@dataclass
+class _Jobs:
+    """The jobs that this process has been sent, the latest few of them."""
+
+    held: dict[str, Any] = field(default_factory=dict)
+    turn: Any = field(default_factory=threading.Lock)
+
+    def get(self, order: _Order) -> Any:
+        with self.turn:
+            if order.digest not in self.held:
+                if order.payload is None:
+                    return None
+                package = Package(order.digest, order.payload)
+                self.held[order.digest] = (package, *unpack(package))
+                while len(self.held) > 4:
+                    del self.held[next(iter(self.held))]
+            return self.held[order.digest]
+
+
+_jobs = _Jobs()
+
+
+def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
+    """Evaluate an order, in a process that is not ours."""
+    if payload is not None:
+        order = replace(order, payload=payload)
+    try:
+        held = _jobs.get(order)
+        if held is None:
+            return "unknown", None
+        package, pairs, around = held
+        if order.guarded:
+            # One worker of our own, which may be lost: it finds out which pair it is that does that.
+            work = Work([order.span], coins.block_size(pairs.n), order.learned[0])
+            work.tossing = order.learned[1]
+            found = list(pool().run(package, work, workers=1, timeout=order.timeout))
+        else:
+            found = [evaluate(copy.copy(pairs), around, *order.span, order.learned, _unwatched)]
+    except PrivatizeError as error:
+        return "error", error.plain().facts()
+    except Refused as error:
+        return "refused", str(error)
+    except BaseException as error:  # of the sampler, say
+        return "raised", Cause.of(order.span[0], error).plain()
+    return "found", [
+        Found(f.start, f.gaps, f.seconds, f.structure, f.tossing, f.cause and f.cause.plain()) for f in found
+    ]
+
+
+def _unwatched(index: int) -> None:
+    """Nobody waits for a sign of life."""
+
+
+class _Orders:
+    """Makes the orders of one task, and remembers what became of those that went wrong."""
+
+    def __init__(self, task: Task, work: Work, *, apart: bool) -> None:
+        self.package = task.package()
+        self._timeout, self._work = task.timeout, work
+        # A small package goes with every order; a large one only to those who say that they lack it.
+        self._along = not apart and len(self.package.payload) < 100_000
+        self.unknown: set[Span] = set()
+        self.crashed: Counter[Span] = Counter()
+
+    def __call__(self, span: Span) -> _Order:
+        payload = self.package.payload if self._along or span in self.unknown else None
+        guarded = self._timeout is not None or bool(self.crashed)
+        return _Order(self.package.digest, payload, span, self._work.learned, self._timeout, guarded)
+
+
+class _Elsewhere:
+    """What all executors in other people's processes have in common."""
+
+    exact = False
+    apart = False  # whether packages reach workers by another way than with orders
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+        orders = _Orders(task, work, apart=self.apart)
+        with contextlib.closing(self._guarded(work, orders)) as outcomes:
+            for span, outcome in outcomes:
+                if outcome is None:  # its process was lost
+                    orders.crashed[span] += 1
+                    if orders.crashed[span] > 3:
+                        raise ExecutionError(
+                            f"Pairs {span[0]} to {span[1] - 1} were lost again and again with their worker. "
+                            f"Is there enough memory, and are the workers still there?"
+                        )
+                    _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)
+                    work.again(*span)
+                elif outcome[0] == "unknown":
+                    orders.unknown.add(span)
+                    work.again(*span)
+                else:
+                    for found in _read(*outcome):
+                        work.learn(found)
+                        yield found
+
+    def _guarded(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        try:
+            yield from self.outcomes(work, orders)
+        except (PrivatizeError, Refused):
+            raise
+        except Exception as error:  # of somebody else's executor: anything
+            raise ExecutionError(
+                f"{type(self).__name__} failed: {type(error).__name__}: {error}. What was found so far is "
+                f"kept. Workers that are a number are the library's own, which survive functions that crash."
+            ) from error
+
+    def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        """Have orders fulfilled, and yield what became of each: None if its process was lost."""
+        raise NotImplementedError
+
+
+def _read(kind: str, content: Any) -> list[Found]:
+    """Return what was found, or raise what happened instead."""
+    if kind == "refused":
+        raise Refused(content)
+    if kind == "error":
+        execution = content["kind"] == "ExecutionError"
+        raise ExecutionError(content["message"]) if execution else restore(content)
+    if kind == "raised":
+        raise ExecutionError(
+            f"Drawing the pairs failed in a worker: {content.text}."
+        ) from content.exception()
+    found: list[Found] = content
+    return found
+
+
+class Futures(_Elsewhere):
+    """On a `concurrent.futures` executor."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        """Have orders fulfilled."""
+        count = 2 * getattr(self._pool, "_max_workers", os.cpu_count() or 1)
+        running: dict[Any, Span] = {}
+        try:
+            while True:
+                while len(running) < count and (span := work.next(count, len(running))) is not None:
+                    running[self._pool.submit(fulfil, orders(span))] = span
+                if not running:
+                    return
+                done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                for future in done:
+                    yield running.pop(future), future.result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+class Mapped(_Elsewhere):
+    """On anything that has a `map`."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        """Have orders fulfilled, a wave at a time."""
+        count = 2 * (getattr(self._pool, "_processes", None) or os.cpu_count() or 1)
+        while True:
+            spans: list[Span] = []
+            while len(spans) < count and (span := work.next(count, len(spans))) is not None:
+                spans.append(span)
+            if not spans:
+                return
+            results: Iterable[Any] = self._pool.map(fulfil, [orders(span) for span in spans])
+            yield from zip(spans, list(results), strict=True)
+
+
+class Dask(_Elsewhere):
+    """On a Dask cluster."""
+
+    apart = True
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        """Have orders fulfilled."""
+        distributed: Any = importlib.import_module("distributed")
+        client = self._client
+        # A result of the cluster's, which it keeps where it is needed, and makes again if it is lost.
+        payload = client.submit(_same, orders.package.payload, pure=False)
+        spans: dict[Any, Span] = {}
+        done = distributed.as_completed()
+        try:
+            while True:
+                count = 2 * max(1, sum(client.ncores().values()))
+                while len(spans) < count and (span := work.next(count, len(spans))) is not None:
+                    future = client.submit(fulfil, orders(span), payload, pure=False)
+                    spans[future.key] = span
+                    done.add(future)
+                if not spans:
+                    return
+                future = next(done)
+                yield spans.pop(future.key), self._outcome(future)
+        finally:
+            client.cancel([*done.futures, payload])
+
+    def _outcome(self, future: Any) -> tuple[str, Any] | None:
+        distributed: Any = importlib.import_module("distributed")
+        if future.status in ("cancelled", "lost"):
+            return None
+        try:
+            # It is there; but if its worker is lost just now, the cluster may wait for it forever.
+            outcome: tuple[str, Any] = future.result(timeout=30)
+        except (distributed.KilledWorker, TimeoutError, concurrent.futures.CancelledError):
+            return None
+        return outcome
+
+
+def _same(payload: bytes) -> bytes:
+    return payload
+
+
+class Ray(_Elsewhere):
+    """On a Ray cluster."""
+
+    apart = True
+
+    def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
+        """Have orders fulfilled."""
+        ray: Any = importlib.import_module("ray")
+        if not ray.is_initialized():
+            ray.init()
+        payload = ray.put(orders.package.payload)
+        remote = ray.remote(max_retries=0)(fulfil)
+        spans: dict[Any, Span] = {}
+        try:
+            while True:
+                count = 2 * max(1, int(ray.cluster_resources().get("CPU", 1)))
+                while len(spans) < count and (span := work.next(count, len(spans))) is not None:
+                    spans[remote.remote(orders(span), payload)] = span
+                if not spans:
+                    return
+                done, _ = ray.wait(list(spans))
+                for reference in done:
+                    try:
+                        outcome = ray.get(reference)
+                    except ray.exceptions.RayTaskError:
+                        raise
+                    except ray.exceptions.RayError:
+                        outcome = None
+                    yield spans.pop(reference), outcome
+        finally:
+            for reference in spans:
+                ray.cancel(reference, force=True)

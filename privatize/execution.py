@@ -1,0 +1,285 @@
+"""Where pairs are evaluated: inline, processes, threads, executors, Dask, Ray. One small interface.
+
+An executor has ``run(task, work)``, which takes spans of indices from the work until there are
+none, and yields the gaps of each as they come. Gaps carry their indices, so nobody depends on
+the order, and they are the same wherever they were evaluated.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextvars
+import copy
+import logging
+import math
+import os
+import sys
+import types
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from privatize import coins
+from privatize.errors import ExecutionError, SettingsError
+from privatize.pairs import Found, Pairs, Refused
+from privatize.shipping import Package
+from privatize.threads import single_threaded
+from privatize.work import Task, Work
+
+__all__ = ["Executor", "check_timeout", "check_workers", "executor"]
+
+_log = logging.getLogger("privatize.execution")
+_START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
+
+
+class Executor(Protocol):
+    """Where pairs are evaluated."""
+
+    exact: bool
+    """Whether it rounds as this process does."""
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+
+
+def check_workers(workers: Any) -> Any:
+    """Return `workers=` if it is something that pairs can be evaluated on; refuse everything else."""
+    if workers is None or _name(workers) == "ray":
+        return workers
+    if isinstance(workers, str) and workers in ("inline", "ray"):
+        return workers
+    if isinstance(workers, int) and not isinstance(workers, bool) and workers >= 1:
+        return workers
+    if not isinstance(workers, type | str | bytes | types.ModuleType) and (
+        callable(getattr(workers, "submit", None)) or callable(getattr(workers, "map", None))
+    ):
+        return workers
+    raise SettingsError(
+        f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
+        f"concurrent.futures executor, or an object with a map method. Leave it out to let it decide."
+    )
+
+
+def check_timeout(timeout: Any) -> float | None:
+    """Return `timeout=` in seconds, or None."""
+    if timeout is None:
+        return None
+    try:
+        value = math.nan if isinstance(timeout, bool | str) else float(timeout)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise SettingsError(f"timeout={timeout!r} is not a number of seconds > 0. Leave it out for no limit.")
+    return value
+
+
+def executor(workers: Any = None, timeout: float | None = None) -> Executor:
+    """Return where pairs are evaluated.
+
+    Examples
+    --------
+    >>> executor("inline")
+    Inline()
+    >>> executor(2)
+    Processes(count=2)
+    """
+    workers = check_workers(workers)
+    if workers is None or isinstance(workers, int):
+        if _daemonic():
+            if timeout is not None:
+                _log.warning("no timeout: this process is somebody's worker, and may have none of its own")
+            return Inline()
+        if workers is None and timeout is None:
+            return Auto()
+        return Processes(workers or _cpus())
+    if isinstance(workers, str) and workers == "inline":
+        if timeout is not None:
+            raise SettingsError("timeout= needs processes, which can be ended; workers='inline' has none.")
+        return Inline()
+    if isinstance(workers, concurrent.futures.ThreadPoolExecutor):
+        if timeout is not None:
+            raise SettingsError("timeout= needs processes, which can be ended; threads cannot.")
+        return Threads(workers)
+    from privatize import clusters
+
+    if isinstance(workers, str | types.ModuleType):
+        return clusters.Ray()
+    if type(workers).__module__.partition(".")[0] == "distributed":
+        return clusters.Dask(getattr(workers, "_client", workers))  # of its executor
+    submits = callable(getattr(workers, "submit", None))
+    return clusters.Futures(workers) if submits else clusters.Mapped(workers)
+
+
+def _name(thing: Any) -> str | None:
+    return thing.__name__ if isinstance(thing, types.ModuleType) else None
+
+
+def _daemonic() -> bool:
+    """Tell whether this is somebody's worker, which may have no children."""
+    for name in ("multiprocess.process", "multiprocessing.process"):
+        process: Any = sys.modules.get(name)
+        if process is not None and process.current_process().daemon:
+            return True
+    return False
+
+
+def _cpus() -> int:
+    """Return how many cores this process may use."""
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # pragma: no cover - not on every system
+        cores = os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):  # no such limit
+        pass
+    return cores
+
+
+# --- in this process ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inline:
+    """In this process, one pair after the other."""
+
+    exact = True
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+        while (span := work.next(1)) is not None:
+            # The global generators are ours for a while, then others' for a moment.
+            with coins.public_coins(task.pairs.s0) as flips:
+                found = task.pairs.gaps(*span, flips)
+            work.learn(found)
+            yield found
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Inline, and on all cores if what is left would take noticeably longer than starting them."""
+
+    exact = True
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+        cores, seen = _cpus(), 0
+        for found in Inline().run(task, work):
+            yield found
+            seen += work.structure is not None
+            if cores < 2 or seen < 2:  # the first one pays for imports and checks
+                continue
+            saved = work.left * work.cost * (1 - 1 / cores)
+            if saved > _WARM and saved > (_WARM if _warm() else _START):
+                try:
+                    package = task.package()
+                except ExecutionError as error:
+                    _log.info("inline, on one core: %s", error)
+                    cores = 1
+                    continue
+                _log.info("%d pairs are left, about %.3g s each: on %d cores", work.left, work.cost, cores)
+                try:
+                    yield from Processes(cores).on(package, task, work)
+                except Refused as error:
+                    _log.warning("inline, on one core, since other processes do not do: %s", error)
+                    cores = 1
+
+
+def _warm() -> bool:
+    processes: Any = sys.modules.get("privatize.processes")
+    return processes is not None and processes.pool().warm
+
+
+class _Still(coins.Coins):
+    """Coins that somebody else looks after."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def toss(self) -> None:
+        pass
+
+    def moved(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Threads:
+    """In threads of this process; for functions that let go of the interpreter's lock.
+
+    The global generators are one per process. So what was found counts only once a look at them
+    shows that nobody has used them; if somebody has, the rest is evaluated one after the other.
+    """
+
+    pool: concurrent.futures.ThreadPoolExecutor
+    exact = True
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+        for found in Inline().run(task, work):
+            yield found
+            if work.structure is not None:
+                break
+        if not work.tossing and "torch" not in sys.modules:
+            yield from self._together(task, work)
+        else:
+            _log.info("inline, one after the other: the function uses the global random generators")
+        yield from Inline().run(task, work)
+
+    def _together(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        count = self.pool._max_workers
+        running: dict[concurrent.futures.Future[Found], tuple[int, int]] = {}
+        with coins.public_coins(task.pairs.s0) as flips:
+            flips.toss()
+            start = flips.state()
+            try:
+                while True:
+                    while len(running) < count and (span := work.next(count, len(running))) is not None:
+                        context = contextvars.copy_context()
+                        pairs = copy.copy(task.pairs)
+                        running[self.pool.submit(context.run, _threaded, pairs, span)] = span
+                    if not running:
+                        return
+                    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+                    results = [(running.pop(future), future.result()) for future in done]
+                    if flips.state() != start:
+                        _log.info("inline, one after the other: the function uses the global generators")
+                        for span, _ in results:
+                            work.back(*span)
+                        task.pairs.tossing = True
+                        return
+                    for _, found in results:
+                        work.learn(found)
+                        yield found
+            finally:
+                concurrent.futures.wait(running)
+                for span in running.values():
+                    work.back(*span)
+
+
+def _threaded(pairs: Pairs, span: tuple[int, int]) -> Found:
+    with single_threaded("openmp"):
+        return pairs.gaps(*span, _Still())
+
+
+# --- in processes of our own ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Processes:
+    """In a pool of processes, which is kept warm between calls."""
+
+    count: int
+    exact = True
+
+    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do."""
+        return self.on(task.package(), task, work)
+
+    def on(self, package: Package, task: Task, work: Work) -> Generator[Found, None, None]:
+        """Evaluate all that there is to do; it has been packed already."""
+        from privatize.processes import pool
+
+        return pool().run(package, work, workers=self.count, timeout=task.timeout)

@@ -1,0 +1,57 @@
+"""One thread for BLAS and OpenMP, so that a result does not depend on where it is computed.
+
+With several threads, sums are added in another order, and so in other last digits, on machines
+with another number of cores; and workers would fight over the cores. Limited alike inline, in
+workers, and on the private data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["single_threaded"]
+
+# What was found among the loaded libraries, and how many modules there were then.
+_known: tuple[int, list[Any]] = (-1, [])
+
+
+def _libraries() -> list[Any]:
+    """Return the controls of the libraries that are loaded by now; looking for them takes milliseconds."""
+    global _known
+    count, found = _known
+    if count != len(sys.modules):
+        import threadpoolctl
+
+        found = threadpoolctl.ThreadpoolController().lib_controllers
+        _known = (len(sys.modules), found)
+    return found
+
+
+@contextlib.contextmanager
+def single_threaded(kind: str | None = None) -> Iterator[None]:
+    """Give BLAS and OpenMP one thread each for a while; or one ``kind``, ``"blas"`` or ``"openmp"``, of them.
+
+    BLAS is limited for the whole process, OpenMP for the thread that asks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with single_threaded():
+    ...     float(np.ones(3) @ np.ones(3))
+    3.0
+    """
+    changed = []
+    try:
+        for library in _libraries():
+            if kind is None or library.user_api == kind:
+                before = library.get_num_threads()
+                if before is not None and before > 1:
+                    changed.append((library, before))
+                    library.set_num_threads(1)
+        yield
+    finally:
+        for library, before in changed:
+            library.set_num_threads(before)
