@@ -2,6 +2,7 @@
 
 import os
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from importlib.util import find_spec
 
 import pytest
 from sybil import Sybil
@@ -18,7 +19,13 @@ def _fresh_memory():
     open_store("memory").forget()
 
 
+def _missing(module):
+    """Tell whether a page must do without a module."""
+    return find_spec(module) is None
+
+
 pytest_collect_file = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=ELLIPSIS | NORMALIZE_WHITESPACE), SkipParser()],
+    setup=lambda namespace: namespace.update(missing=_missing),
     patterns=["README.md", "docs/*.md"],
 ).pytest()

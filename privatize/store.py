@@ -249,7 +249,7 @@ def _joined(key: str, seed: int, rows: list[tuple[Any, ...]]) -> NDArray[np.floa
         data = bytes(data)
         if _checksum(key, seed, start, data) != checksum or len(data) % 8:
             raise ValueError("its gaps are damaged (the checksum does not fit)")
-        piece = np.frombuffer(data, dtype="<f8").astype(np.float64)
+        piece = np.frombuffer(data, dtype="<f8").astype(np.float64, copy=False)
         if not 0 <= start <= _MOST or not (piece >= 0).all():
             raise ValueError("its gaps are not gaps")
         pieces.append((int(start), piece))

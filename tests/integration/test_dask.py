@@ -1,0 +1,522 @@
+"""Pairs evaluated on a real Dask cluster: the same gaps as here, whatever happens to its workers."""
+
+import contextlib
+import importlib
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privatize as package
+from privatize import clusters, estimate_sensitivity, plan, privatize, samplers, shipping
+from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, OutputError
+from privatize.pairs import Found
+
+distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
+
+pytestmark = [
+    # Of distributed's own sockets and loops, when a worker was killed or a cluster is closed.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    # A port that another test program on this machine has.
+    pytest.mark.filterwarnings("ignore:Port .* is already in use:UserWarning"),
+]
+
+UNIT = samplers.uniform(0, 1)
+FACTOR = 1.0
+
+
+@contextlib.contextmanager
+def cluster(**settings):
+    with (
+        distributed.LocalCluster(dashboard_address=None, silence_logs=50, **settings) as made,
+        distributed.Client(made) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Start two worker processes for these tests."""
+    with cluster(n_workers=2, threads_per_worker=1) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _all_there(client):
+    """Begin every test with two workers, whatever the last one did to them."""
+    client.wait_for_workers(2, timeout=60)
+
+
+def estimate(function, workers="inline", n=50, sampler=UNIT, norm="l1", gamma=0.05, seed=1, **rest):
+    return estimate_sensitivity(
+        function, n=n, sampler=sampler, norm=norm, plan=plan(gamma=gamma), seed=seed, workers=workers, **rest
+    )
+
+
+def check(function, workers, **settings):
+    """Compare every gap with that of the same index, evaluated in this process."""
+    there = estimate(function, workers, **settings)
+    settings.pop("timeout", None)
+    here = estimate(function, **settings)
+    assert np.array_equal(there.gaps, here.gaps)
+    assert there.value == here.value and there.structure == here.structure
+    return there
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+def scaled(x):
+    return float(FACTOR * x.mean())
+
+
+def subsample(x):
+    return float(x[np.random.permutation(len(x))[:10]].mean() + np.random.normal())
+
+
+def solved(x):
+    a = np.outer(x, x) + np.eye(len(x))
+    return np.linalg.solve(a @ a, x)
+
+
+def mean_pair(x, position, replacement):
+    total = x.sum()
+    return float(total / len(x)), float((total - x[position] + replacement) / len(x))
+
+
+def plain_mean(x):
+    return float(x.mean())
+
+
+def harmful(how, folder="", below=0.01):
+    """Make a function that does something about one pair in a hundred."""
+
+    class Unpicklable(Exception):
+        def __init__(self, a, b):
+            super().__init__(lambda: (a, b))
+            self.lock = threading.Lock()
+
+    def f(x):
+        if x[0] < below:
+            if how == "raise":
+                raise ValueError("as public data may")
+            if how == "unpicklable":
+                raise Unpicklable(1, 2)
+            if how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if how == "exit":
+                os._exit(3)
+            if how == "sleep":
+                time.sleep(1e6)
+            if how == "system exit":
+                sys.exit(1)
+        return float(x.mean())
+
+    return f
+
+
+def noted(file, pause):
+    """Make a function that takes a while, and notes where it runs."""
+
+    def f(x):
+        if file:
+            with Path(file).open("a") as out:
+                out.write(f"{os.getpid()}\n")
+        time.sleep(pause)
+        return float(x.mean())
+
+    return f
+
+
+@contextlib.contextmanager
+def killing(file, evaluations, choose):
+    """Kill a process once a function has been evaluated so many times."""
+    killed, stop = [], threading.Event()
+
+    def task():
+        while not stop.wait(0.005):
+            pids = [int(line) for line in file.read_text().split()] if file.exists() else []
+            pids = [pid for pid in pids if pid != os.getpid()]
+            if len(pids) >= evaluations:
+                killed.append(choose(pids))
+                os.kill(killed[0], signal.SIGKILL)
+                return
+
+    thread = threading.Thread(target=task)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        stop.set()
+        thread.join()
+
+
+def module(tmp_path, monkeypatch, name, text):
+    """Write a module that only this process has a path to, and import it."""
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+# --- the same gaps --------------------------------------------------------------------------------
+
+
+class TestSameGaps:
+    @pytest.mark.parametrize("function", [np.mean, plain_mean, subsample, solved], ids=lambda f: f.__name__)
+    def test_as_inline(self, client, function):
+        """An estimate would depend on where it was made, so it could be made again until it is small."""
+        check(function, client)
+
+    def test_executor(self, client):
+        """The client's executor would be taken for one of concurrent.futures, which it is not."""
+        with client.get_executor() as executor:
+            check(subsample, executor)
+
+    def test_client_of_a_subclass(self, client):
+        """A client with a class of its own, as vendors and users make them, would not be known as one."""
+
+        class Mine(distributed.Client):
+            pass
+
+        with Mine(client.cluster) as mine:
+            check(plain_mean, mine)
+
+    def test_pair(self, client):
+        """`pair=` would be worth nothing where the pairs are expensive enough for a cluster."""
+        check(plain_mean, client, pair=mean_pair)
+
+    def test_large_datasets(self, client):
+        """Pairs that share no stream with others would be drawn wrongly when spans are cut anew."""
+        check(plain_mean, client, n=100_000, gamma=0.1)
+
+    def test_lists(self, client):
+        """Functions of lists of records could not be calibrated on a cluster."""
+        rows = samplers.from_function(lambda n, rng: [{"a": v} for v in rng.random(n).tolist()])
+        check(lambda records: sum(r["a"] for r in records), client, sampler=rows)
+
+    def test_closures_lambdas_and_local_classes(self, client):
+        """Functions that exist in a notebook only could not be calibrated on a cluster."""
+        offset = np.arange(3.0)
+
+        class Model:
+            def __init__(self, weight):
+                self.weight = weight
+
+            def __call__(self, x):
+                return x[:3] * self.weight + offset
+
+        check(lambda x: Model(2.0)(x), client)
+        check(Model(3.0), client, norm="l2")
+
+    def test_globals_changed_at_run_time(self, client, monkeypatch):
+        """A worker would evaluate the module as it is on disk, not as it is."""
+        before = check(scaled, client)
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 4.0)
+        assert np.array_equal(check(scaled, client).gaps, 4 * before.gaps)
+
+    def test_edited_and_reloaded(self, client, tmp_path, monkeypatch):
+        """After an edit and a reload in a notebook, workers would go on with the old function."""
+        text = "SCALE = {}\n\n\ndef f(x):\n    return float(SCALE * x.mean())\n"
+        edited = module(tmp_path, monkeypatch, "privatize_dask_edited", text.format("1.0"))
+        before = check(edited.f, client)
+        (tmp_path / "privatize_dask_edited.py").write_text(text.format("2.0 + 6.0"))
+        importlib.reload(edited)
+        assert np.array_equal(check(edited.f, client).gaps, 8 * before.gaps)
+
+    def test_imported_when_run_then_edited(self, client, tmp_path, monkeypatch):
+        """A worker that has imported a module once would go on with its old form after an edit."""
+        edited = module(tmp_path, monkeypatch, "privatize_dask_lazy", "SCALE = 1.0\n")
+
+        def f(x):
+            from privatize_dask_lazy import SCALE
+
+            return float(SCALE * x.mean())
+
+        check(f, client)
+        (tmp_path / "privatize_dask_lazy.py").write_text("SCALE = 2.0 + 6.0\n")
+        importlib.reload(edited)
+        with contextlib.suppress(ExecutionError):
+            check(f, client)
+
+    def test_decorator_and_configure(self, client):
+        """The cluster would be used by `estimate_sensitivity` only, which few people call."""
+        promise = {"epsilon": 1, "gamma": 0.05, "sampler": UNIT, "seed": 1, "store": None}
+        here = privatize(**promise, workers="inline")(subsample).estimate(50)
+        given = privatize(**promise, workers=client)(subsample)
+        package.store.open_store("memory").forget()
+        assert np.array_equal(given.estimate(50).gaps, here.gaps)
+        assert math.isfinite(given(np.linspace(0, 1, 50)))
+        package.store.open_store("memory").forget()
+        package.configure(workers=client)
+        try:
+            assert np.array_equal(privatize(**promise)(subsample).estimate(50).gaps, here.gaps)
+        finally:
+            package.configure(workers=None)
+
+    def test_lists_like_the_private_data(self, client):
+        """A function that is called with a list would be calibrated with arrays on the cluster."""
+        promise = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "seed": 1, "store": None, "workers": client}
+
+        def f(x):
+            return sum(x + [0.0]) / len(x)  # noqa: RUF005 - an array would be another thing
+
+        assert math.isfinite(privatize(**promise)(f)(np.linspace(0, 1, 50).tolist()))
+
+    def test_surroundings_are_this_runs(self, client):
+        """A worker would treat floating-point errors as in an earlier run, and count pairs that fail here."""
+
+        def f(x):
+            return float(np.nansum(np.log(x - 0.0003)))
+
+        with np.errstate(all="ignore"):
+            lenient = check(f, client)
+        with np.errstate(all="raise"):
+            strict = check(f, client)
+        assert lenient.failed == 0 < strict.failed
+
+    def test_a_large_closure(self, client):
+        """A function that holds a table would be warned about, or fail where warnings are errors."""
+        table = np.arange(3_000_000.0)
+        check(lambda x: float(x.mean() + table[int(x[0] * 1000)]), client, gamma=0.2)
+
+    def test_workers_with_threads(self):
+        """Threads of one worker would take each other's global random numbers."""
+        with cluster(n_workers=1, threads_per_worker=2) as threaded:
+            check(subsample, threaded)
+            check(solved, threaded)
+            fails = estimate(harmful("raise"))
+            timed = estimate(harmful("sleep"), threaded, timeout=1)
+            assert np.array_equal(timed.gaps, fails.gaps)
+
+    def test_workers_in_this_process(self):
+        """A cluster in threads, as people use it while they try things, would deadlock or disturb."""
+        with cluster(n_workers=1, threads_per_worker=2, processes=False) as threaded:
+            np.random.seed(5)
+            check(subsample, threaded)
+            after = np.random.random()
+            np.random.seed(5)
+            assert after == np.random.random()
+
+
+# --- lost workers ---------------------------------------------------------------------------------
+
+
+class TestLostWorkers:
+    def test_killed_from_outside(self, client, tmp_path):
+        """A machine that goes away would take hours of calibration with it, or change the estimate."""
+        file = tmp_path / "pids"
+        workers = set(client.run(os.getpid).values())
+        with killing(file, 20, lambda pids: pids[-1]) as killed:
+            there = estimate(noted(str(file), 0.02), client, gamma=0.2)
+        assert killed and killed[0] in workers
+        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
+        check(plain_mean, client)
+
+    def test_killed_from_outside_while_guarded(self, client, tmp_path):
+        """With a timeout, a lost machine would leave a run that waits forever."""
+        file = tmp_path / "pids"
+        workers = list(client.run(os.getpid).values())
+        with killing(file, 20, lambda pids: workers[0]) as killed:
+            there = estimate(noted(str(file), 0.02), client, gamma=0.2, timeout=60)
+        assert killed
+        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
+        check(plain_mean, client, timeout=60)
+
+    def test_killed_guard(self, client, tmp_path):
+        """The out-of-memory killer, which ends the process that evaluates, would cost more than its pair."""
+        file = tmp_path / "pids"
+        with killing(file, 20, lambda pids: pids[-1]) as killed:
+            there = estimate(noted(str(file), 0.02), client, gamma=0.2, timeout=60)
+        assert killed and killed[0] not in client.run(os.getpid).values()
+        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
+
+    @staticmethod
+    def at_most_one_infinite(there, here):
+        other = there.gaps != here.gaps
+        assert other.sum() <= 1 and np.isinf(there.gaps[other]).all()
+
+    @pytest.mark.parametrize("how", ["kill", "exit"])
+    def test_functions_that_end_their_worker(self, client, how):
+        """A crash in compiled code on some data would end the run, hang it, or be left out of it."""
+        here = estimate(harmful("raise"))
+        there = estimate(harmful(how), client)
+        assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
+        check(plain_mean, client)
+
+    def test_functions_that_always_end_their_worker(self, client):
+        """A function that crashes on all data would be tried on a cluster until all of it is gone."""
+        with pytest.raises((InfiniteSensitivityError, ExecutionError)):
+            estimate(harmful("kill", below=2), client, gamma=0.2)
+        check(plain_mean, client)
+
+    def test_functions_that_hang(self, client):
+        """An endless loop on some data would hold up the run, whatever `timeout=` says."""
+        there = estimate(harmful("sleep"), client, timeout=1)
+        assert np.array_equal(there.gaps, estimate(harmful("raise")).gaps)
+        assert "timeout=1" in str(self.cause(client, "sleep", timeout=1))
+
+    def cause(self, client, how, **rest):
+        with pytest.raises(InfiniteSensitivityError) as caught:
+            estimate(harmful(how, below=0.3), client, gamma=0.2, **rest)
+        return caught.value
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+class TestFailures:
+    @pytest.mark.parametrize("how", ["unpicklable", "system exit", "raise"])
+    def test_exceptions_are_infinite_gaps(self, client, how):
+        """Pairs that fail would be missing, and so the estimate too small; or end the worker."""
+        here = estimate(harmful("raise"))
+        for rest in ({}, {"timeout": 60}):
+            there = estimate(harmful(how), client, **rest)
+            assert np.array_equal(there.gaps, here.gaps) and there.failed == here.failed >= 1
+
+    def test_the_first_cause_is_told(self, client):
+        """Nobody would learn why a function fails on a cluster, and where."""
+        with pytest.raises(InfiniteSensitivityError, match="ValueError: as public data may") as caught:
+            estimate(harmful("raise", below=0.5), client)
+        assert "in f" in str(caught.value.__cause__)
+
+    def test_outputs_that_cannot_be_released(self, client):
+        """A function that returns text would be told that it crashes."""
+        with pytest.raises(OutputError):
+            estimate(lambda x: "text", client)
+
+    def test_not_reproducible(self, client):
+        """A function of the clock would be calibrated as if it were a function of its data."""
+        with pytest.raises(NotReproducibleError):
+            estimate(lambda x: float(x.mean() + time.time_ns() % 1000), client)
+
+    def test_the_process_is_not_part_of_the_data(self, client):
+        """A function that answers otherwise in other processes would be calibrated for those."""
+        with pytest.raises(NotReproducibleError):
+            estimate(lambda x: float(x.mean() * os.getpid()), client)
+
+    def test_samplers_that_raise(self, client):
+        """A sampler that breaks on a worker only would be taken for a function that fails."""
+        here = os.getpid()
+
+        def drawn(n, rng):
+            if os.getpid() != here:
+                raise RuntimeError("no such file there")
+            return rng.random(n)
+
+        with pytest.raises(ExecutionError, match="no such file there"):
+            estimate(plain_mean, client, sampler=samplers.from_function(drawn))
+        check(plain_mean, client)
+
+    @pytest.mark.parametrize("rest", [{}, {"timeout": 60}], ids=["plain", "guarded"])
+    @pytest.mark.parametrize("way", ["statement", "import_module", "sys.modules"])
+    def test_modules_that_differ_are_refused(self, client, tmp_path, monkeypatch, way, rest):
+        """A module that was changed here but not there would give a wrong number, too small perhaps."""
+        name = f"privatize_dask_{way.replace('.', '_')}_{len(rest)}"
+        changed = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
+        client.run(there_too, str(tmp_path), name)
+        changed.SCALE = 2.0
+        made = {
+            "statement": f"import {name} as m",
+            "import_module": f"import importlib; m = importlib.import_module({name!r})",
+            "sys.modules": f"import sys; m = sys.modules[{name!r}]",
+        }
+        # For some data only, so that measuring a pair or two again here would not show it.
+        text = f"def f(x):\n    {made[way]}\n    return float(x.mean() * (m.SCALE if x[0] < 0.02 else 1.0))\n"
+        scope = {"__name__": __name__}
+        exec(text, scope)
+        here = estimate(scope["f"])
+        with contextlib.suppress(ExecutionError):
+            there = estimate(scope["f"], client, **rest)
+            assert np.array_equal(there.gaps, here.gaps)
+
+    def test_what_cannot_be_shipped(self, client, tmp_path):
+        """An open file in a closure would give a traceback of pickle's, or hang."""
+        with (tmp_path / "file").open("w") as file, pytest.raises(ExecutionError, match="workers='inline'"):
+            estimate(lambda x: float(x.mean() + file.tell()), client)
+
+    def test_a_closed_client(self, client):
+        """A cluster that is gone would hang the run, or give an error of somebody else's."""
+        with distributed.Client(client.cluster) as closed:
+            pass
+        with pytest.raises(ExecutionError):
+            estimate(plain_mean, closed)
+
+
+def there_too(folder, name):
+    """Import a module in a worker."""
+    sys.path.append(folder)
+    importlib.invalidate_caches()
+    importlib.import_module(name)
+
+
+# --- what goes where ------------------------------------------------------------------------------
+
+
+class TestPrivacy:
+    @pytest.mark.parametrize("as_list", [False, True], ids=["array", "list"])
+    def test_no_private_data_on_the_cluster(self, client, monkeypatch, as_list):
+        """Private records would be sent to other machines, and kept there."""
+        sent = []
+        submit = type(client).submit
+
+        def spy(self, function, *args, **rest):
+            sent.append(shipping.pickle.dumps([a for a in args if not isinstance(a, distributed.Future)]))
+            return submit(self, function, *args, **rest)
+
+        monkeypatch.setattr(type(client), "submit", spy)
+        secret = 0.123456789
+        private = privatize(
+            epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None, workers=client, timeout=60
+        )(plain_mean if not as_list else sum)
+        data = np.full(50, secret)
+        assert math.isfinite(private(data.tolist() if as_list else data))
+        assert len(sent) > 2
+        for payload in sent:
+            assert np.float64(secret).tobytes() not in payload  # as arrays are pickled
+            assert np.float64(secret).tobytes()[::-1] not in payload  # as floats are
+            assert b"0.123456789" not in payload
+
+    def test_gaps_are_all_that_comes_back(self, client, monkeypatch):
+        """Outputs or records of every pair would travel, and be kept by the cluster."""
+        seen = []
+        read = clusters._read
+
+        def spy(kind, content):
+            seen.append((kind, content))
+            return read(kind, content)
+
+        monkeypatch.setattr(clusters, "_read", spy)
+        found = estimate(lambda x: x[:40] + 5.0, client)
+        assert {kind for kind, _ in seen} == {"found"}
+        parts = [part for _, content in seen for part in content]
+        assert sum(len(part.gaps) for part in parts) == found.m
+        for part in parts:
+            assert type(part) is Found and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
+            assert part.cause is None and part.structure == found.structure
+            assert len(shipping.pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
+
+    def test_nothing_is_left_on_the_cluster(self, client):
+        """Every calibration would leave its package in the cluster's memory."""
+        check(plain_mean, client)
+        with pytest.raises(InfiniteSensitivityError):
+            estimate(harmful("raise", below=0.5), client)
+        for _ in range(1000):
+            if not any(client.has_what().values()):
+                break
+            time.sleep(0.01)
+        assert not any(client.has_what().values())
+
+
+def test_not_imported():
+    """`import privatize` would take seconds, for a library that few calls need."""
+    code = "import sys, privatize; sys.exit(bool({'dask', 'distributed', 'ray'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
