@@ -187,11 +187,10 @@ class PrivateFunction(Generic[P, R]):
 
     __wrapped__: Callable[P, R]
 
-    def __init__(self, function: Callable[P, R], settings: Settings) -> None:
+    def __init__(self, function: Callable[P, R], settings: Settings, *, unfinished: bool = False) -> None:
         original: Any = function
         raw = original.__func__ if isinstance(original, classmethod) else original
         _refuse_private(raw)
-        self._binding = Binding.of(raw, settings.data, settings.coins)
         self._settings = settings
         # Shared with what __get__ makes: what was last recalled, so that the store is not asked again.
         self._memory: OrderedDict[tuple[Any, ...], Sensitivity] = OrderedDict()
@@ -203,6 +202,12 @@ class PrivateFunction(Generic[P, R]):
         functools.update_wrapper(cast("Any", self), raw, updated=())
         self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
+        if not unfinished:
+            _ = self._binding  # or refused
+
+    @functools.cached_property
+    def _binding(self) -> Binding:
+        return Binding.of(self.__wrapped__, self._settings.data, self._settings.coins)
 
     # -- what a user reads --
 
@@ -358,10 +363,17 @@ class PrivateFunction(Generic[P, R]):
         by_value = module == "__main__" and caller.startswith("cloudpickle")
         if found is self and not by_value and not shipping.by_value(module):
             return str(name)
-        return _blank, (), {"_original": self._original, "_settings": self._settings}
+        attributes = self._identity()[2]
+        return (
+            _blank,
+            (),
+            {"_original": self._original, "_settings": self._settings, "attributes": attributes},
+        )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        PrivateFunction.__init__(self, state["_original"], state["_settings"])
+        # If it calls itself, the function is being made at this moment, and has no defaults yet.
+        PrivateFunction.__init__(self, state["_original"], state["_settings"], unfinished=True)
+        vars(self).update(state["attributes"])
 
     # -- the one way through the rooms --
 
