@@ -12,6 +12,7 @@
 """
 
 from privatize import errors, samplers
+from privatize.auditing import Audit, audit
 from privatize.decorator import PrivateFunction, Release, privatize
 from privatize.mechanisms import (
     Bernstein,
@@ -29,6 +30,7 @@ from privatize.settings import Settings
 __version__ = "0.1.0.dev0"
 
 __all__ = [
+    "Audit",
     "Bernstein",
     "BernsteinPolynomial",
     "Exponential",
@@ -40,6 +42,7 @@ __all__ = [
     "Release",
     "Sensitivity",
     "Settings",
+    "audit",
     "configure",
     "errors",
     "estimate_sensitivity",

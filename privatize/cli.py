@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privatize import PrivateFunction, __version__, privatize, samplers
+from privatize import PrivateFunction, __version__, audit, privatize, samplers
+from privatize.errors import PrivatizeError
 
 __all__ = ["main"]
 
@@ -28,16 +31,65 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     show.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default: 1)")
     show.add_argument("--gamma", type=float, default=0.05, help="confidence of random DP (default: 0.05)")
+    check = commands.add_parser("audit", help="measure whether a private function keeps its promise")
+    check.add_argument(
+        "function", metavar="module:function", help="a private function, such as app.stats:mean"
+    )
+    check.add_argument("-n", type=int, required=True, help="number of records")
+    check.add_argument(
+        "--pairs", type=int, help="fresh pairs of neighbours (default: 20/gamma, at least 1000)"
+    )
+    check.add_argument(
+        "--releases", type=int, default=20_000, help="releases on each neighbour (default: 20000)"
+    )
+    check.add_argument("--confidence", type=float, default=0.99, help="of the verdict (default: 0.99)")
+    check.add_argument("--seed", type=int, help="seed of the fresh pairs")
+    check.add_argument("--html", metavar="FILE", help="write the audit to a page as well")
     given = parser.parse_args(argv)
     if given.command is None:
         parser.print_help()
         return 2
     try:
+        if given.command == "audit":
+            return _audit(given)
         demo(given.epsilon, given.gamma)
-    except ValueError as error:
+    except (ValueError, PrivatizeError, ImportError, OSError) as error:
         print(f"privatize: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _audit(given: argparse.Namespace) -> int:
+    """Audit a function, print what was measured, and return 1 if the promise is broken."""
+    found = audit(
+        _find(given.function),
+        given.n,
+        pairs=given.pairs,
+        releases=given.releases,
+        confidence=given.confidence,
+        seed=given.seed,
+    )
+    print(found)
+    if given.html:
+        Path(given.html).write_text(found.html(), encoding="utf-8")
+    return 0 if found.holds else 1
+
+
+def _find(name: str) -> PrivateFunction[..., Any]:
+    """Return the private function at ``module:name``, with the working folder importable."""
+    module, sign, path = name.partition(":")
+    if not sign or not path:
+        raise ValueError(f"{name!r} is not module:function, such as app.stats:average_age.")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    thing: Any = importlib.import_module(module)
+    for part in path.split("."):
+        if not hasattr(thing, part):
+            raise ValueError(f"{module} has no {path!r}.")
+        thing = getattr(thing, part)
+    if not isinstance(thing, PrivateFunction):
+        raise ValueError(f"{name} is a {type(thing).__name__}, not a private function: decorate it.")
+    return thing
 
 
 def demo(epsilon: float = 1.0, gamma: float = 0.05) -> None:

@@ -610,6 +610,18 @@ class PrivateFunction(Generic[P, R]):
             quiet(store.describe, entry.key, **facts)
         return found
 
+    def _audited(
+        self, n: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Sensitivity, Callable[[Any], Any], _Marking]:
+        """Return the estimate, and the function that it is of, for an audit."""
+        call = self._binding.bind_public(args, kwargs)
+        sensitivity = self._sensitivity(_count("audit", n), call, None)
+        return sensitivity, self._function(call, sensitivity.coin_seed), _Marking(self._root)
+
+    def _workers(self, given: Any = None) -> Any:
+        """Return where pairs are evaluated: what was given, or set, or configured."""
+        return _first(given, _first(self._settings.workers, configured("workers", None)))
+
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:
         settings, around = self._settings, _Marking(self._root)
         with around():
@@ -623,7 +635,7 @@ class PrivateFunction(Generic[P, R]):
                 pair=settings.pair,
                 min_sensitivity=settings.min_sensitivity,
                 timeout=settings.timeout,
-                workers=_first(settings.workers, configured("workers", None)),
+                workers=self._workers(),
                 progress=_first(settings.progress, configured("progress", None)),
                 version=settings.version,
                 like=like,

@@ -15,6 +15,7 @@
     │   ├── NotReproducibleError       function or sampler differ on identical input
     │   └── PairError                  `pair=` disagrees with plain evaluation
     ├── ExecutionError                 where it was to run, it cannot
+    ├── AuditError (AssertionError)    an audit found the promise broken
     └── PrivateRunError                the function failed on the private data
 
     PrivatizeWarning (UserWarning)
@@ -32,6 +33,7 @@ from typing import Any, Self
 
 __all__ = [
     "ArgumentError",
+    "AuditError",
     "CalibrationError",
     "DataError",
     "ExecutionError",
@@ -177,6 +179,10 @@ class PairError(CalibrationError):
 
 class ExecutionError(PrivatizeError):
     """The function cannot be evaluated where it was to be: `workers=` does not work for it."""
+
+
+class AuditError(PrivatizeError, AssertionError):
+    """An audit found that the promise is not kept."""
 
 
 class PrivateRunError(PrivatizeError):

@@ -8,6 +8,7 @@ the order, and they are the same wherever they were evaluated.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import contextvars
 import copy
 import logging
@@ -15,7 +16,7 @@ import math
 import os
 import sys
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,11 +24,12 @@ from typing import Any, Protocol
 from privatize import coins
 from privatize.errors import ExecutionError, SettingsError
 from privatize.pairs import Found, Pairs, Refused
+from privatize.progress import Progress
 from privatize.shipping import Package
 from privatize.threads import single_threaded
 from privatize.work import Task, Work
 
-__all__ = ["Executor", "check_timeout", "check_workers", "executor"]
+__all__ = ["Executor", "check_timeout", "check_workers", "collect", "executor"]
 
 _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
@@ -109,6 +111,22 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
         return clusters.Dask(getattr(workers, "_client", workers))  # of its executor
     submits = callable(getattr(workers, "submit", None))
     return clusters.Futures(workers) if submits else clusters.Mapped(workers)
+
+
+def collect(
+    task: Task, work: Work, where: Executor, bar: Progress, take: Callable[[Found], object], label: str
+) -> None:
+    """Have all that there is to do evaluated, and hand over what was found as it comes."""
+    try:
+        with bar, contextlib.closing(where.run(task, work)) as results:
+            for found in results:
+                take(found)
+                bar.add(len(found.gaps))
+    except Refused as error:
+        raise ExecutionError(
+            f"A worker refused {label}(): {error}. Make the two sides alike, pass what it needs as an "
+            f"argument, or use workers='inline'."
+        ) from error
 
 
 def _name(thing: Any) -> str | None:

@@ -141,10 +141,11 @@ class Pairs:
         pair: PairFunction | None = None,
         like: list[Any] | None = None,
         around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+        s0: int | None = None,
     ) -> None:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
         self.seed, self.pair, self.like, self.around = seed, pair, like, around
-        self.s0 = coins.coin_seed(seed)
+        self.s0 = coins.coin_seed(seed) if s0 is None else s0
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
@@ -159,7 +160,7 @@ class Pairs:
     def identity(self) -> list[Any]:
         """Return what must be the same wherever the pairs are evaluated."""
         asked = [self.function, self.sampler, self.norm, self.pair, self.like]
-        return [coins.SCHEME, np.__version__, self.n, self.seed, *asked]
+        return [coins.SCHEME, np.__version__, self.n, self.seed, self.s0, *asked]
 
     def __getstate__(self) -> dict[str, Any]:
         # What a copy, in another thread or process, must have of its own.
@@ -410,6 +411,16 @@ class Pairs:
                         "the time, the process it runs in, or globals that change, nor use randomness for "
                         "some data only."
                     )
+
+    def outputs(self, index: int) -> tuple[Vector, Vector]:
+        """Return the flat outputs on both neighbours of one pair, which is known to work."""
+        one, other = self._neighbours(*self._pair_at(index))
+        structure = self.structure or []
+        with coins.public_coins(self.s0) as flips:
+            flips.toss()
+            a = outputs.flatten(self.function(one), structure, self.classes)
+            flips.toss()
+            return a, outputs.flatten(self.function(other), structure, self.classes)
 
     def learn_classes(self, gaps: Vector) -> None:
         """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""

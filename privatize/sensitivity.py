@@ -26,8 +26,8 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.execution import check_timeout, executor
-from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs, Refused
+from privatize.execution import check_timeout, collect, executor
+from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
@@ -406,18 +406,8 @@ class _Run:
         _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)
         began = time.monotonic()
         try:
-            with (
-                Progress(self.label, m, m - work.left, progress) as bar,
-                contextlib.closing(where.run(self.task, work)) as results,
-            ):
-                for found in results:
-                    self._take(found)
-                    bar.add(len(found.gaps))
-        except Refused as error:
-            raise ExecutionError(
-                f"A worker refused {self.label}(): {error}. Make the two sides alike, pass what it needs "
-                f"as an argument, or use workers='inline'."
-            ) from error
+            bar = Progress(self.label, m, m - work.left, progress)
+            collect(self.task, work, where, bar, self._take, self.label)
         finally:  # also if it was interrupted, or failed
             self._save()
         if np.isnan(gaps).any():  # every index counts, or none does

@@ -11,6 +11,7 @@ import pytest
 import privatize
 
 NAMES = [
+    "Audit",
     "Bernstein",
     "BernsteinPolynomial",
     "Exponential",
@@ -22,6 +23,7 @@ NAMES = [
     "Release",
     "Sensitivity",
     "Settings",
+    "audit",
     "configure",
     "errors",
     "estimate_sensitivity",
@@ -47,7 +49,7 @@ def test_docstrings(name):
 def test_modules_import_only_downwards():
     """The rooms keep to one way through them, so that none calls back up."""
     order = [
-        "cli", "testing", "decorator", "policy", "settings", "store", "database",
+        "cli", "testing", "auditing", "reports", "divergence", "distinguishing", "intervals", "decorator", "policy", "settings", "store", "database",
         "binding", "sensitivity", "execution", "clusters", "processes", "work", "shipping", "fingerprint",
         "pairs", "progress", "coins", "threads",
         "outputs", "samplers", "records", "mechanisms", "noise", "discrete", "planning", "errors",

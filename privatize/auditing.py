@@ -1,0 +1,411 @@
+"""audit(): is the promise true? Measured, both halves of it.
+
+Coverage: do fresh neighbours stay within the estimate as often as gamma says? Distinguishability:
+do releases on neighbours within the estimate stay within (epsilon, delta)? All of it on public
+data from P; nothing private is needed, or touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import coins, divergence, outputs, reports
+from privatize.decorator import PrivateFunction
+from privatize.distinguishing import Told, tell_apart
+from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
+from privatize.execution import collect, executor
+from privatize.intervals import above, clopper_pearson, low_share
+from privatize.pairs import Found, Pairs
+from privatize.planning import transfer
+from privatize.progress import Progress
+from privatize.samplers import as_sampler
+from privatize.sensitivity import Sensitivity
+from privatize.work import Task, Work
+
+__all__ = ["Audit", "Coverage", "audit"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """How often fresh neighbours stay within the estimate, under one distribution.
+
+    Attributes
+    ----------
+    sampler : str
+        The distribution.
+    pairs, beyond : int
+        Fresh pairs, and how many of them have a gap beyond the estimate (failed ones included).
+    low, high : float
+        Exact (Clopper-Pearson) interval for the share of all pairs that is beyond.
+    gamma : float
+        The share that is claimed.
+    holds : bool
+        False if the share is larger than claimed, at the audit's confidence.
+    losses : array
+        For each pair the epsilon that it gets, in increasing order.
+    divergence : float or None
+        Of this distribution from P (Kullback-Leibler, in nats), where it is known or was estimated.
+    transferred : float or None
+        The gamma that the paper's Proposition 6 gives for this distribution.
+    """
+
+    sampler: str
+    pairs: int
+    beyond: int
+    low: float
+    high: float
+    gamma: float
+    holds: bool
+    losses: Vector = field(repr=False)
+    divergence: float | None = None
+    transferred: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of fresh pairs beyond the estimate."""
+        return self.beyond / self.pairs
+
+    def at(self, epsilon: float) -> float:
+        """Return the share of fresh pairs whose loss is more than this epsilon."""
+        return float(np.mean(self.losses > epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What an audit measured, and whether the promise held.
+
+    Attributes
+    ----------
+    function : str
+        Name of the function.
+    n : int
+        Number of records.
+    epsilon, delta, gamma : float
+        What is claimed.
+    sensitivity : float
+        The estimate.
+    confidence : float
+        Probability that a promise that is kept passes (but see `rho`).
+    rho : float
+        Probability that the calibration itself is an unlucky one, which gamma includes.
+    coverage : Coverage
+        Under P.
+    under : tuple of Coverage
+        Under other distributions, for which nothing is claimed.
+    told : tuple of Told
+        How well releases tell neighbours apart.
+    seed : int
+        Seed of the fresh pairs.
+    """
+
+    function: str
+    n: int
+    epsilon: float
+    delta: float
+    gamma: float
+    sensitivity: float
+    mechanism: str
+    bound: str
+    confidence: float
+    rho: float
+    coverage: Coverage
+    under: tuple[Coverage, ...]
+    told: tuple[Told, ...]
+    seed: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing that was measured contradicts the promise."""
+        return self.coverage.holds and all(told.holds for told in self.told)
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.holds:
+            return "nothing that was measured contradicts the promise"
+        failed = []
+        if not self.coverage.holds:
+            failed.append(
+                f"at least {self.coverage.low:.3g} of all neighbours are beyond the estimate, and "
+                f"gamma={self.gamma:.3g} is claimed"
+            )
+        failed += [told.verdict for told in self.told if not told.holds][:1]
+        return "the promise is broken: " + "; ".join(failed)
+
+    def assert_holds(self) -> None:
+        """Raise an AuditError if the promise is broken, for tests.
+
+        Raises
+        ------
+        AuditError
+            An AssertionError, with the whole audit as its text.
+        """
+        if not self.holds:
+            raise AuditError(reports.text(self))
+
+    def __str__(self) -> str:
+        return reports.text(self)
+
+    def _repr_html_(self) -> str:
+        return reports.html(self)
+
+    def html(self) -> str:
+        """Return the audit as a page."""
+        return reports.page(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the profile of the promise: which share of neighbours gets which epsilon.
+
+        Needs matplotlib (the extra ``plot``). Returns the axes.
+        """
+        return reports.profile(self, ax)
+
+
+def audit(
+    private_function: PrivateFunction[..., Any],
+    n: int,
+    *args: Any,
+    pairs: int | None = None,
+    releases: int = 20_000,
+    sampler: Any = None,
+    under: Sequence[Any] = (),
+    confidence: float = 0.99,
+    seed: int | None = None,
+    workers: Any = None,
+    progress: bool | None = None,
+    **kwargs: Any,
+) -> Audit:
+    """Measure whether a private function keeps its promise, on public data.
+
+    Parameters
+    ----------
+    private_function : PrivateFunction
+        Made by :func:`privatize`.
+    n : int
+        Number of records.
+    *args, **kwargs
+        The function's other arguments.
+    pairs : int, optional
+        Fresh pairs of neighbours; by default 20/gamma, and 1,000 at least.
+    releases : int
+        Releases on each neighbour of the pairs that are told apart. 0 leaves that part out.
+    sampler : Sampler, optional
+        Measure the promise under this distribution instead of the function's own P.
+    under : sequence of Sampler
+        Measure coverage under these too, though nothing is claimed there.
+    confidence : float
+        A promise that is kept passes with this probability at least, over the audit's own
+        randomness.
+    seed : int, optional
+        Seed of the fresh pairs; they are never those of the calibration. Noise is not seeded.
+    workers, progress
+        As for :func:`privatize`.
+
+    Returns
+    -------
+    Audit
+
+    References
+    ----------
+    Bichsel et al., "DP-Sniper", S&P 2021: an event is learned on one half of the releases and
+    bounded on the other. Clopper & Pearson, Biometrika 1934.
+
+    Examples
+    --------
+    >>> from privatize import audit, privatize, samplers
+    >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1)(np.mean)
+    >>> found = audit(mean, n=100, pairs=500, releases=2000, seed=2)
+    >>> found.holds, found.coverage.beyond
+    (True, 29)
+    """
+    if not isinstance(private_function, PrivateFunction):
+        raise SettingsError(
+            f"audit() takes a function that privatize() made, not a {type(private_function).__name__}."
+        )
+    if not 0.5 <= confidence < 1:
+        raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
+    settings = private_function.settings
+    sensitivity, function, around = private_function._audited(n, args, kwargs)
+    count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)
+    _whole("releases", releases, 0)
+    chosen = coins.check_seed(seed)
+    base = coins.fresh_seed() if chosen is None else chosen
+    task = _Auditing(private_function, sensitivity, function, around, workers, progress, count)
+    alpha = (1 - confidence) / 2
+
+    own = settings.sampler if sampler is None else as_sampler(sampler)
+    measured, gaps = task.measure(own, base, 0)
+    coverage = _coverage(measured, gaps, sensitivity, settings, alpha, claimed=True)
+    others = []
+    for at, other in enumerate(map(as_sampler, under)):
+        measured_there, there = task.measure(other, base, at + 1)
+        kl = divergence.kl(own, other, coins.stream(base, coins.AUDIT, at + 1))
+        found = _coverage(measured_there, there, sensitivity, settings, alpha, claimed=False, kl=kl)
+        others.append(found)
+    told = _told(measured, gaps, sensitivity, settings, releases, alpha)
+    return Audit(
+        function=private_function.__name__,
+        n=sensitivity.n,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        gamma=sensitivity.gamma,
+        sensitivity=sensitivity.value,
+        mechanism=type(settings.mechanism).__name__,
+        bound=sensitivity.bound,
+        confidence=confidence,
+        rho=sensitivity.rho or 0.0,
+        coverage=coverage,
+        under=tuple(others),
+        told=tuple(told),
+        seed=base,
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise SettingsError(f"{name}={value!r} is not an integer >= {least}.")
+    return int(value)
+
+
+@dataclass(frozen=True)
+class _Auditing:
+    """What does not change between one distribution and the next."""
+
+    private: PrivateFunction[..., Any]
+    sensitivity: Sensitivity
+    function: Callable[[Any], Any]
+    around: Any
+    workers: Any
+    progress: bool | None
+    count: int
+
+    def measure(self, sampler: Any, base: int, at: int) -> tuple[Pairs, Vector]:
+        """Return fresh pairs of one distribution, and their gaps."""
+        settings, sensitivity = self.private.settings, self.sensitivity
+        words = np.random.SeedSequence(base, spawn_key=(coins.AUDIT, at)).generate_state(2, np.uint64)
+        pairs = Pairs(
+            self.function,
+            n=sensitivity.n,
+            sampler=sampler,
+            norm=settings.mechanism.norm,
+            seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
+            around=self.around,
+            s0=sensitivity.coin_seed,
+        )
+        pairs.structure = sensitivity.structure
+        pairs.classes = dict(sensitivity.classes)
+        pairs.check_sampler()
+        gaps = np.full(self.count, np.nan)
+
+        def take(found: Found) -> None:
+            gaps[found.start : found.start + len(found.gaps)] = found.gaps
+
+        work = Work([(0, self.count)], coins.block_size(pairs.n), pairs.structure)
+        task = Task(pairs, settings.version, settings.timeout)
+        where = executor(self.private._workers(self.workers), settings.timeout)
+        label = f"audit of {self.private.__name__}"
+        with self.around():
+            collect(task, work, where, Progress(label, self.count, 0, self.progress), take, label)
+        if np.isnan(gaps).any():
+            raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
+        return pairs, gaps
+
+
+def _coverage(
+    pairs: Pairs,
+    gaps: Vector,
+    sensitivity: Sensitivity,
+    settings: Any,
+    alpha: float,
+    *,
+    claimed: bool,
+    kl: float | None = None,
+) -> Coverage:
+    count, beyond = len(gaps), int((gaps > sensitivity.value).sum())
+    low, high = clopper_pearson(beyond, count, alpha)
+    gamma = sensitivity.gamma
+    if not claimed:
+        holds = True
+    elif sensitivity.bound == "marginal":
+        # It holds on average over calibrations: the share of one is spread like a beta distribution.
+        holds = above(beyond, count, sensitivity.m - sensitivity.k + 1, sensitivity.k) > alpha
+    else:
+        holds = low_share(beyond, count, alpha) <= gamma
+    return Coverage(
+        sampler=repr(pairs.sampler),
+        pairs=count,
+        beyond=beyond,
+        low=low,
+        high=high,
+        gamma=gamma,
+        holds=holds,
+        losses=np.sort(losses(gaps, sensitivity.value, settings)),
+        divergence=kl,
+        transferred=None if kl is None else min(1.0, transfer(gamma, pairs.n, kl)),
+    )
+
+
+def losses(gaps: Vector, sensitivity: float, settings: Any) -> Vector:
+    """Return the epsilon that each pair gets: the one for which its gap would need the noise that there is.
+
+    For Laplace noise that is ε·G/Δ̂. In general, the epsilon at which the mechanism's scale for the
+    gap is the scale that is used.
+    """
+    mechanism, epsilon, delta = settings.mechanism, settings.epsilon, settings.delta
+    if not delta:  # scales are in proportion to sensitivity / epsilon
+        return np.asarray(epsilon * gaps / sensitivity)
+    scale = mechanism.scale(sensitivity, epsilon, delta)
+    knots = np.geomspace(1e-8, 1e4, 400)
+    # The gap that would get each epsilon from this noise.
+    reach = np.array([scale / mechanism.scale(1.0, knot, delta) for knot in knots])
+    found = np.interp(gaps, reach, knots, left=0.0, right=np.inf)
+    return np.where(np.isfinite(gaps), found, np.inf)
+
+
+def _told(
+    pairs: Pairs, gaps: Vector, sensitivity: Sensitivity, settings: Any, releases: int, alpha: float
+) -> list[Told]:
+    """Tell the two pairs with the largest gaps within the estimate apart by their releases."""
+    within = np.flatnonzero(gaps <= sensitivity.value)
+    if not releases or not len(within):
+        return []
+    chosen = within[np.argsort(gaps[within])[-2:]]
+    found = []
+    for index in chosen.tolist():
+        try:
+            a, b = pairs.outputs(index)
+        except Exception as error:  # it worked before
+            raise CalibrationError(
+                f"The function failed on fresh pair {index}, on which it worked before."
+            ) from error
+
+        def release(vector: Vector) -> Vector:
+            return settings.mechanism.release(  # type: ignore[no-any-return]
+                vector,
+                sensitivity=sensitivity.value,
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                whole=outputs.integers(sensitivity.structure),
+            )
+
+        found.append(
+            tell_apart(
+                release,
+                a,
+                b,
+                gap=float(gaps[index]),
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                releases=releases,
+                alpha=alpha / len(chosen),
+            )
+        )
+    return found
