@@ -15,6 +15,7 @@ import importlib
 import logging
 import os
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ Outcome = tuple[Span, tuple[str, Any] | None]
 class _Order:
     """A span of pairs for a process that is not ours; the package travels along, or has before."""
 
-    digest: str
+    name: str
     payload: bytes | None
     span: Span
     learned: tuple[Any, bool]
@@ -56,14 +57,14 @@ class _Jobs:
 
     def get(self, order: _Order) -> Any:
         with self.turn:
-            if order.digest not in self.held:
+            if order.name not in self.held:
                 if order.payload is None:
                     return None
-                package = Package(order.digest, order.payload)
-                self.held[order.digest] = (package, *unpack(package))
+                package = Package(order.name, order.payload)
+                self.held[order.name] = (package, *unpack(package))
                 while len(self.held) > 4:
                     del self.held[next(iter(self.held))]
-            return self.held[order.digest]
+            return self.held[order.name]
 
 
 _jobs = _Jobs()
@@ -103,9 +104,10 @@ def _unwatched(index: int) -> None:
 class _Orders:
     """Makes the orders of one task, and remembers what became of those that went wrong."""
 
-    def __init__(self, task: Task, work: Work, *, apart: bool) -> None:
+    def __init__(self, task: Task, work: Work, *, apart: bool, guarded: bool) -> None:
         self.package = task.package()
         self._timeout, self._work = task.timeout, work
+        self._guarded = guarded or task.timeout is not None
         # A small package goes with every order; a large one only to those who say that they lack it.
         self._along = not apart and len(self.package.payload) < 100_000
         self.unknown: set[Span] = set()
@@ -113,8 +115,8 @@ class _Orders:
 
     def __call__(self, span: Span) -> _Order:
         payload = self.package.payload if self._along or span in self.unknown else None
-        guarded = self._timeout is not None or bool(self.crashed)
-        return _Order(self.package.digest, payload, span, self._work.learned, self._timeout, guarded)
+        guarded = self._guarded or bool(self.crashed)
+        return _Order(self.package.name, payload, span, self._work.learned, self._timeout, guarded)
 
 
 class _Elsewhere:
@@ -122,10 +124,11 @@ class _Elsewhere:
 
     exact = False
     apart = False  # whether packages reach workers by another way than with orders
+    guarded = False  # whether orders are guarded from the start
 
     def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
         """Evaluate all that there is to do."""
-        orders = _Orders(task, work, apart=self.apart)
+        orders = _Orders(task, work, apart=self.apart, guarded=self.guarded)
         with contextlib.closing(self._guarded(work, orders)) as outcomes:
             for span, outcome in outcomes:
                 if outcome is None:  # its process was lost
@@ -166,8 +169,7 @@ def _read(kind: str, content: Any) -> list[Found]:
     if kind == "refused":
         raise Refused(content)
     if kind == "error":
-        execution = content["kind"] == "ExecutionError"
-        raise ExecutionError(content["message"]) if execution else restore(content)
+        raise restore(content)
     if kind == "raised":
         raise ExecutionError(
             f"Drawing the pairs failed in a worker: {content.text}."
@@ -223,40 +225,51 @@ class Dask(_Elsewhere):
     """On a Dask cluster."""
 
     apart = True
+    # Dask gives a task that killed its worker to another one, three times, and loses that as well.
+    guarded = True
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._distributed: Any = importlib.import_module("distributed")
 
     def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
         """Have orders fulfilled."""
-        distributed: Any = importlib.import_module("distributed")
         client = self._client
-        # A result of the cluster's, which it keeps where it is needed, and makes again if it is lost.
-        payload = client.submit(_same, orders.package.payload, pure=False)
-        spans: dict[Any, Span] = {}
-        done = distributed.as_completed()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # once, and it is what must be sent
+            # A result of the cluster's, which it keeps where it is needed, and makes again if it is lost.
+            payload = client.submit(_same, orders.package.payload, pure=False)
+        running: dict[Any, Span] = {}
         try:
             while True:
                 count = 2 * max(1, sum(client.ncores().values()))
-                while len(spans) < count and (span := work.next(count, len(spans))) is not None:
-                    future = client.submit(fulfil, orders(span), payload, pure=False)
-                    spans[future.key] = span
-                    done.add(future)
-                if not spans:
+                while len(running) < count and (span := work.next(count, len(running))) is not None:
+                    running[client.submit(fulfil, orders(span), payload, pure=False)] = span
+                if not running:
                     return
-                future = next(done)
-                yield spans.pop(future.key), self._outcome(future)
+                for future in self._done(list(running)):
+                    yield running.pop(future), self._outcome(future)
         finally:
-            client.cancel([*done.futures, payload])
+            client.cancel([*running, payload])
+
+    def _done(self, futures: list[Any]) -> Any:
+        """Wait until something is done; not forever, if there is nobody left to do it."""
+        alone = 0
+        while True:
+            try:
+                return self._distributed.wait(futures, timeout=10, return_when="FIRST_COMPLETED").done
+            except TimeoutError:
+                alone = 0 if self._client.ncores() else alone + 1
+                if alone > 6:
+                    raise ExecutionError("The Dask cluster has had no workers for a minute.") from None
 
     def _outcome(self, future: Any) -> tuple[str, Any] | None:
-        distributed: Any = importlib.import_module("distributed")
         if future.status in ("cancelled", "lost"):
             return None
         try:
             # It is there; but if its worker is lost just now, the cluster may wait for it forever.
             outcome: tuple[str, Any] = future.result(timeout=30)
-        except (distributed.KilledWorker, TimeoutError, concurrent.futures.CancelledError):
+        except (self._distributed.KilledWorker, TimeoutError, concurrent.futures.CancelledError):
             return None
         return outcome
 

@@ -364,15 +364,14 @@ class PrivateFunction(Generic[P, R]):
         if found is self and not by_value and not shipping.by_value(module):
             return str(name)
         attributes = self._identity()[2]
-        return (
-            _blank,
-            (),
-            {"_original": self._original, "_settings": self._settings, "attributes": attributes},
-        )
+        root = None if self._root is self else self._root
+        state = {"_original": self._original, "_settings": self._settings, "_root": root}
+        return _blank, (), state | {"attributes": attributes}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # If it calls itself, the function is being made at this moment, and has no defaults yet.
         PrivateFunction.__init__(self, state["_original"], state["_settings"], unfinished=True)
+        self._root = state["_root"] or self
         vars(self).update(state["attributes"])
 
     # -- the one way through the rooms --

@@ -103,9 +103,10 @@ class PrivatizeError(Exception):
 
 def restore(facts: dict[str, Any]) -> PrivatizeError:
     """Return the error that :meth:`PrivatizeError.facts` describes; nothing but known kinds is made."""
-    kinds: list[type[PrivatizeError]] = [CalibrationError, *CalibrationError.__subclasses__(), OutputError]
-    kind = next((k for k in kinds if k.__name__ == facts["kind"]), CalibrationError)
-    error = kind(facts["message"], **facts["numbers"])
+    named = globals().get(str(facts["kind"]))
+    known = isinstance(named, type) and issubclass(named, PrivatizeError)
+    kind: Any = named if known else CalibrationError
+    error: PrivatizeError = kind(facts["message"], **facts["numbers"])
     for note in facts["notes"]:
         error.add_note(note)
     return error

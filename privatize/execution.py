@@ -107,7 +107,7 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
 
     if isinstance(workers, str | types.ModuleType):
         return clusters.Ray()
-    if type(workers).__module__.partition(".")[0] == "distributed":
+    if any(kind.__module__.partition(".")[0] == "distributed" for kind in type(workers).__mro__):
         return clusters.Dask(getattr(workers, "_client", workers))  # of its executor
     submits = callable(getattr(workers, "submit", None))
     return clusters.Futures(workers) if submits else clusters.Mapped(workers)

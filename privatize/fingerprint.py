@@ -31,7 +31,8 @@ import sysconfig
 import types
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ from privatize.errors import NotRememberedWarning
 
 __all__ = ["VERSION", "PrivateReachable", "Unencodable", "fingerprint", "outside", "token", "warn_changed"]
 
-VERSION = 1
+VERSION = 2
 """Version of the encoding; part of every fingerprint."""
 
 
@@ -78,32 +79,64 @@ def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any
     >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
     True
     """
-    return reach(value, version=version, private=private)[0]
-
-
-def reach(
-    value: Any,
-    *,
-    version: str | None = None,
-    private: Iterable[Any] = (),
-    modules: Mapping[str, types.ModuleType] | None = None,
-) -> tuple[str, dict[str, set[str]]]:
-    """Return a fingerprint, and the attributes of the user's own modules that it is made from.
-
-    ``modules`` are the user's own modules that the names in code may refer to: by default those that
-    have been imported. They are others where the value has come from another process.
-
-    Examples
-    --------
-    >>> reach(abs)[1]
-    {}
-    """
-    encoder = _Encoder(version, private, modules)
+    encoder = _Encoder(version, private)
     encoder.add(_header())
     encoder.encode(version)
     encoder.encode(value)
     encoder.encode_modules()
-    return encoder.digest(), encoder.reached()
+    return encoder.digest()
+
+
+@dataclass
+class Reach:
+    """What a value is made of, as far as another process must be given it.
+
+    Attributes
+    ----------
+    digest : str
+        A fingerprint.
+    modules : dict
+        The user's own modules that are used, and the attributes of theirs that code plainly reads.
+    owners : set of str
+        The user's own modules whose functions and classes are used.
+    lookups : set of str
+        Names in the code that look things up at run time (``globals``, ``vars``, ``eval``): what they
+        find cannot be told.
+    """
+
+    digest: str
+    modules: dict[str, set[str]]
+    owners: set[str]
+    lookups: set[str]
+
+
+def reach(value: Any, *, version: str | None = None) -> Reach:
+    """Return what a value is made of, for shipping it.
+
+    Unlike :func:`fingerprint`, which takes every attribute that is named anywhere from every module
+    that is used, this takes an attribute only from the module that it is read from.
+
+    Examples
+    --------
+    >>> reach(abs).modules
+    {}
+    """
+    encoder = _Encoder(version, narrow=True)
+    encoder.add(_header())
+    encoder.encode(version)
+    encoder.encode(value)
+    encoder.encode_modules()
+    wanted = {name: encoder.wanted_from(name) for name in encoder.modules}
+    return Reach(encoder.digest(), wanted, encoder.owners, encoder.lookups)
+
+
+# Code that names these can find what is not plainly named.
+_LOOKUPS = frozenset(
+    {
+        *("globals", "vars", "dir", "eval", "exec", "__import__", "import_module", "modules"),
+        *("__dict__", "__globals__", "getmembers", "getmembers_static", "get_type_hints", "reload"),
+    }
+)
 
 
 def token(value: Any, label: str, *, version: str | None = None, private: Iterable[Any] = ()) -> str | None:
@@ -237,8 +270,16 @@ _CONSTANTS = frozenset(dis.hasconst)
 @functools.lru_cache(maxsize=4096)
 def _code(
     code: types.CodeType,
-) -> tuple[bytes, tuple[str, ...], tuple[str, ...], tuple[tuple[str, int, tuple[str, ...]], ...]]:
-    """Return a code object's encoding, the globals it names, the attributes, and its imports.
+) -> tuple[
+    bytes,
+    tuple[str, ...],
+    tuple[str, ...],
+    tuple[tuple[str, int, tuple[str, ...]], ...],
+    tuple[tuple[str, tuple[str, ...]], ...],
+]:
+    """Return a code object's encoding, the globals it names, the attributes, its imports, and chains.
+
+    A chain is a name and the attributes that are read from it one after the other: a.b.c.
 
     Line numbers, file and own name are left out. Constants stand where they are used, so that a
     docstring, which no instruction loads, does not count (unless `__doc__` is read somewhere).
@@ -248,6 +289,7 @@ def _code(
     attributes: set[str] = set(code.co_names)
     imports: set[tuple[str, int, tuple[str, ...]]] = set()
     literals: set[str] = set()
+    chains: set[tuple[str, tuple[str, ...]]] = set(_chains(code))
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
         if instruction.opcode in _CONSTANTS:
@@ -256,15 +298,15 @@ def _code(
                 continue
             encoder.add(b"c%d" % instruction.opcode)
             if isinstance(instruction.argval, types.CodeType):
-                inner, inner_names, inner_attributes, inner_imports = _code(instruction.argval)
+                inner, inner_names, inner_attributes, inner_imports, inner_chains = _code(instruction.argval)
+                chains.update(inner_chains)
                 encoder.add(inner)
                 names.update(inner_names)
                 attributes.update(inner_attributes)
                 imports.update(inner_imports)
             else:
                 encoder.encode(instruction.argval)
-                if isinstance(instruction.argval, str) and instruction.argval.isidentifier():
-                    literals.add(instruction.argval)
+                literals |= _identifiers(instruction.argval)
         else:
             encoder.add(b"%d %d" % (instruction.opcode, instruction.arg or 0))
         if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
@@ -284,7 +326,63 @@ def _code(
     attributes |= literals
     if "globals" in code.co_names:
         names |= literals
-    return b"".join(encoder.parts), tuple(sorted(names)), tuple(sorted(attributes)), tuple(sorted(imports))
+    return (
+        b"".join(encoder.parts),
+        tuple(sorted(names)),
+        tuple(sorted(attributes)),
+        tuple(sorted(imports)),
+        tuple(sorted(chains)),
+    )
+
+
+def _identifiers(value: Any) -> set[str]:
+    """Return the names in a literal such as ``"package.module"``."""
+    if not isinstance(value, str) or len(value) > 200:
+        return set()
+    parts = value.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return set()
+    return {*parts, *(".".join(parts[: end + 1]) for end in range(len(parts)))}
+
+
+def _chains(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names in a code object with the attributes that are read from them.
+
+    The name is "" where the root is a local variable that an import made.
+    """
+    imported: set[str] = set()
+    root, chain, importing = None, [], False
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in ("LOAD_ATTR", "LOAD_METHOD"):
+            chain.append(instruction.argval)
+            continue
+        if name == "LOAD_CONST" and root is not None and not chain and isinstance(instruction.argval, str):
+            chain = instruction.argval.split(".")[:1]  # getattr(module, "name")
+        if root is not None and chain:
+            yield root, tuple(chain)
+        root, chain = None, []
+        if name in ("CACHE", "PUSH_NULL", "PRECALL", "EXTENDED_ARG"):
+            continue
+        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
+            root = "" if instruction.argval in imported else instruction.argval
+        elif name.startswith("LOAD_FAST") and isinstance(instruction.argval, str):
+            root = "" if instruction.argval in imported else None
+        elif name == "IMPORT_FROM":
+            yield "", (instruction.argval,)
+            importing = True
+        elif name == "IMPORT_NAME":
+            importing = True
+        elif importing and name.startswith("STORE_"):
+            imported.add(instruction.argval)
+            importing = False
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet filled
+        return NotImplemented
 
 
 def _state(value: Any) -> dict[str, Any]:
@@ -308,6 +406,7 @@ _SKIPPED = frozenset(
         *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
         *("__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__"),
         *("_abc_impl", "__parameters__", "__orig_bases__", "__type_params__", "__slotnames__"),
+        "_value2member_map_",  # of flags: it grows with use
     }
 )
 _HEAP_TYPE = 1 << 9
@@ -329,10 +428,14 @@ class _Encoder:
         self,
         version: str | None = None,
         private: Iterable[Any] = (),
-        named: Mapping[str, types.ModuleType] | None = None,
+        *,
+        narrow: bool = False,
     ) -> None:
         self.parts: list[bytes] = []
-        self.named = named
+        self.narrow = narrow
+        self.wanted: dict[str, set[str]] = {}  # attributes, by module; under "" those of any
+        self.owners: set[str] = set()
+        self.lookups: set[str] = set()
         self.version = version
         self.private = {}
         for item in private:
@@ -416,14 +519,22 @@ class _Encoder:
     def on_set(self, value: Iterable[Any]) -> None:
         digests = []
         for item in value:
-            inner = _Encoder(self.version, self.private.values(), self.named)
+            inner = _Encoder(self.version, self.private.values(), narrow=self.narrow)
             inner.encode(item)
             inner.encode_modules()
             digests.append(inner.digest())
             self.modules.update(inner.modules)
-            self.attributes.update(inner.attributes)
+            self.attributes |= inner.attributes
+            self.owners |= inner.owners
+            self.lookups |= inner.lookups
+            for name, attributes in inner.wanted.items():
+                self.wanted.setdefault(name, set()).update(attributes)
         self.add(type(value).__name__.encode())
         self.add("".join(sorted(digests)).encode())
+
+    def on_proxy(self, value: types.MappingProxyType[Any, Any]) -> None:
+        self.add(b"proxy")
+        self.encode(dict(value))
 
     def on_state(self, value: dict[str, Any]) -> None:
         """Attributes, whose order nobody sees."""
@@ -463,18 +574,14 @@ class _Encoder:
         if owner is not None and _found(value, value.__module__, value.__qualname__):
             self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
             return
-        encoded, names, attributes, imports = _code(value.__code__)
+        encoded, names, attributes, imports, chains = _code(value.__code__)
+        self.owners.add(value.__module__ or "")
         self.add(b"function")
         self.add(encoded)
         self.encode(value.__defaults__)
         self.on_state(value.__kwdefaults__ or {})
         for cell in value.__closure__ or ():
-            try:
-                content = cell.cell_contents
-            except ValueError:
-                self.add(b"empty cell")
-            else:
-                self.encode(content)
+            self.encode(_content(cell))
         if value.__dict__:
             self.on_state(value.__dict__)
         scope = value.__globals__
@@ -485,6 +592,10 @@ class _Encoder:
             self.add(maker.encode())
             return
         self.attributes.update(attributes)
+        self.lookups |= _LOOKUPS.intersection(attributes)
+        cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=False))
+        for root, chain in chains:
+            self.want(scope.get(root) if root not in cells else _content(cells[root]), root, chain)
         for name in names:
             if name in scope:
                 self.on_str(name)
@@ -494,10 +605,37 @@ class _Encoder:
                 self.encode(vars(builtins).get(name, "missing"))
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
+        if self.narrow:
+            return
+        if "modules" in attributes:  # sys.modules[__name__]
+            attributes = (*attributes, str(scope.get("__name__")))
         for name in attributes:  # sys.modules["helpers"], import_module("helpers")
-            found = sys.modules.get(name) if self.named is None else self.named.get(name)
+            found = sys.modules.get(name)
             if found is not None and origin(name) is None:
-                self.modules.setdefault(name, found)
+                self.meet(found)
+
+    def want(self, root: Any, name: str, chain: tuple[str, ...]) -> None:
+        """Note which attributes are read from which module."""
+        if name == "":  # from whatever was imported
+            self.wanted.setdefault("", set()).update(chain)
+        for attribute in chain:
+            if not isinstance(root, types.ModuleType) or origin(root.__name__) is not None:
+                return
+            self.wanted.setdefault(root.__name__, set()).add(attribute)
+            root = vars(root).get(attribute)
+
+    def wanted_from(self, module: str) -> set[str]:
+        """Return the attributes of a module that code reads."""
+        if not self.narrow:
+            return self.attributes
+        return self.wanted.get(module, set()) | self.wanted.get("", set())
+
+    def meet(self, module: types.ModuleType) -> None:
+        """Take note of one of the user's own modules; of two with one name, of both."""
+        name = module.__name__
+        while name in self.modules and self.modules[name] is not module:
+            name += "'"
+        self.modules[name] = module
 
     def on_imported(self, name: str, level: int, wanted: tuple[str, ...], scope: dict[str, Any]) -> None:
         """Encode the modules that a function imports when it runs, with the packages that they are in."""
@@ -527,7 +665,7 @@ class _Encoder:
                 self.add(b"missing module " + name.encode())
                 return
         found = sys.modules.get(name)
-        if found is None:
+        if found is None or origin(name) is not None:  # whether somebody has imported it by now or not
             self.add(f"import {name} {origin(name)}".encode())
         else:
             self.on_module(found)
@@ -582,7 +720,7 @@ class _Encoder:
         owner = origin(value.__name__)
         self.add(f"module {value.__name__} {owner}".encode())
         if owner is None:
-            self.modules.setdefault(value.__name__, value)
+            self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
                 self.attributes.add("__getattr__")
 
@@ -593,7 +731,7 @@ class _Encoder:
             todo = sorted(
                 (name, attribute)
                 for name, module in self.modules.items()
-                for attribute in self.attributes
+                for attribute in self.wanted_from(name)
                 if (name, attribute) not in done and attribute in vars(module)
             )
             if not todo:
@@ -603,13 +741,6 @@ class _Encoder:
                 self.on_str(f"{name}.{attribute}")
                 self.encode(vars(self.modules[name])[attribute])
 
-    def reached(self) -> dict[str, set[str]]:
-        """Return the user's own modules that were met, and the attributes of theirs that are named."""
-        return {
-            name: {attribute for attribute in self.attributes if attribute in vars(module)}
-            for name, module in self.modules.items()
-        }
-
     def on_type(self, value: type) -> None:
         owner = origin(value.__module__)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
@@ -618,10 +749,13 @@ class _Encoder:
             return
         if self.again(value):
             return
-        self.add(f"class {value.__qualname__}".encode())
+        self.owners.add(value.__module__ or "")
+        self.add(f"class {value.__name__}".encode())
         self.encode(type(value))
         self.on_tuple(value.__bases__)
-        self.on_state({k: v for k, v in vars(value).items() if k not in _SKIPPED})
+        kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
+        # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
+        self.on_state({k: v for k, v in kept.items() if type(v) is not types.MemberDescriptorType})
 
     # -- everything else --
 
@@ -754,6 +888,7 @@ _HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {
     types.GetSetDescriptorType: _Encoder.on_descriptor,
     types.MemberDescriptorType: _Encoder.on_descriptor,
     types.ModuleType: _Encoder.on_module,
+    types.MappingProxyType: _Encoder.on_proxy,
     staticmethod: _Encoder.on_wrapped,
     classmethod: _Encoder.on_wrapped,
     property: _Encoder.on_property,

@@ -157,10 +157,16 @@ class Pairs:
         self._spare: Any = None
         self._next: tuple[int, np.random.Generator, list[int]] | None = None
 
-    def identity(self) -> list[Any]:
-        """Return what must be the same wherever the pairs are evaluated."""
-        asked = [self.function, self.sampler, self.norm, self.pair, self.like]
-        return [coins.SCHEME, np.__version__, self.n, self.seed, self.s0, *asked]
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same wherever the pairs are evaluated, by name."""
+        return {
+            "version of numpy or of this library": [coins.SCHEME, np.__version__],
+            "function": self.function,
+            "sampler": self.sampler,
+            "norm": self.norm,
+            "pair=": self.pair,
+            "seed": [self.n, self.seed, self.s0, self.like],
+        }
 
     def __getstate__(self) -> dict[str, Any]:
         # What a copy, in another thread or process, must have of its own.

@@ -29,7 +29,7 @@ import numpy as np
 from privatize.coins import public_coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.pairs import Cause, Found, Pairs, Refused
-from privatize.shipping import Package, surroundings, unpack
+from privatize.shipping import THREADS, Package, check_refusals, surroundings, unpack
 from privatize.work import Work
 
 __all__ = ["evaluate", "pool"]
@@ -38,7 +38,6 @@ _log = logging.getLogger("privatize.execution")
 _IDLE = -1.0
 # A worker that has grown by this many bytes, one in eight of the machine's but at least 1 GB, is replaced.
 _GROWN = 2**30
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 
 # --- in the worker ----------------------------------------------------------------------------
@@ -48,13 +47,15 @@ def evaluate(pairs: Pairs, around: Any, start: int, stop: int, learned: Any, wat
     """Evaluate some pairs of a job that came from another process."""
     pairs.structure, pairs.tossing = learned[0], learned[1] or pairs.tossing
     with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around):
-        return pairs.gaps(start, stop, flips, watch)
+        found = pairs.gaps(start, stop, flips, watch)
+    check_refusals()
+    return found
 
 
 def _work(pipe: Any, slot: Any) -> None:
     """Evaluate what comes through a pipe, for as long as the parent lives."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    for name in _THREADS:  # for libraries that are loaded later
+    for name in THREADS:  # for libraries that are loaded later
         os.environ[name] = "1"
     _end_with_parent()
     me = os.getpid()

@@ -10,11 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
+import importlib
 import io
+import os
 import pickle
+import random
 import sys
 import threading
 import types
+import uuid
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +30,17 @@ import numpy as np
 from privatize.fingerprint import Unencodable, origin, own_modules, reach
 from privatize.pairs import Refused
 
-__all__ = ["NotShippable", "Package", "by_value", "pack", "surroundings", "unpack"]
+__all__ = [
+    "THREADS",
+    "NotShippable",
+    "Package",
+    "Surroundings",
+    "by_value",
+    "check_refusals",
+    "pack",
+    "surroundings",
+    "unpack",
+]
 
 
 class NotShippable(Exception):  # noqa: N818 - a signal between rooms
@@ -35,8 +50,8 @@ class NotShippable(Exception):  # noqa: N818 - a signal between rooms
 class Job(Protocol):
     """What is shipped."""
 
-    def identity(self) -> Any:
-        """Return what must be the same on both sides."""
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same on both sides, by name."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +60,13 @@ class Package:
 
     Attributes
     ----------
-    digest : str
-        Fingerprint of the job.
+    name : str
+        Which one it is.
     payload : bytes
-        The job.
+        The job, with the fingerprints of its parts.
     """
 
-    digest: str
+    name: str
     payload: bytes
 
 
@@ -73,18 +88,36 @@ def pack(job: Job, version: str | None = None) -> Package:
         If it cannot be, with the reason.
     """
     try:
-        digest, reached = reach(job.identity(), version=version)
+        parts = {name: reach(part, version=version) for name, part in job.identity().items()}
     except Unencodable as error:
         raise NotShippable(f"it depends on {error}, whose content cannot be compared") from error
-    # Modules that names in the code may refer to, also those that functions import when they run.
-    named = {name: sys.modules[name] for name in sorted(reached) if name in sys.modules}
+    except Exception as error:  # whatever somebody's class does when it is looked at
+        raise NotShippable(f"looking at it raised {type(error).__name__}: {error}") from error
+    if lookups := sorted(set().union(*(part.lookups for part in parts.values()))):
+        raise NotShippable(
+            f"its code uses {lookups[0]!r}, which can find what is not plainly named and so not sent along"
+        )
+    wanted: dict[str, set[str]] = {}
+    for part in parts.values():
+        for name, attributes in part.modules.items():
+            wanted.setdefault(name.rstrip("'"), set()).update(attributes)
+    for name in wanted:
+        if "__getattr__" in vars(sys.modules.get(name, types)):
+            raise NotShippable(f"the module {name} makes attributes up ({name}.__getattr__)")
+    owners = set(wanted).union(*(part.owners for part in parts.values()))
+    named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
+    contents = (job, version, named, _surroundings(), sorted(own_modules()))
     buffer = io.BytesIO()
     try:
-        with _turn, _own_modules():
-            _pickler(buffer, reached).dump((job, version, named, _surroundings()))
+        with _turn, _by_value(owners):
+            _pickler(buffer, wanted).dump(contents)
+    except NotShippable:
+        raise
     except Exception as error:  # pickling runs anybody's code
         raise NotShippable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
-    return Package(digest, pickle.dumps((list(sys.path), buffer.getvalue())))
+    digests = {name: part.digest for name, part in parts.items()}
+    payload = pickle.dumps((list(sys.path), digests, buffer.getvalue()))
+    return Package(hashlib.sha256(payload).hexdigest(), payload)
 
 
 def unpack(package: Package, *, exclusive: bool = False) -> tuple[Any, Surroundings]:
@@ -95,35 +128,40 @@ def unpack(package: Package, *, exclusive: bool = False) -> tuple[Any, Surroundi
     package : Package
         What arrived.
     exclusive : bool
-        Whether this process has nothing else to do: then its ``sys.path`` becomes the sender's, and what
-        functions import when they run is what was shipped. Otherwise missing folders are added at
-        the end, and they import what they find.
+        Whether this process has nothing else to do: then its ``sys.path``, folder and environment become
+        the sender's, and what functions import when they run is what was shipped. Otherwise missing
+        folders are added at the end of the path, and they import what they find.
 
     Raises
     ------
     Refused
         If it is not what was sent, or cannot be made here.
     """
-    path, inner = pickle.loads(package.payload)  # noqa: S301 - from the process that this one works for
+    if hashlib.sha256(package.payload).hexdigest() != package.name:
+        raise Refused("what arrived there is not what was sent")
+    # It is from the process that this one works for.
+    path, digests, inner = pickle.loads(package.payload)  # noqa: S301
     if exclusive:
         sys.path[:] = path
-        for name, module in own_modules().items():
-            if getattr(module, "__file__", None):
-                del sys.modules[name]
+        _guard.clear()
     else:
         sys.path.extend(folder for folder in path if folder not in sys.path)
     origin.cache_clear()
     try:
-        job, version, named, around = pickle.loads(inner)  # noqa: S301 - the same
+        job, version, named, around, mine = pickle.loads(inner)  # noqa: S301 - the same
         if exclusive:
-            sys.modules.update({name: module for name, module in named.items() if name != "__main__"})
-        digest = reach(job.identity(), version=version, modules=named)[0]
+            _guard.fill(named)
+            around.settle()
+        found = {name: reach(part, version=version).digest for name, part in job.identity().items()}
+        if exclusive:
+            _guard.watch(mine)
     except Exception as error:  # unpickling runs anybody's code
         raise Refused(f"it cannot be made there ({type(error).__name__}: {error})") from error
-    if digest != package.digest:
+    differing = [name for name in digests if found.get(name) != digests[name]]
+    if differing:
         raise Refused(
-            f"what arrived there is not what was sent: Python {sys.version.split()[0]} and numpy "
-            f"{np.__version__} there, or a module that it imports when it runs is not the same"
+            f"its {differing[0]} is not there what it is here (Python {sys.version.split()[0]} and numpy "
+            f"{np.__version__} there; another version of a package, or of a module that it imports late?)"
         )
     return job, around
 
@@ -132,12 +170,13 @@ def unpack(package: Package, *, exclusive: bool = False) -> tuple[Any, Surroundi
 
 
 @contextlib.contextmanager
-def _own_modules() -> Iterator[None]:
-    """Make cloudpickle ship what the user's own modules define by value."""
+def _by_value(owners: set[str]) -> Iterator[None]:
+    """Make cloudpickle ship what some modules define by value."""
     import cloudpickle
 
     known = cloudpickle.list_registry_pickle_by_value()
-    mine = [m for name, m in own_modules().items() if m.__name__ == name and name not in known]
+    mine = [sys.modules[name] for name in owners if name in sys.modules and name not in known]
+    mine = [module for module in mine if module.__name__ != "__main__" and origin(module.__name__) is None]
     _packing.active = True
     try:
         for module in mine:
@@ -146,21 +185,45 @@ def _own_modules() -> Iterator[None]:
     finally:
         _packing.active = False
         for module in mine:
-            cloudpickle.unregister_pickle_by_value(module)
+            if module.__name__ in cloudpickle.list_registry_pickle_by_value():
+                cloudpickle.unregister_pickle_by_value(module)
+
+
+_refusals: list[str] = []
+
+
+def refuse(text: str) -> None:
+    """Refuse, also if the function swallows the exception: see :func:`check_refusals`."""
+    _refusals.append(text)
+    raise Refused(text)
+
+
+def check_refusals() -> None:
+    """Raise what was refused since the last time, whatever the function made of it."""
+    if _refusals:
+        text = _refusals[0]
+        _refusals.clear()
+        raise Refused(text)
 
 
 class Module(types.ModuleType):
-    """A module of the user's, as far as it is used: the attributes that code names."""
+    """A module of the user's, as far as it is used: the attributes that code plainly reads."""
 
     _left: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
         if name in self._left:
             # Not an AttributeError, which hasattr() and getattr() with a default would swallow.
-            raise Refused(
-                f"{self.__name__}.{name} is read by a name that is made up at run time, so it was not shipped"
+            refuse(
+                f"{self.__name__}.{name} is read by a name that is made up at run time, so it was not sent"
             )
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The module's own functions have globals of their own, and would not see it.
+        refuse(f"the function sets {self.__name__}.{name}")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
 
 
 def _fill(module: Module, state: tuple[dict[str, Any], frozenset[str]]) -> None:
@@ -175,27 +238,100 @@ def _module(name: str) -> Module:
     return made
 
 
+class _Guard:
+    """Looks after what functions import in this process: what was sent, and nothing else of the user's."""
+
+    def __init__(self) -> None:
+        self.brought: set[str] = set()
+        self.refused: frozenset[str] = frozenset()
+
+    def clear(self) -> None:
+        """Take away what the last job brought."""
+        for name, module in own_modules().items():
+            if name in self.brought or getattr(module, "__file__", None):
+                del sys.modules[name]
+        self.brought, self.refused = set(), frozenset()
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def fill(self, named: dict[str, types.ModuleType]) -> None:
+        """Put there what this job brings."""
+        brought = {name: module for name, module in named.items() if name != "__main__"}
+        sys.modules.update(brought)
+        self.brought = set(brought)
+
+    def watch(self, mine: list[str]) -> None:
+        """Know what the sender has besides."""
+        self.refused = frozenset(mine) - self.brought
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse what the sender has in a form that may not be the one that is found here."""
+        del path, target
+        if name in self.refused:
+            refuse(f"the module {name} is imported in a way that could not be foreseen")
+
+
+_guard: Any = _Guard()
+
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _WRITTEN = frozenset({"__builtins__", "__loader__", "__spec__", "__cached__", "__doc__"})
 
 
-def _pickler(buffer: io.BytesIO, reached: dict[str, set[str]]) -> Any:
+def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
     import cloudpickle
+
+    spans: list[tuple[int, int, int]] = []  # memory of the arrays that were met
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
             if isinstance(thing, types.ModuleType) and origin(thing.__name__) is None:
-                wanted = reached.get(thing.__name__, set()) | {"__file__", "__package__", "__path__"}
-                held = {name: value for name, value in vars(thing).items() if name in wanted - _WRITTEN}
+                kept = wanted.get(thing.__name__, set()) | {"__file__", "__package__", "__path__"}
+                held = {name: value for name, value in vars(thing).items() if name in kept - _WRITTEN}
                 left = frozenset(vars(thing)) - frozenset(held) - _WRITTEN
                 return _module, (thing.__name__,), (held, left), None, None, _fill
-            if isinstance(thing, functools._lru_cache_wrapper) and origin(thing.__module__) is None:
-                return _cached, (thing.__wrapped__, thing.cache_parameters())
-            if isinstance(thing, _LOCKS):  # as the fingerprint sees them: one is like another
+            if type(thing) is np.ndarray:
+                _refuse_shared(thing, spans)
+                if not (thing.flags.c_contiguous or thing.flags.f_contiguous or thing.dtype.hasobject):
+                    return _strided, (np.ascontiguousarray(thing), thing.strides)
+            elif isinstance(thing, functools._lru_cache_wrapper) and origin(thing.__module__) is None:
+                state = {k: v for k, v in vars(thing).items() if k != "__wrapped__"}
+                return _cached, (thing.__wrapped__, thing.cache_parameters()), state
+            elif isinstance(thing, _LOCKS):  # as the fingerprint sees them: one is like another
                 return threading.Lock if isinstance(thing, _LOCKS[0]) else threading.RLock, ()
-            return super().reducer_override(thing)
+            elif isinstance(thing, types.MappingProxyType):
+                return types.MappingProxyType, (dict(thing),)
+            elif thing is getattr(random, "_inst", None):
+                return getattr, (random, "_inst")
+            elif thing is np.random.mtrand._rand:
+                return getattr, (np.random.mtrand, "_rand")
+            made = super().reducer_override(thing)
+            if isinstance(thing, type) and isinstance(made, tuple) and "skeleton" in made[0].__name__:
+                # cloudpickle finds classes again by this, and would change the ones that are there.
+                args = (*made[1][:-2], uuid.uuid4().hex, *made[1][-1:])
+                return (made[0], args, *made[2:])
+            return made
 
     return Pickler(buffer)
+
+
+def _refuse_shared(array: Any, spans: list[tuple[int, int, int]]) -> None:
+    """Refuse arrays that share memory: they would arrive as separate ones."""
+    first, last = np.lib.array_utils.byte_bounds(array)
+    for start, stop, known in spans:
+        if first < stop and start < last and known != id(array):
+            raise NotShippable("two arrays that it uses share memory")
+    spans.append((first, last, id(array)))
+
+
+def _strided(values: Any, strides: tuple[int, ...]) -> Any:
+    """Return an array with the same strides, so that its numbers are added in the same order."""
+    sizes = [(size - 1) * stride for size, stride in zip(values.shape, strides, strict=True)]
+    below = -sum(size for size in sizes if size < 0)
+    above = sum(size for size in sizes if size > 0)
+    room = bytearray(below + above + values.dtype.itemsize)
+    made: Any = np.ndarray(values.shape, values.dtype, room, below, strides)
+    made[...] = values
+    return made
 
 
 def _cached(function: Any, parameters: dict[str, Any]) -> Any:
@@ -207,19 +343,53 @@ def _cached(function: Any, parameters: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """How warnings and floating-point errors are treated: one may be an exception."""
+    """What the sender's process is like: warnings and floating-point errors, folder, environment."""
 
     filters: tuple[Any, ...]
     floating: dict[str, Any]
+    decimal: Any
+    recursion: int
+    folder: str | None
+    environment: dict[str, str]
+
+    def settle(self) -> None:
+        """Make this process like the sender's."""
+        sys.setrecursionlimit(self.recursion)
+        if self.folder is not None:
+            with contextlib.suppress(OSError):  # it may be gone
+                os.chdir(self.folder)
+        kept = {name: os.environ[name] for name in THREADS if name in os.environ}
+        os.environ.clear()
+        os.environ.update(self.environment | kept)
+
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Environment variables that limit the threads of libraries when they are loaded."""
 
 
 def _surroundings() -> Surroundings:
-    return Surroundings(tuple(warnings.filters), dict(np.geterr()))
+    decimal = sys.modules.get("decimal")
+    try:
+        folder = os.getcwd()  # noqa: PTH109 - a text
+    except OSError:
+        folder = None
+    return Surroundings(
+        tuple(warnings.filters),
+        dict(np.geterr()),
+        None if decimal is None else decimal.getcontext().copy(),
+        sys.getrecursionlimit(),
+        folder,
+        dict(os.environ),
+    )
 
 
 @contextlib.contextmanager
 def surroundings(like: Surroundings) -> Iterator[None]:
-    """Treat warnings and floating-point errors as the sender does."""
-    with warnings.catch_warnings(), np.errstate(**like.floating):
+    """Treat warnings, floating-point errors and decimal numbers as the sender does."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate(**like.floating))
+        if like.decimal is not None:
+            stack.enter_context(importlib.import_module("decimal").localcontext(like.decimal))
         warnings.filters[:] = like.filters  # type: ignore[index]
         yield

@@ -217,6 +217,46 @@ def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
     assert found[0] == found[1] != found[2] == found[3]
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'importlib.import_module("box.lid").DEPTH',
+        'sys.modules["box.lid"].DEPTH',
+        "sys.modules[__name__].DEPTH",
+    ],
+)
+def test_modules_that_are_named_by_a_text(body, tmp_path, monkeypatch):
+    """A module that is looked up by a literal, or by `__name__`, is part of what the function depends on."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    user = f"import importlib, sys\nimport box.lid\nDEPTH = 1\ndef f(x):\n    return x * {body}"
+    write(tmp_path, box__lid="DEPTH = 1", box____init__="", user=user)
+    function = importlib.import_module("user").f
+    before = fingerprint(function)
+    assert fingerprint(function) == before
+    sys.modules["box.lid"].DEPTH = sys.modules["user"].DEPTH = 2
+    assert fingerprint(function) != before
+
+
+def test_two_modules_of_one_name(tmp_path, monkeypatch):
+    """After a module was imported anew, functions that hold the old one depend on both."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    write(tmp_path, box="DEPTH = 1")
+    old = importlib.import_module("box")
+    sys.modules.pop("box")
+    new = importlib.import_module("box")
+
+    def f(x):
+        return old.DEPTH * new.DEPTH * x
+
+    before = fingerprint(f)
+    new.DEPTH = 2
+    between = fingerprint(f)
+    old.DEPTH = 2
+    assert len({before, between, fingerprint(f)}) == 3
+
+
 def test_installed_decorators_count_by_their_version(tmp_path, monkeypatch):
     """functools.wraps puts the user's name on a library's wrapper; the library's version still counts."""
     site = tmp_path / "site-packages"

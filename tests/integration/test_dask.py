@@ -16,7 +16,13 @@ import pytest
 
 import privatize as package
 from privatize import clusters, estimate_sensitivity, plan, privatize, samplers, shipping
-from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, OutputError
+from privatize.errors import (
+    ExecutionError,
+    InfiniteSensitivityError,
+    NotReproducibleError,
+    OutputError,
+    PrivatizeError,
+)
 from privatize.pairs import Found
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
@@ -96,20 +102,21 @@ def plain_mean(x):
     return float(x.mean())
 
 
-def harmful(how, folder="", below=0.01):
-    """Make a function that does something about one pair in a hundred."""
+class UnpicklableError(Exception):
+    def __init__(self, a, b):
+        super().__init__(lambda: (a, b))
+        self.lock = threading.Lock()
 
-    class Unpicklable(Exception):
-        def __init__(self, a, b):
-            super().__init__(lambda: (a, b))
-            self.lock = threading.Lock()
+
+def harmful(how, below=0.01):
+    """Make a function that does something about one pair in a hundred."""
 
     def f(x):
         if x[0] < below:
             if how == "raise":
                 raise ValueError("as public data may")
             if how == "unpicklable":
-                raise Unpicklable(1, 2)
+                raise UnpicklableError(1, 2)
             if how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if how == "exit":
@@ -121,6 +128,18 @@ def harmful(how, folder="", below=0.01):
         return float(x.mean())
 
     return f
+
+
+def breaking_elsewhere():
+    """Make a sampler that works in this process only."""
+    here = os.getpid()
+
+    def drawn(n, rng):
+        if os.getpid() != here:
+            raise RuntimeError("no such file there")
+        return rng.random(n)
+
+    return samplers.from_function(drawn)
 
 
 def noted(file, pause):
@@ -157,6 +176,16 @@ def killing(file, evaluations, choose):
     finally:
         stop.set()
         thread.join()
+
+
+def unless_it_hangs(call):
+    """Return what a call returns; fail, rather than wait forever, if it does not."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(call()), daemon=True)
+    thread.start()
+    thread.join(120)
+    assert not thread.is_alive(), "it hangs"
+    return results[0]
 
 
 def module(tmp_path, monkeypatch, name, text):
@@ -203,16 +232,25 @@ class TestSameGaps:
         rows = samplers.from_function(lambda n, rng: [{"a": v} for v in rng.random(n).tolist()])
         check(lambda records: sum(r["a"] for r in records), client, sampler=rows)
 
-    def test_closures_lambdas_and_local_classes(self, client):
+    def test_closures_and_lambdas(self, client):
         """Functions that exist in a notebook only could not be calibrated on a cluster."""
         offset = np.arange(3.0)
+
+        def local(x):
+            return x[:3] * 2 + offset
+
+        check(local, client)
+        check(lambda x: float(local(x).sum()), client)
+
+    def test_local_classes(self, client):
+        """Models that are defined within a function, as in tests, could not be calibrated on a cluster."""
 
         class Model:
             def __init__(self, weight):
                 self.weight = weight
 
             def __call__(self, x):
-                return x[:3] * self.weight + offset
+                return x[:3] * self.weight
 
         check(lambda x: Model(2.0)(x), client)
         check(Model(3.0), client, norm="l2")
@@ -262,6 +300,22 @@ class TestSameGaps:
         finally:
             package.configure(workers=None)
 
+    def test_several_at_once(self, client):
+        """Calibrations that share a cluster would get each other's gaps."""
+        asked = {f"{n}": n for n in (20, 30, 40)}
+        found = {}
+
+        def task(name, n):
+            found[name] = estimate(subsample, client, n=n).gaps
+
+        threads = [threading.Thread(target=task, args=item) for item in asked.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for name, n in asked.items():
+            assert np.array_equal(found[name], estimate(subsample, n=n).gaps)
+
     def test_lists_like_the_private_data(self, client):
         """A function that is called with a list would be calibrated with arrays on the cluster."""
         promise = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "seed": 1, "store": None, "workers": client}
@@ -275,7 +329,8 @@ class TestSameGaps:
         """A worker would treat floating-point errors as in an earlier run, and count pairs that fail here."""
 
         def f(x):
-            return float(np.nansum(np.log(x - 0.0003)))
+            rare = np.arctan(np.float64(1) / np.float64(x[0] > 0.01))  # division by zero, without effect
+            return float(x.mean() + 0 * rare)
 
         with np.errstate(all="ignore"):
             lenient = check(f, client)
@@ -293,8 +348,8 @@ class TestSameGaps:
         with cluster(n_workers=1, threads_per_worker=2) as threaded:
             check(subsample, threaded)
             check(solved, threaded)
-            fails = estimate(harmful("raise"))
-            timed = estimate(harmful("sleep"), threaded, timeout=1)
+            fails = estimate(harmful("raise", below=0.005))
+            timed = estimate(harmful("sleep", below=0.005), threaded, timeout=1)
             assert np.array_equal(timed.gaps, fails.gaps)
 
     def test_workers_in_this_process(self):
@@ -315,9 +370,9 @@ class TestLostWorkers:
         """A machine that goes away would take hours of calibration with it, or change the estimate."""
         file = tmp_path / "pids"
         workers = set(client.run(os.getpid).values())
-        with killing(file, 20, lambda pids: pids[-1]) as killed:
+        with killing(file, 20, lambda _: min(workers)) as killed:
             there = estimate(noted(str(file), 0.02), client, gamma=0.2)
-        assert killed and killed[0] in workers
+        assert killed == [min(workers)]
         self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
         check(plain_mean, client)
 
@@ -345,29 +400,30 @@ class TestLostWorkers:
         assert other.sum() <= 1 and np.isinf(there.gaps[other]).all()
 
     @pytest.mark.parametrize("how", ["kill", "exit"])
-    def test_functions_that_end_their_worker(self, client, how):
+    def test_functions_that_end_their_worker(self, how):
         """A crash in compiled code on some data would end the run, hang it, or be left out of it."""
         here = estimate(harmful("raise"))
-        there = estimate(harmful(how), client)
-        assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
-        check(plain_mean, client)
+        with cluster(n_workers=2, threads_per_worker=1) as mortal:
+            there = unless_it_hangs(lambda: estimate(harmful(how), mortal))
+            assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
+            unless_it_hangs(lambda: check(plain_mean, mortal))
 
-    def test_functions_that_always_end_their_worker(self, client):
+    def test_functions_that_always_end_their_worker(self):
         """A function that crashes on all data would be tried on a cluster until all of it is gone."""
-        with pytest.raises((InfiniteSensitivityError, ExecutionError)):
-            estimate(harmful("kill", below=2), client, gamma=0.2)
-        check(plain_mean, client)
+
+        def run():
+            with pytest.raises((InfiniteSensitivityError, ExecutionError)):
+                estimate(harmful("kill", below=2), mortal, gamma=0.2)
+            return check(plain_mean, mortal)
+
+        with cluster(n_workers=2, threads_per_worker=1) as mortal:
+            assert unless_it_hangs(run).failed == 0
 
     def test_functions_that_hang(self, client):
         """An endless loop on some data would hold up the run, whatever `timeout=` says."""
-        there = estimate(harmful("sleep"), client, timeout=1)
-        assert np.array_equal(there.gaps, estimate(harmful("raise")).gaps)
-        assert "timeout=1" in str(self.cause(client, "sleep", timeout=1))
-
-    def cause(self, client, how, **rest):
-        with pytest.raises(InfiniteSensitivityError) as caught:
-            estimate(harmful(how, below=0.3), client, gamma=0.2, **rest)
-        return caught.value
+        here = estimate(harmful("raise", below=0.005))
+        there = estimate(harmful("sleep", below=0.005), client, timeout=1)
+        assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -405,16 +461,16 @@ class TestFailures:
 
     def test_samplers_that_raise(self, client):
         """A sampler that breaks on a worker only would be taken for a function that fails."""
-        here = os.getpid()
-
-        def drawn(n, rng):
-            if os.getpid() != here:
-                raise RuntimeError("no such file there")
-            return rng.random(n)
-
-        with pytest.raises(ExecutionError, match="no such file there"):
-            estimate(plain_mean, client, sampler=samplers.from_function(drawn))
+        with pytest.raises(PrivatizeError, match="no such file there"):
+            estimate(plain_mean, client, sampler=breaking_elsewhere())
         check(plain_mean, client)
+
+    def test_samplers_that_raise_are_not_remembered(self, client):
+        """A file that a worker lacks would be remembered as a failure of the function, for good."""
+        promise = {"epsilon": 1, "gamma": 0.2, "sampler": breaking_elsewhere(), "seed": 1, "store": None}
+        with pytest.raises(PrivatizeError, match="no such file there"):
+            privatize(**promise, workers=client)(plain_mean).estimate(50)
+        assert privatize(**promise, workers="inline")(plain_mean).estimate(50).failed == 0
 
     @pytest.mark.parametrize("rest", [{}, {"timeout": 60}], ids=["plain", "guarded"])
     @pytest.mark.parametrize("way", ["statement", "import_module", "sys.modules"])

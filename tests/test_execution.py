@@ -1,0 +1,854 @@
+"""Pairs have the same gaps wherever they are evaluated, and nobody waits or is surprised without need."""
+
+import collections
+import concurrent.futures
+import contextlib
+import decimal
+import fcntl
+import itertools
+import logging
+import multiprocessing
+import os
+import pty
+import random
+import struct
+import subprocess
+import sys
+import termios
+import textwrap
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privatize as package
+from privatize import coins, estimate_sensitivity, execution, plan, privatize, records, samplers
+from privatize.errors import ExecutionError, InfiniteSensitivityError, SettingsError
+from privatize.mechanisms.base import l1
+from privatize.pairs import Found, Pairs
+from privatize.sensitivity import Memory
+from privatize.work import Work
+
+UNIT = samplers.uniform(0, 1)
+ROOT = str(Path(package.__file__).parents[1])
+several_cores = pytest.mark.skipif(execution._cpus() < 2, reason="one core only")
+
+
+def estimate(function, workers="inline", n=20, gamma=0.1, seed=1, **rest):
+    made = rest.pop("plan", None) or plan(gamma)
+    return estimate_sensitivity(
+        function,
+        n=n,
+        sampler=UNIT,
+        norm=rest.pop("norm", "l1"),
+        plan=made,
+        seed=seed,
+        workers=workers,
+        **rest,
+    )
+
+
+def mean(x):
+    return float(x.mean())
+
+
+def script(code, *args, stdin=None, **rest):
+    """Run some code in a fresh process, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *args, *([] if stdin is not None else ["-c", textwrap.dedent(code)])],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""},
+        **rest,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# --- the same everywhere --------------------------------------------------------------------------
+
+
+def subsample(x):
+    rows = np.random.permutation(len(x))[:12]
+    return float(x[rows].mean() + random.random() + 0.1 * x[0] * np.random.normal())
+
+
+def sometimes(x):
+    return float(x.mean() + (np.random.random() if x[0] > 0.9 else 0.0))
+
+
+def blas(x):
+    a = np.cos(np.outer(np.arange(300.0), x))
+    b = a @ a.T
+    return float(np.linalg.norm(b) + np.linalg.solve(b[:20, :20] + np.eye(20), x)[3])
+
+
+def from_list(x):
+    assert type(x) is list and type(x[0]) is float
+    return sorted(x)[7] + sum(x)
+
+
+def failing(x):
+    if x[0] > 0.96:
+        raise ValueError("too large")
+    return float(np.median(x))
+
+
+def of_mean(data, position, replacement):
+    value = data.mean()
+    return value, value + (replacement - data[position]) / len(data)
+
+
+FUNCTIONS = {
+    "plain": (mean, {}),
+    "coins": (subsample, {}),
+    "coins for some data": (sometimes, {}),
+    "blas": (blas, {}),
+    "pair": (mean, {"pair": of_mean}),
+    "list": (from_list, {"like": records.describe([0.5, 0.25])}),
+    "failing": (failing, {}),
+    "vector": (lambda x: {"a": np.sort(x)[:3], "b": [x.mean(), x[0]]}, {"norm": "l2"}),
+}
+
+
+class Mapper:
+    """Has a map and nothing else, and does the last order first."""
+
+    def map(self, function, items):
+        return [function(item) for item in list(items)[::-1]][::-1]
+
+
+@pytest.fixture(scope="module")
+def spawned():
+    """Return two processes of the standard library's."""
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def threads():
+    """Return three threads."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        yield pool
+
+
+class TestTheSameEverywhere:
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    @pytest.mark.parametrize("where", ["auto", 1, 2, 3, "threads", "executor", "map"])
+    def test_gaps_are_bit_identical(self, name, where, spawned, threads):
+        """An estimate that depends on where it was made cannot be reproduced or remembered."""
+        function, more = FUNCTIONS[name]
+        workers = {"auto": None, "threads": threads, "executor": spawned, "map": Mapper()}.get(where, where)
+        expected = estimate(function, **more)
+        found = estimate(function, workers, **more)
+        assert np.array_equal(found.gaps, expected.gaps)
+        assert (found.value, found.failed, found.structure) == (
+            expected.value,
+            expected.failed,
+            expected.structure,
+        )
+
+    @pytest.mark.parametrize("where", ["inline", 2, "threads", "executor", "map"])
+    def test_classes_in_the_output(self, where, spawned, threads):
+        """A private function that returns a dataclass returns it, wherever it was calibrated."""
+        workers = {"threads": threads, "executor": spawned, "map": Mapper()}.get(where, where)
+        for raw, kind in ((point, Point), (row, Row)):
+            f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1, workers=workers, store=None)(raw)
+            twin = f.replace(workers="inline")
+            assert np.array_equal(f.estimate(20).gaps, twin.estimate(20).gaps)
+            assert type(f(np.full(20, 0.5))) is kind
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_lists_through_the_decorator(self, workers):
+        """A function of a list is calibrated on lists in workers too."""
+        f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1, workers=workers, store=None)(from_list)
+        assert isinstance(f([0.5] * 20), float)
+
+    @pytest.mark.parametrize("function", [mean, subsample, sometimes, failing])
+    @settings(max_examples=12, deadline=None, derandomize=True)
+    @given(cuts=st.sets(st.integers(1, 599) | st.sampled_from([255, 256, 257, 511, 512, 513]), max_size=12))
+    def test_any_way_to_cut_the_pairs(self, function, cuts):
+        """A gap does not depend on the span that it was evaluated in, nor on the order of spans."""
+        pairs = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        with coins.public_coins(pairs.s0) as flips:
+            whole = pairs.gaps(0, 600, flips).gaps
+        edges = [0, *sorted(cuts), 600]
+        spans = list(itertools.pairwise(edges))
+        random.Random(len(cuts)).shuffle(spans)
+        other = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        gaps = np.full(600, np.nan)
+        with coins.public_coins(other.s0) as flips:
+            for start, stop in spans:
+                gaps[start:stop] = other.gaps(start, stop, flips).gaps
+        assert np.array_equal(gaps, whole)
+
+    def test_more_blocks_than_one(self):
+        """Tasks that span several streams, or parts of them, draw the same records."""
+        chosen = plan(0.1, 1500)
+        assert np.array_equal(estimate(mean, plan=chosen).gaps, estimate(mean, 2, plan=chosen).gaps)
+        assert np.array_equal(estimate(subsample, plan=chosen).gaps, estimate(subsample, 2, plan=chosen).gaps)
+
+    def test_the_callers_generators_are_untouched(self, threads):
+        """Calibrating elsewhere does not disturb the random numbers of the program around it."""
+        for workers in (2, threads):
+            random.seed(5)
+            np.random.seed(5)
+            before = random.getstate(), np.random.get_state()[1].tobytes()
+            estimate(subsample, workers)
+            assert before == (random.getstate(), np.random.get_state()[1].tobytes())
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@dataclass
+class Row:
+    """A dataclass in an output."""
+
+    low: float
+    high: float
+
+
+def point(x):
+    return Point(float(x.mean()), float(np.median(x)))
+
+
+def row(x):
+    return Row(float(np.sort(x)[5]), float(x.mean()))
+
+
+class Odd(UserWarning):
+    """A warning of the user's own."""
+
+
+class TestSurroundings:
+    """What a function can see besides its data: the parent's is what counts."""
+
+    def test_warnings_that_are_errors(self):
+        """A function that fails under the user's filters fails in workers too."""
+
+        def warns(x):
+            if x[0] > 0.96:
+                warnings.warn("large", RuntimeWarning, stacklevel=1)
+            return float(x.mean())
+
+        found = estimate(warns, 2)
+        assert np.array_equal(found.gaps, estimate(warns).gaps) and found.failed > 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = estimate(warns, 2)
+            assert np.array_equal(found.gaps, estimate(mean).gaps) and found.failed == 0
+
+    def test_filters_for_a_category_of_the_users(self):
+        """A filter for a warning class of the user's own is the same class in workers."""
+
+        def warns(x):
+            if x[0] > 0.96:
+                warnings.warn("large", Odd, stacklevel=1)
+            return float(x.mean())
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Odd)
+            found = estimate(warns, 2)
+            assert np.array_equal(found.gaps, estimate(warns).gaps) and found.failed > 0
+
+    @pytest.mark.parametrize("mode", ["ignore", "raise"])
+    def test_floating_point_errors(self, mode, threads):
+        """np.seterr of the user's holds in workers."""
+
+        def divides(x):
+            y = np.array([1.0, 1.0]) / np.array([1.0, 0.0 if x[0] > 0.96 else 1.0])
+            return float(x.mean() + 0 * y[0])
+
+        with np.errstate(divide=mode):
+            expected = estimate(divides)
+            assert (expected.failed > 0) == (mode == "raise")
+            assert np.array_equal(estimate(divides, 2).gaps, expected.gaps)
+            assert np.array_equal(estimate(divides, threads).gaps, expected.gaps)
+
+    def test_floating_point_callback(self):
+        """np.seterrcall of the user's does not make a function fail in workers that works here."""
+
+        def divides(x):
+            y = np.array([1.0, 1.0]) / np.array([1.0, 0.0])
+            return float(x.mean() + 0 * y[0])
+
+        before = np.seterrcall(lambda *_: None)
+        try:
+            with np.errstate(divide="call"):
+                assert np.array_equal(estimate(divides, 2).gaps, estimate(divides).gaps)
+        finally:
+            np.seterrcall(before)
+
+    def test_recursion_limit(self):
+        """A recursive function for which the user raised the limit does not fail in workers."""
+
+        def deep(x):
+            def down(i):
+                return 0.0 if i == 0 else down(i - 1)
+
+            return float(x.mean() + down(2500))
+
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(6000)
+        try:
+            assert np.array_equal(estimate(deep, 2).gaps, estimate(deep).gaps)
+        finally:
+            sys.setrecursionlimit(before)
+
+    def test_decimal_precision(self):
+        """The decimal context of the user's holds in workers."""
+
+        def rounded(x):
+            return float(decimal.Decimal(float(x.sum())) / 7)
+
+        with decimal.localcontext() as context:
+            context.prec = 4
+            assert np.array_equal(estimate(rounded, 2).gaps, estimate(rounded).gaps)
+
+    def test_environment(self, monkeypatch):
+        """An environment variable that the program sets is seen by workers that were there before."""
+
+        def scaled(x):
+            return float(x.mean() * float(os.environ.get("PRIVATIZE_TEST_FACTOR", "1")))
+
+        estimate(mean, 2)
+        monkeypatch.setenv("PRIVATIZE_TEST_FACTOR", "2")
+        assert np.array_equal(estimate(scaled, 2).gaps, estimate(scaled).gaps)
+
+    def test_working_folder(self, tmp_path, monkeypatch):
+        """A file by a relative name is the same file in workers, also after the program has moved."""
+
+        def scaled(x):
+            return float(x.mean() * float(Path("factor.txt").read_text()))
+
+        for name in ("1", "2"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "factor.txt").write_text(name)
+            monkeypatch.chdir(tmp_path / name)
+            assert np.array_equal(estimate(scaled, 2).gaps, estimate(scaled).gaps)
+
+    def test_imports_inside_the_function(self):
+        """A function that imports what it needs is accepted, whether or not that is loaded already."""
+        code = """
+        import logging, sys
+        import numpy as np
+        from privatize import estimate_sensitivity, plan, samplers
+        if sys.argv[1] == "loaded":
+            import colorsys
+        def f(x):
+            import colorsys
+            return float(x.mean() + 0 * colorsys.ONE_THIRD)
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        print(estimate_sensitivity(f, workers=2, **made).value)
+        """
+        for state in ("fresh", "loaded"):
+            done = subprocess.run(
+                [sys.executable, "-c", textwrap.dedent(code), state],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                env=os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""},
+            )
+            assert done.returncode == 0, (state, done.stderr)
+            assert float(done.stdout) == estimate(mean).value
+
+    def test_imports_inside_the_function_are_remembered(self, tmp_path):
+        """A function that imports what it needs is calibrated once, not at every call with another seed."""
+        done = script(
+            f"""
+            from privatize import privatize, samplers
+            def f(x):
+                import colorsys
+                return float(x.mean() + 0 * colorsys.ONE_THIRD)
+            unit = samplers.uniform(0, 1)
+            made = dict(epsilon=1, gamma=0.1, sampler=unit, store={str(tmp_path / "a.db")!r})
+            seeds = {{privatize(**made)(f).estimate(20).seed for _ in range(3)}}
+            print(len(seeds))
+            """
+        )
+        assert done.stdout.split() == ["1"] and done.stderr == ""
+
+    @pytest.mark.parametrize("where", [2, "map", "executor"])
+    def test_classes_that_are_local(self, where, spawned):
+        """A function may use classes that were defined beside it, inside another function."""
+
+        class Total:
+            def __init__(self, x):
+                self.value = float(x.mean())
+
+        class TooLarge(ValueError):
+            pass
+
+        def f(x):
+            if x[0] > 0.96:
+                raise TooLarge
+            return Total(x).value
+
+        found = estimate(f, {"map": Mapper(), "executor": spawned}.get(where, where))
+        assert np.array_equal(found.gaps, estimate(f).gaps) and found.failed > 0
+
+
+class TestThreads:
+    def test_a_function_that_calibrates(self):
+        """A function that calibrates another one inside does not wait for itself forever."""
+        done = script(
+            """
+            import concurrent.futures, faulthandler
+            from privatize import estimate_sensitivity, plan, samplers
+            made = dict(sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.5), seed=1)
+            def inner(x):
+                return float(x.mean())
+            def outer(x):
+                return float(x.mean()) * estimate_sensitivity(inner, n=5, workers="inline", **made).value
+            faulthandler.dump_traceback_later(5, exit=True)
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                places = "inline", 2, pool
+                found = [estimate_sensitivity(outer, n=20, workers=place, **made).value for place in places]
+            print(len(set(found)))
+            """
+        )
+        assert done.stdout.split() == ["1"]
+
+    def test_global_generators_that_are_put_back(self, threads):
+        """A function that seeds the global generator and restores it is not disturbed by its neighbours."""
+
+        def seeded(x):
+            state = np.random.get_state()
+            np.random.seed(0)
+            time.sleep(0.0002)
+            value = np.random.random()
+            time.sleep(0.0002)
+            np.random.set_state(state)
+            return float(x.mean() + value * x[0])
+
+        assert np.array_equal(estimate(seeded, threads).gaps, estimate(seeded).gaps)
+
+    def test_a_pool_that_was_shut_down(self):
+        """Threads that are gone are an error of this library's, with what to do."""
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            pass
+        with pytest.raises(ExecutionError):
+            estimate(mean, pool)
+
+    def test_an_interrupt_in_a_thread_stops(self, threads):
+        """KeyboardInterrupt in a function is one, and the threads go on to be usable."""
+
+        def interrupted(x):
+            if x[0] > 0.96:
+                raise KeyboardInterrupt
+            return float(x.mean())
+
+        with pytest.raises(KeyboardInterrupt):
+            estimate(interrupted, threads)
+        assert np.array_equal(estimate(mean, threads).gaps, estimate(mean).gaps)
+
+    def test_threads_are_used(self, threads, tmp_path):
+        """A function without coins is really evaluated in the threads."""
+        folder = str(tmp_path)
+
+        def here(x):
+            name = threading.current_thread().name
+            if name.startswith("ThreadPoolExecutor"):
+                Path(folder, name).touch()
+            time.sleep(0.0005)
+            return float(x.mean())
+
+        estimate(here, threads)
+        assert len(list(Path(folder).iterdir())) > 1
+
+
+class TestAuto:
+    def test_a_cheap_function_starts_nothing(self):
+        """A mean of a few records does not cost a pool of processes."""
+        done = script(
+            """
+            import sys, psutil
+            import numpy as np
+            from privatize import estimate_sensitivity, plan, samplers
+            made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.05), seed=1)
+            estimate_sensitivity(np.mean, **made)
+            print("privatize.processes" in sys.modules, len(psutil.Process().children(recursive=True)))
+            """
+        )
+        assert done.stdout.split() == ["False", "0"]
+
+    @several_cores
+    def test_an_expensive_function_gets_all_cores(self):
+        """What takes long is spread over the cores without being asked, and ends the same."""
+        done = script(
+            """
+            import sys, time, psutil
+            from privatize import estimate_sensitivity, plan, samplers
+            def slow(x):
+                time.sleep(0.01)
+                return float(x.mean())
+            made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+            found = estimate_sensitivity(slow, **made)
+            print(repr(found.value), len(psutil.Process().children(recursive=True)) > 2)
+            """
+        )
+        assert done.stdout.split() == [repr(estimate(mean).value), "True"]
+
+    @several_cores
+    def test_in_the_middle_of_a_run(self, monkeypatch, caplog):
+        """The pairs before and after the step to processes fit together."""
+        monkeypatch.setattr(execution, "_START", 0.0)
+        monkeypatch.setattr(execution, "_WARM", 0.0)
+        caplog.set_level(logging.INFO, "privatize.execution")
+        for function in (mean, subsample, failing):
+            found = estimate(function, None, plan=plan(0.1, 1000))
+            assert np.array_equal(found.gaps, estimate(function, plan=plan(0.1, 1000)).gaps)
+        assert caplog.text.count("pairs are left") == 3
+
+    @several_cores
+    def test_what_cannot_be_shipped_stays_here(self, monkeypatch, tmp_path, caplog):
+        """A function with an open file works by default, and is refused if processes were asked for."""
+        monkeypatch.setattr(execution, "_START", 0.0)
+        monkeypatch.setattr(execution, "_WARM", 0.0)
+        caplog.set_level(logging.INFO, "privatize.execution")
+        numbers = (i for i in range(3))
+        with (tmp_path / "open.txt").open("w") as file:
+            for function in (
+                lambda x: float(x.mean() + 0 * file.fileno()),
+                lambda x: float(x.mean() + 0 * len(str(type(numbers)))),
+            ):
+                caplog.clear()
+                assert np.array_equal(estimate(function, None).gaps, estimate(mean).gaps)
+                assert "inline" in caplog.text
+                with pytest.raises(ExecutionError, match="inline"):
+                    estimate(function, 2)
+
+    @several_cores
+    def test_imports_inside_the_function(self, monkeypatch, caplog):
+        """A function that imports what it needs is not left on one core."""
+        monkeypatch.setattr(execution, "_START", 0.0)
+        monkeypatch.setattr(execution, "_WARM", 0.0)
+
+        def imports(x):
+            import zipapp
+
+            return float(x.mean() + 0 * len(zipapp.__name__))
+
+        with caplog.at_level(logging.INFO, "privatize.execution"):
+            estimate(imports, None)
+        assert "pairs are left" in caplog.text and "on one core" not in caplog.text
+
+
+class TestWork:
+    @settings(max_examples=150, deadline=None, derandomize=True)
+    @given(data=st.data())
+    def test_every_missing_pair_exactly_once(self, data):
+        """No pair is evaluated twice at the same time, none is forgotten, whatever happens to workers."""
+        known = data.draw(st.lists(st.booleans(), min_size=1, max_size=400))
+        missing, at = [], None
+        for i, gone in enumerate([*known, False]):
+            if gone and at is None:
+                at = i
+            if not gone and at is not None:
+                missing.append((at, i))
+                at = None
+        wanted = {i for start, stop in missing for i in range(start, stop)}
+        structure = data.draw(st.sampled_from([None, ["float"]]))
+        work = Work(list(missing), data.draw(st.integers(1, 64)), structure)
+        workers = data.draw(st.integers(1, 5))
+        running, done, steps = [], set(), 0
+        while True:
+            while len(running) < workers and (span := work.next(workers, len(running))) is not None:
+                assert span[0] < span[1]
+                taken = set(range(*span))
+                assert taken <= wanted - done
+                assert not any(taken & set(range(*other)) for other in running)
+                if work.structure is None:
+                    assert len(taken) == 1 and not running
+                running.append(span)
+            inside = sum(stop - start for start, stop in running)
+            assert work.left + inside + len(done) == len(wanted) or work._again
+            if not running:
+                break
+            steps += 1
+            span = running.pop(data.draw(st.integers(0, len(running) - 1)))
+            fate = data.draw(st.sampled_from(["found", "found", "found", "back", "lost", "again"]))
+            if fate == "found" or steps > 300:
+                cost = data.draw(st.sampled_from([1e-7, 1e-3, 0.2, 5.0]))
+                size = span[1] - span[0]
+                works = data.draw(st.booleans()) or steps > 300
+                work.learn(Found(span[0], np.zeros(size), cost * size, ["float"] if works else None))
+                done |= set(range(*span))
+            elif fate == "back":
+                work.back(*span)
+            elif fate == "again":
+                work.again(*span)
+            else:
+                index = data.draw(st.integers(span[0], span[1] - 1))
+                work.back(span[0], index)
+                work.back(index + 1, span[1])
+                done.add(index)
+        assert done == wanted and work.left == 0
+
+    def test_sizes_follow_the_cost(self):
+        """Cheap pairs come in large tasks, dear ones alone, and everybody has something at the end."""
+        cheap, dear = (Work([(0, 10_000)], 256, ["float"]) for _ in range(2))
+        for work, cost in ((cheap, 1e-6), (dear, 1.0)):
+            sizes = []
+            while (span := work.next(2)) is not None and len(sizes) < 200:
+                sizes.append(span[1] - span[0])
+                work.learn(Found(span[0], np.zeros(sizes[-1]), cost * sizes[-1], ["float"]))
+            assert sizes[0] == 1
+            assert max(sizes) == 1 if work is dear else max(sizes) >= 1000
+            if work is cheap:
+                assert sizes[-1] < 100 and sum(sizes) == 10_000
+
+    @settings(max_examples=60, deadline=None, derandomize=True)
+    @given(st.integers(1, 5000), st.integers(1, 300), st.floats(1e-8, 1e-2), st.integers(1, 8))
+    def test_tasks_end_where_streams_do(self, total, block, cost, workers):
+        """A task that reaches the end of a stream stops there, so that nothing is drawn in vain."""
+        work = Work([(0, total)], block, ["float"])
+        while (span := work.next(workers)) is not None:
+            start, stop = span
+            assert stop == total or stop % block == 0 or start // block == (stop - 1) // block
+            work.learn(Found(start, np.zeros(stop - start), cost * (stop - start), ["float"]))
+
+
+class TestResume:
+    @staticmethod
+    def memory(gaps, structure, saved):
+        return Memory(
+            gaps=gaps,
+            structure=structure,
+            looks=[plan(0.1)],
+            save=lambda start, found, kind: saved.append((start, found.copy())),
+            note=lambda _: None,
+        )
+
+    @pytest.mark.parametrize("where", ["inline", None, 2, "threads", "map"])
+    def test_only_what_is_missing_is_evaluated(self, where, threads):
+        """What an interrupted run has found is neither evaluated nor saved again."""
+        whole = estimate(mean)
+        gone = np.random.default_rng(1).random(whole.m) < 0.3
+        gone[100:150] = True
+        known = np.where(gone, np.nan, whole.gaps)
+        saved = []
+        memory = self.memory(known, whole.structure, saved)
+        workers = {"threads": threads, "map": Mapper()}.get(where, where)
+        found = estimate(mean, workers, memory=memory)
+        assert np.array_equal(found.gaps, whole.gaps)
+        indices = [i for start, gaps in saved for i in range(start, start + len(gaps))]
+        assert sorted(indices) == np.flatnonzero(gone).tolist()
+        for start, gaps in saved:
+            assert np.array_equal(gaps, whole.gaps[start : start + len(gaps)])
+
+    def test_nothing_missing_starts_nothing(self):
+        """A remembered estimate is there at once, also if a function could not be shipped by now."""
+        whole = estimate(mean)
+        saved = []
+        memory = self.memory(whole.gaps.copy(), whole.structure, saved)
+        assert np.array_equal(estimate(mean, 2, memory=memory).gaps, whole.gaps) and saved == []
+
+    def test_every_index_counts(self, monkeypatch):
+        """An executor that loses pairs is an error, never an estimate from fewer."""
+
+        class Forgetful(execution.Inline):
+            def run(self, task, work):
+                for i, found in enumerate(super().run(task, work)):
+                    if i != 1:
+                        yield found
+
+        monkeypatch.setattr("privatize.sensitivity.executor", lambda *_: Forgetful())
+        with pytest.raises(ExecutionError, match="not evaluated"):
+            estimate(mean)
+
+    def test_what_was_found_before_a_failure_is_saved(self):
+        """A run that ends in an error has not been in vain."""
+        saved = []
+        memory = self.memory(np.full(0, np.nan), None, saved)
+
+        def late(x):
+            if x[3] > 0.7:
+                raise ValueError("no")
+            return float(x.mean())
+
+        with pytest.raises(InfiniteSensitivityError):
+            estimate(late, 2, memory=memory)
+        assert sum(len(gaps) for _, gaps in saved) > 10
+
+
+class TestProgress:
+    SLOW = """
+    import sys, time
+    import numpy as np
+    from privatize import privatize, samplers
+    def slow(x):
+        time.sleep(float(sys.argv[2]))
+        return float(x.mean())
+    shown = {"True": True, "False": False, "None": None}[sys.argv[1]]
+    f = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1, store=None, progress=shown,
+                  workers="inline")(slow)
+    f(np.full(20, 0.12345678))
+    print("done")
+    """
+
+    def run(self, progress, pause, **rest):
+        return subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(self.SLOW), progress, pause],
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": "", "COLUMNS": "100"},
+            **rest,
+        )
+
+    @pytest.mark.parametrize(("progress", "shown"), [("True", True), ("None", False)])
+    def test_on_a_pipe(self, progress, shown):
+        """A log file gets a bar only if it was asked for, and stdout never does."""
+        out, err = self.run(progress, "0.001" if shown else "0.003", stderr=subprocess.PIPE).communicate(
+            timeout=60
+        )
+        assert out == b"done\n" and b"0.1234" not in err
+        assert (b"/219" in err) == shown and (b" pairs/s" in err) == shown
+        assert shown or err == b""
+
+    @pytest.mark.parametrize(("progress", "shown"), [("None", True), ("False", False)])
+    def test_on_a_terminal(self, progress, shown):
+        """Somebody who waits for more than a second sees how far it is, and no data."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        process = self.run(progress, "0.004" if shown else "0.003", stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(ours, 4096):
+                seen += part
+        out, _ = process.communicate(timeout=60)
+        os.close(ours)
+        assert out == b"done\n" and b"0.1234" not in seen
+        assert (b"/219" in seen and b" pairs/s" in seen and b"slow" in seen) == shown
+        assert shown or seen == b""
+
+    @pytest.mark.parametrize("progress", ["True", "None"])
+    def test_without_a_stderr(self, progress):
+        """A program without a stderr, as services and windows have none, calibrates all the same."""
+        done = subprocess.run(
+            [
+                "sh",
+                "-c",
+                f'exec "{sys.executable}" -c "$0" {progress} 0.0001 2>&-',
+                textwrap.dedent(self.SLOW),
+            ],
+            stdout=subprocess.PIPE,
+            timeout=60,
+            env=os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""},
+        )
+        assert done.returncode == 0 and done.stdout == b"done\n"
+
+    def test_resumed_runs_begin_where_they_were(self, capsys):
+        """The bar of a run that goes on does not begin at nought."""
+        whole = estimate(mean)
+        known = whole.gaps.copy()
+        known[150:] = np.nan
+        memory = TestResume.memory(known, whole.structure, [])
+        estimate(mean, memory=memory, progress=True)
+        shown = capsys.readouterr().err
+        assert "150/219" in shown and " 0/219" not in shown
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        "bad", [0, -1, True, False, 1.5, "two", "", object(), [], {}, int, b"inline", ()]
+    )
+    def test_workers(self, bad):
+        """A wrong workers= is refused with its value, before anything is evaluated."""
+        with pytest.raises(SettingsError, match="workers="):
+            estimate(pytest.fail, bad)
+        with pytest.raises(SettingsError, match="workers="):
+            privatize(epsilon=1, gamma=0.1, sampler=UNIT, workers=bad)(mean)
+
+    @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "x", "5", True, [], b"5", 1j])
+    def test_timeout(self, bad):
+        """A wrong timeout= is refused with its value, before anything is evaluated."""
+        with pytest.raises(SettingsError, match="timeout="):
+            estimate(pytest.fail, 2, timeout=bad)
+        with pytest.raises(SettingsError, match="timeout="):
+            privatize(epsilon=1, gamma=0.1, sampler=UNIT, timeout=bad)(mean)
+
+    def test_timeout_where_nothing_can_be_ended(self, threads):
+        """A time limit that could not be kept is refused, not ignored."""
+        for workers in ("inline", threads):
+            with pytest.raises(SettingsError, match="timeout="):
+                estimate(pytest.fail, workers, timeout=5)
+
+    @pytest.mark.parametrize("good", [1, np.float64(2.5), decimal.Decimal(3), 1e300])
+    def test_good_timeouts(self, good):
+        """Any number of seconds will do."""
+        assert np.array_equal(estimate(mean, 2, timeout=good).gaps, estimate(mean).gaps)
+
+    def test_numpy_integers_are_numbers_of_processes(self):
+        """A number of workers that was computed is a number, as n= may be."""
+        assert np.array_equal(estimate(mean, np.int64(2)).gaps, estimate(mean).gaps)
+
+
+class TestOthersExecutors:
+    def test_a_broken_executor_is_named(self):
+        """An executor of the user's that fails is told apart from a function that does."""
+
+        class Broken:
+            def map(self, function, items):
+                raise OSError("no cluster")
+
+        with pytest.raises(ExecutionError, match=r"OSError: no cluster"):
+            estimate(mean, Broken())
+
+    def test_an_executor_that_was_shut_down(self):
+        """An executor that is gone is an error of this library's."""
+        with concurrent.futures.ProcessPoolExecutor(
+            1, mp_context=multiprocessing.get_context("spawn")
+        ) as pool:
+            pass
+        with pytest.raises(ExecutionError):
+            estimate(mean, pool)
+
+    def test_an_executor_whose_process_dies(self):
+        """A crash in somebody else's process is an error that says so, not a hang or a wrong gap."""
+
+        def dies(x):
+            if x[0] > 0.96:
+                os._exit(1)
+            return float(x.mean())
+
+        context = multiprocessing.get_context("spawn")
+        pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+        with pool, pytest.raises(ExecutionError, match="BrokenProcessPool"):
+            estimate(dies, pool)
+
+    def test_a_map_that_loses_results(self):
+        """A map that returns too few results is an error."""
+
+        class Short:
+            def map(self, function, items):
+                return [function(item) for item in items][:-1]
+
+        with pytest.raises(ExecutionError):
+            estimate(mean, Short())
+
+    def test_timeout_on_an_executor(self, spawned):
+        """A time limit holds on other people's processes too: the pair that hangs counts alone."""
+
+        def hangs(x):
+            if x[0] > 0.98:
+                time.sleep(60)
+            return float(x.mean())
+
+        def raises(x):
+            if x[0] > 0.98:
+                raise ValueError
+            return float(x.mean())
+
+        found = estimate(hangs, spawned, timeout=1)
+        assert np.array_equal(found.gaps, estimate(raises).gaps) and found.failed > 0

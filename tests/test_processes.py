@@ -1,0 +1,870 @@
+"""Whatever a function does to its process, only its own pair suffers, and nothing is left behind."""
+
+import contextlib
+import ctypes
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+import privatize as package
+from privatize import estimate_sensitivity, plan, processes, samplers
+from privatize.errors import ExecutionError, InfiniteSensitivityError, PrivatizeError
+from privatize.store import Store
+
+UNIT = samplers.uniform(0, 1)
+ROOT = str(Path(package.__file__).parents[1])
+ENVIRONMENT = os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""}
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes in /proc")
+
+
+def estimate(function, workers=2, n=20, gamma=0.1, seed=1, norm="l1", **rest):
+    made = rest.pop("plan", None) or plan(gamma)
+    return estimate_sensitivity(
+        function, n=n, sampler=UNIT, norm=norm, plan=made, seed=seed, workers=workers, **rest
+    )
+
+
+def mean(x):
+    return float(x.mean())
+
+
+def raises(x):
+    """Fail where the others do what they do."""
+    if x[0] > 0.96:
+        raise ValueError("too large")
+    return float(x.mean())
+
+
+def until(condition, seconds=15.0):
+    """Wait for something, but not forever."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return bool(condition())
+
+
+def servers():
+    """Return this process's fork servers."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if "multiprocess.forkserver" in " ".join(child.cmdline()):
+                found.append(child)
+    return found
+
+
+def below_servers():
+    """Return the processes that come from the fork servers, and still run."""
+    found = set()
+    for server in servers():
+        with contextlib.suppress(psutil.Error):
+            for child in server.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if child.status() != psutil.STATUS_ZOMBIE:
+                        found.add(child.pid)
+    return found
+
+
+def workers():
+    """Return the process ids of the pool's workers."""
+    return {worker.process.pid for worker in processes.pool()._workers}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    """Check after every test that the pool works, and that there is no process but its workers."""
+    yield
+    found = estimate(mean)
+    assert np.array_equal(found.gaps, estimate(mean, "inline").gaps)
+    assert until(lambda: below_servers() == workers()), (below_servers(), workers())
+    assert all(worker.span is None for worker in processes.pool()._workers)
+
+
+# --- what functions do to their process ------------------------------------------------------------
+
+
+def is_killed(x):
+    if x[0] > 0.96:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(x.mean())
+
+
+def crashes(x):
+    if x[0] > 0.96:
+        ctypes.string_at(0)
+    return float(x.mean())
+
+
+def exits_at_once(x):
+    if x[0] > 0.96:
+        os._exit(0)
+    return float(x.mean())
+
+
+def aborts(x):
+    if x[0] > 0.96:
+        os.abort()
+    return float(x.mean())
+
+
+def stops(x):
+    if x[0] > 0.96:
+        sys.exit("bye")
+    return float(x.mean())
+
+
+def interrupts(x):
+    if x[0] > 0.96:
+        raise KeyboardInterrupt
+    return float(x.mean())
+
+
+def interrupts_itself(x):
+    if x[0] > 0.96:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+    return float(x.mean())
+
+
+class Held(Exception):
+    """Cannot be pickled."""
+
+    def __init__(self, what):
+        super().__init__(what)
+        self.lock = threading.Lock()
+        self.function = lambda: what
+
+
+class Unreadable(Exception):
+    """Can neither be pickled nor shown."""
+
+    def __reduce__(self):
+        raise RuntimeError("no")
+
+    def __str__(self):
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
+def raises_unpicklable(x):
+    if x[0] > 0.96:
+        raise Held("x")
+    return float(x.mean())
+
+
+def raises_unreadable(x):
+    if x[0] > 0.96:
+        raise Unreadable
+    return float(x.mean())
+
+
+def raises_from_unreadable(x):
+    if x[0] > 0.96:
+        try:
+            raise Unreadable
+        except Unreadable as error:
+            raise Held("\udc80 not text") from error
+    return float(x.mean())
+
+
+def raises_base(x):
+    if x[0] > 0.96:
+        raise BaseException("not even an exception")
+    return float(x.mean())
+
+
+def raises_a_group(x):
+    if x[0] > 0.96:
+        raise ExceptionGroup("many", [ValueError(i) for i in range(100)])
+    return float(x.mean())
+
+
+def recurses(x):
+    if x[0] > 0.96:
+        return recurses(x)
+    return float(x.mean())
+
+
+def exhausts_memory(x):
+    room = np.ones(3_000_000)  # 24 MB that every pair needs
+    if x[0] > 0.96:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, resource.RLIM_INFINITY))
+        hoard = []
+        while True:
+            hoard.append(np.ones(1_000_000))
+    return float(x.mean() + 0 * room[0])
+
+
+def unloads_modules(x):
+    if x[0] > 0.96:
+        for name in list(sys.modules):
+            if name.split(".")[0] in ("pickle", "privatize", "multiprocess", "traceback", "random"):
+                del sys.modules[name]
+        raise ValueError("and now?")
+    return float(x.mean())
+
+
+def closes_files(x):
+    if x[0] > 0.96:
+        os.closerange(3, 100)
+        time.sleep(0.5)
+        raise ValueError("and now?")
+    return float(x.mean())
+
+
+def closes_output(x):
+    if x[0] > 0.96:
+        os.close(1)
+        os.close(2)
+        raise ValueError("and now?")
+    return float(x.mean())
+
+
+def forks_and_raises(x):
+    if x[0] > 0.96:
+        os.fork()  # both go on
+        raise ValueError("twice")
+    return float(x.mean())
+
+
+class TestCulprits:
+    @pytest.mark.parametrize(
+        "function",
+        [
+            is_killed,
+            crashes,
+            exits_at_once,
+            aborts,
+            stops,
+            interrupts,
+            interrupts_itself,
+            raises_unpicklable,
+            raises_unreadable,
+            raises_from_unreadable,
+            raises_base,
+            raises_a_group,
+            recurses,
+            exhausts_memory,
+            unloads_modules,
+            closes_files,
+            closes_output,
+            forks_and_raises,
+        ],
+        ids=lambda function: function.__name__,
+    )
+    def test_only_the_culprits_are_infinite(self, function):
+        """A pair that kills or spoils its worker fails alone, and the others keep their gaps."""
+        expected = estimate(raises, "inline")
+        found = estimate(function)
+        assert np.array_equal(found.gaps, expected.gaps)
+        assert found.failed == expected.failed == np.isinf(found.gaps).sum() > 0
+        assert found.value == expected.value
+
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_hangs(self, count):
+        """A pair that never ends is ended after its time, alone."""
+
+        def hangs(x):
+            if x[0] > 0.98:
+                time.sleep(1000)
+            return float(x.mean())
+
+        def fails(x):
+            if x[0] > 0.98:
+                raise ValueError
+            return float(x.mean())
+
+        found = estimate(hangs, count, timeout=1)
+        assert np.array_equal(found.gaps, estimate(fails, "inline").gaps) and found.failed > 0
+
+    def test_hangs_without_letting_go(self):
+        """A pair that hangs in compiled code, or ignores signals, is ended too."""
+
+        def hangs(x):
+            if x[0] > 0.98:
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_IGN)
+                sum(range(10**15))
+            return float(x.mean())
+
+        def fails(x):
+            if x[0] > 0.98:
+                raise ValueError
+            return float(x.mean())
+
+        found = estimate(hangs, timeout=1)
+        assert np.array_equal(found.gaps, estimate(fails, "inline").gaps) and found.failed > 0
+
+    def test_many_culprits_among_many_pairs(self):
+        """Failures that the plan has room for do not end the run, however close together they are."""
+        chosen = plan(0.05, 5000)
+
+        def dies(x):
+            if x[0] > 0.975:
+                os._exit(1)
+            return float(x.mean())
+
+        def fails(x):
+            if x[0] > 0.975:
+                raise ValueError
+            return float(x.mean())
+
+        expected = estimate(fails, "inline", plan=chosen)
+        assert 50 < expected.failed < chosen.m - chosen.k
+        found = estimate(dies, plan=chosen)
+        assert np.array_equal(found.gaps, expected.gaps)
+
+    @pytest.mark.parametrize("function", [is_killed, crashes, exits_at_once])
+    def test_the_cause_is_told(self, function, caplog):
+        """Whoever reads the log learns which pair it was, and what it did."""
+        estimate(function)
+        words = {"is_killed": "SIGKILL", "crashes": "SIGSEGV", "exits_at_once": "exit code 0"}
+        infinite = np.flatnonzero(np.isinf(estimate(raises, "inline").gaps))
+        lines = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+        for index in infinite:
+            assert any(
+                f"pair {index} counts as infinite" in line and words[function.__name__] in line
+                for line in lines
+            )
+
+    def test_every_pair_kills_its_worker(self):
+        """A function that always crashes ends the run soon, and the error says what it does."""
+        for act, word in (
+            (lambda x: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
+            (lambda x: ctypes.string_at(0), "SIGSEGV"),
+            (lambda x: os._exit(7), "exit code 7"),
+        ):
+            with pytest.raises((ExecutionError, InfiniteSensitivityError), match=word) as caught:
+                estimate(act, plan=plan(0.1, 3000))
+            assert getattr(caught.value, "failed", 0) <= 30
+
+    def test_every_pair_hangs(self):
+        """A function that always hangs is not waited for m times."""
+        with pytest.raises((ExecutionError, InfiniteSensitivityError), match=r"timeout=0\.1"):
+            estimate(lambda x: time.sleep(1000), plan=plan(0.5), timeout=0.1)
+
+    def test_a_package_that_kills_its_worker(self):
+        """What dies while it is unpacked ends the run with an error, not in a loop."""
+
+        class Deadly:
+            def __init__(self):
+                self.value = 1.0
+
+            def __setstate__(self, state):
+                os._exit(9)
+
+        with pytest.raises(PrivatizeError):
+            estimate(deadly(Deadly()))
+
+
+def deadly(thing):
+    return lambda x: float(x.mean() * thing.value)
+
+
+class TestNoHarm:
+    """Things that a function may well do."""
+
+    @pytest.mark.parametrize("chosen", ["forks", "forks_a_child_that_ends", "threads", "prints", "moves"])
+    def test_no_pair_fails(self, chosen, tmp_path):
+        """What a function does besides its result does not make its pairs fail."""
+        folder = str(tmp_path)
+
+        def forks(x):
+            if x[0] > 0.9:
+                me = os.getpid()
+                child = os.fork()  # both return into the worker
+                if child and os.getpid() == me and x[1] > 0.5:
+                    os.waitpid(child, 0)
+            return float(x.mean())
+
+        def forks_a_child_that_ends(x):
+            if x[0] > 0.9:
+                child = os.fork()
+                if child == 0:
+                    os._exit(3)
+                os.waitpid(child, 0)
+            return float(x.mean())
+
+        def threads(x):
+            if x[0] > 0.9:
+                threading.Thread(target=time.sleep, args=(1000,)).start()
+            return float(x.mean())
+
+        def prints(x):
+            if x[0] > 0.9:
+                print("x" * 100_000)
+                print("y" * 100_000, file=sys.stderr, flush=True)
+            return float(x.mean())
+
+        def moves(x):
+            if x[0] > 0.5:
+                os.chdir(folder)
+            return float(x.mean())
+
+        # Forks and threads only in workers: at the end one or two pairs are evaluated here again.
+        function = guarded(locals()[chosen])
+        found = estimate(function)
+        assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
+
+    def test_the_folder_of_one_job_is_not_the_next_ones(self, tmp_path, monkeypatch):
+        """A function that changes the working folder of its worker does not move later functions."""
+        (tmp_path / "here").mkdir()
+        (tmp_path / "here" / "factor.txt").write_text("2")
+        (tmp_path / "there").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+        processes.pool().close()
+        there = str(tmp_path / "there")
+
+        def moves(x):
+            os.chdir(there)
+            return float(x.mean())
+
+        def scaled(x):
+            return float(x.mean() * float(Path("factor.txt").read_text()))
+
+        estimate(guarded(moves))
+        assert np.array_equal(estimate(scaled).gaps, estimate(scaled, "inline").gaps)
+
+    def test_large_outputs(self):
+        """An output of 50 MB stays in its worker; what travels is its gap."""
+
+        def large(x):
+            return np.full(6_250_000, x.mean())
+
+        chosen = plan(0.5)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = estimate(large, norm="sup", plan=chosen)
+        assert np.array_equal(found.gaps, estimate(mean, "inline", plan=chosen).gaps)
+        # In KB: a few outputs for the checks at the end, not all of them.
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000
+
+    def test_a_leak_is_contained(self, monkeypatch):
+        """A worker that grows and grows is replaced before it takes the machine down."""
+        monkeypatch.setattr(processes, "_GROWN", 2**24)
+        monkeypatch.setattr(processes, "_memory", lambda: 0)
+        estimate(mean)
+        before = workers()
+
+        def leaks(x):
+            kept = getattr(np, "_of_a_test", [])
+            kept.append(np.ones(200_000))
+            np._of_a_test = kept if len(kept) < 2000 else []
+            time.sleep(0.002)
+            return float(x.mean())
+
+        try:
+            found = estimate(guarded(leaks))
+        finally:
+            processes.pool().close()
+        assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
+        assert not before <= workers()
+
+    def test_processes_that_a_pair_was_waiting_for(self):
+        """A program that a pair started and waited for too long for does not outlive it."""
+
+        def waits(x):
+            if x[0] > 0.98:
+                subprocess.run(["sleep", "61.73"], check=True)
+            return float(x.mean())
+
+        def left():
+            found = []
+            for process in psutil.process_iter():
+                with contextlib.suppress(psutil.Error):
+                    if process.cmdline() == ["sleep", "61.73"]:
+                        found.append(process)
+            return found
+
+        try:
+            estimate(waits, timeout=1)
+            assert until(lambda: not left(), 1)
+        finally:
+            for process in left():
+                process.kill()
+
+
+def guarded(function):
+    """Return a function that does its tricks in workers only."""
+    here = os.getpid()
+
+    def tricky(x):
+        return function(x) if os.getpid() != here else float(x.mean())
+
+    return tricky
+
+
+# --- what others do to the processes ----------------------------------------------------------------
+
+
+def slow(x):
+    time.sleep(0.004)
+    return float(x.mean())
+
+
+def middle(x):
+    return float(np.median(x))
+
+
+class TestFromOutside:
+    def attacked(self, attack):
+        """Calibrate, and do something to the pool in the middle of it."""
+        results = []
+
+        def when_busy():
+            busy = lambda: sum(w.span is not None for w in list(processes.pool()._workers)) == 2  # noqa: E731
+            until(busy)
+            time.sleep(0.2)
+            results.append(attack())
+
+        thread = threading.Thread(target=when_busy)
+        thread.start()
+        try:
+            return estimate(slow)
+        finally:
+            thread.join()
+            assert len(results) == 1
+
+    @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+    def test_a_worker_is_killed(self, number):
+        """Somebody kills a worker: at most its pair counts as infinite, and all others are right."""
+        found = self.attacked(lambda: os.kill(processes.pool()._workers[0].process.pid, number))
+        expected = estimate(mean, "inline").gaps
+        fine = np.isfinite(found.gaps)
+        assert (~fine).sum() == found.failed <= 1
+        assert np.array_equal(found.gaps[fine], expected[fine])
+
+    def test_an_interrupt_for_a_worker_is_ignored(self):
+        """Ctrl-C goes to the whole group; the parent alone decides what it means."""
+        found = self.attacked(lambda: [os.kill(pid, signal.SIGINT) for pid in workers()])
+        assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
+
+    def test_the_fork_server_is_killed(self):
+        """Without its fork server a run ends well or with a clear error, and the next one works."""
+        estimate(mean)
+        with contextlib.suppress(ExecutionError):
+            found = self.attacked(lambda: [server.kill() for server in servers()])
+            expected = estimate(mean, "inline").gaps
+            fine = np.isfinite(found.gaps)
+            assert (~fine).sum() <= 2
+            assert np.array_equal(found.gaps[fine], expected[fine])
+
+    def test_idle_workers_are_killed(self):
+        """Workers that were lost between two runs cost nobody a pair."""
+        estimate(mean)
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        found = estimate(mean)
+        assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
+
+    def test_the_idle_fork_server_is_killed(self):
+        """A fork server that was lost between two runs costs nobody a pair."""
+        estimate(mean)
+        for server in servers():
+            server.kill()
+        found = estimate(mean)
+        assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
+
+    def test_a_stopped_worker_is_ended_with_a_timeout(self):
+        """A worker that somebody has stopped is a pair that takes too long."""
+        results = []
+
+        def stop():
+            until(lambda: any(w.span is not None and w.slot[0] >= 0 for w in list(processes.pool()._workers)))
+            time.sleep(0.1)
+            results.append(os.kill(processes.pool()._workers[0].process.pid, signal.SIGSTOP))
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        found = estimate(slow, timeout=1)
+        thread.join()
+        expected = estimate(mean, "inline").gaps
+        fine = np.isfinite(found.gaps)
+        assert found.failed <= 1 and np.array_equal(found.gaps[fine], expected[fine])
+
+
+class TestSideBySide:
+    def test_two_threads(self):
+        """Two calibrations at the same time, one of which loses workers, do not mix."""
+        expected = {
+            f: estimate(raises if f is is_killed else f, "inline").gaps for f in (is_killed, middle, mean)
+        }
+        found = {}
+        threads = [threading.Thread(target=lambda f=f: found.update({f: estimate(f).gaps})) for f in expected]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert all(np.array_equal(found[f], expected[f]) for f in expected)
+
+    def test_a_failed_run_leaves_the_pool_to_others(self):
+        """After a refusal in the middle of a run the pool is free at once."""
+        with pytest.raises(InfiniteSensitivityError):
+            estimate(lambda x: 1 / 0 if x[0] > 0.3 else 1.0)
+
+    def test_workers_are_kept(self):
+        """The second calibration does not start processes again."""
+        estimate(mean)
+        before = workers()
+        estimate(slow)
+        assert before and before <= workers()
+
+
+# --- whole programs ---------------------------------------------------------------------------------
+
+PROGRAM = """
+import os, sys, time
+import numpy as np
+from privatize import privatize, samplers
+
+notes = sys.argv[2]
+
+def slow(x):
+    time.sleep(0.005)
+    with open(notes, "ab", buffering=0) as file:
+        file.write(b".")
+    return float(x.mean())
+
+f = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), store=sys.argv[1], seed=3,
+              workers=2)(slow)
+private = np.full(20, 0.87654321)
+f(private)
+np.save(sys.argv[3], f.estimate(20).gaps)
+"""
+
+
+class Program:
+    """A program that calibrates for a while, in a session of its own."""
+
+    def __init__(self, folder):
+        self.file, self.store = folder / "program.py", folder / "estimates.db"
+        self.notes, self.gaps = folder / "notes", folder / "gaps.npy"
+        self.file.write_text(PROGRAM)
+        self.notes.touch()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, self.file, self.store, self.notes, self.gaps],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env=ENVIRONMENT,
+        )
+        return self.process
+
+    def known(self):
+        """Return how many pairs are remembered by now."""
+        try:
+            return sum(entry["pairs"] for entry in Store(self.store).entries())
+        except Exception:  # the file is not there yet, or half made
+            return 0
+
+    def alive(self):
+        """Return the processes of the session that still run."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, ProcessLookupError):
+                if os.getsid(process.pid) == self.process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process.pid)
+        return found
+
+    def runs(self):
+        return self.notes.stat().st_size
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a program, and see to it that nothing of it is left."""
+    made = Program(tmp_path)
+    yield made
+    for pid in made.alive():
+        os.kill(pid, signal.SIGKILL)
+    made.process.wait(10)
+
+
+class TestPrograms:
+    @pytest.mark.parametrize("way", ["group", "parent", "kill"])
+    def test_interrupted(self, program, way):
+        """Ctrl-C or a kill ends everything soon, what was found is kept, and the next run goes on from it."""
+        process = program.start()
+        assert until(lambda: program.known() > 0 or process.poll() is not None, 30)
+        assert process.poll() is None and len(program.alive()) >= 4
+        if way == "group":
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            number = {"parent": signal.SIGINT, "kill": signal.SIGKILL}[way]
+            process.send_signal(number)
+        out, _ = process.communicate(timeout=20)
+        assert process.returncode != 0 and not program.gaps.exists()
+        assert until(lambda: not program.alive()), program.alive()
+        assert "0.8765" not in out
+        if way in ("group", "parent"):
+            assert "KeyboardInterrupt" in out
+        known, before = program.known(), program.runs()
+        assert 0 < known < 219
+        out, _ = program.start().communicate(timeout=60)
+        assert program.process.returncode == 0, out
+        assert np.array_equal(np.load(program.gaps), estimate(mean, "inline", seed=3).gaps)
+        # Twice each that was missing; a few for checks.
+        assert 2 * (219 - known) <= program.runs() - before <= 2 * (219 - known) + 12
+        assert until(lambda: not program.alive())
+
+    def run(self, code, *args, **rest):
+        done = subprocess.run(
+            [sys.executable, *args],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=ENVIRONMENT,
+            **rest,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    CODE = textwrap.dedent(
+        """
+        import numpy as np
+        from privatize import estimate_sensitivity, plan, samplers
+        print("run")
+        scale = 1.0
+        def helper(x):
+            return float(x.mean()) * scale
+        def f(x):
+            return helper(x)
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        print(repr(estimate_sensitivity(f, workers=2, **made).value))
+        """
+    )
+
+    @pytest.mark.parametrize("way", ["file", "stdin", "command", "module"])
+    def test_unguarded_scripts(self, way, tmp_path):
+        """A script without the idiom of the main module runs once, and gives the right result."""
+        (tmp_path / "plain_script.py").write_text(self.CODE)
+        done = {
+            "file": lambda: self.run(None, str(tmp_path / "plain_script.py")),
+            "stdin": lambda: self.run(None, "-", input=self.CODE),
+            "command": lambda: self.run(None, "-c", self.CODE),
+            "module": lambda: self.run(None, "-m", "plain_script", cwd=tmp_path),
+        }[way]()
+        assert done.stdout.split() == ["run", repr(estimate(mean, "inline").value)]
+        assert done.stderr == ""
+
+    @pytest.mark.parametrize("library", ["multiprocessing", "multiprocess"])
+    def test_inside_a_daemonic_worker(self, library, tmp_path):
+        """Somebody's worker, which may have no children, calibrates by itself."""
+        file = tmp_path / "daemonic.py"
+        file.write_text(
+            textwrap.dedent(
+                f"""
+                import {library} as library
+                import numpy as np
+                from privatize import estimate_sensitivity, plan, samplers
+                def calibrate(timeout):
+                    made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+                    return estimate_sensitivity(np.mean, workers=2, timeout=timeout, **made).value
+                if __name__ == "__main__":
+                    with library.get_context("spawn").Pool(1) as pool:
+                        print(repr(float(pool.apply(calibrate, (None,)))))
+                """
+            )
+        )
+        assert self.run(None, str(file)).stdout.split() == [repr(estimate(mean, "inline").value)]
+
+    def test_a_program_that_forks(self):
+        """A child of the user's program calibrates with workers of its own, and leaves the parent's alone."""
+        code = """
+        import os, sys
+        import numpy as np
+        from privatize import estimate_sensitivity, plan, processes, samplers
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        def pids():
+            return {w.process.pid for w in processes.pool()._workers}
+        expected = estimate_sensitivity(np.mean, workers="inline", **made).gaps
+        first = estimate_sensitivity(np.mean, workers=2, **made).gaps
+        before = pids()
+        for ending in (sys.exit, os._exit):
+            child = os.fork()
+            if child == 0:
+                found = estimate_sensitivity(np.mean, workers=2, **made).gaps
+                ending(0 if np.array_equal(found, expected) and not pids() & before else 7)
+            _, status = os.waitpid(child, 0)
+            assert status == 0, status
+            again = estimate_sensitivity(np.median, workers=2, **made).gaps
+            assert pids() == before, "the parent's workers are gone"
+            assert np.array_equal(again, estimate_sensitivity(np.median, workers="inline", **made).gaps)
+        print(np.array_equal(first, expected))
+        """
+        done = self.run(None, "-W", "ignore", "-c", textwrap.dedent(code))
+        assert done.stdout.split() == ["True"] and done.stderr == ""
+
+    def test_a_fork_in_the_middle_of_a_run(self):
+        """A child that is forked while another thread calibrates can calibrate, and does not hang."""
+        code = """
+        import os, sys, threading, time
+        import numpy as np
+        from privatize import estimate_sensitivity, plan, samplers
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        def slow(x):
+            time.sleep(0.002)
+            return float(x.mean())
+        found = []
+        thread = threading.Thread(target=lambda: found.append(estimate_sensitivity(slow, workers=2, **made)))
+        thread.start()
+        time.sleep(0.7)
+        child = os.fork()
+        if child == 0:
+            value = estimate_sensitivity(np.mean, workers=2, **made).value
+            os._exit(0 if value == estimate_sensitivity(np.mean, workers="inline", **made).value else 7)
+        _, status = os.waitpid(child, 0)
+        thread.join()
+        expected = estimate_sensitivity(np.mean, workers="inline", **made).gaps
+        print(status, np.array_equal(found[0].gaps, expected))
+        """
+        done = self.run(None, "-W", "ignore", "-c", textwrap.dedent(code))
+        assert done.stdout.split() == ["0", "True"] and done.stderr == ""
+
+    def test_nothing_is_printed_by_a_run_with_crashes(self):
+        """Culprits are in the log; a program that does not ask for it sees no tracebacks of workers."""
+        code = """
+        import os
+        from privatize import estimate_sensitivity, plan, samplers
+        def f(x):
+            if x[0] > 0.96:
+                os._exit(3)
+            return float(x.mean())
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        print(estimate_sensitivity(f, workers=2, **made).failed)
+        """
+        done = self.run(None, "-c", textwrap.dedent(code))
+        assert done.stdout.split() == [str(estimate(raises, "inline").failed)]
+        assert "Traceback" not in done.stderr
+
+    def test_a_program_that_ignores_its_children(self):
+        """SIGCHLD ignored, as some services do, is no reason to fail."""
+        code = """
+        import signal
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        import numpy as np
+        from privatize import estimate_sensitivity, plan, samplers
+        made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
+        for f in (np.mean, np.median):
+            found = estimate_sensitivity(f, workers=2, **made).gaps
+            assert np.array_equal(found, estimate_sensitivity(f, workers="inline", **made).gaps)
+        """
+        assert self.run(None, "-c", textwrap.dedent(code)).stderr == ""

@@ -1,0 +1,1037 @@
+"""A worker evaluates what this process would evaluate at that moment, or refuses; it never guesses.
+
+A worker that runs an old form of a module, or one without what was changed at run time, measures the
+sensitivity of another function: too little noise, and nobody sees it. A refusal costs some time.
+"""
+
+import collections
+import dataclasses
+import decimal
+import enum
+import functools
+import hashlib
+import importlib
+import os
+import pickle
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import types
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers
+from privatize.errors import ExecutionError, InfiniteSensitivityError
+from privatize.fingerprint import origin
+from privatize.pairs import NORMS, Pairs, Refused
+from privatize.samplers import as_sampler
+from privatize.shipping import NotShippable, Package, pack, unpack
+
+UNIT = samplers.uniform(0, 1)
+DATA = np.linspace(0, 1, 50)
+PRIVATE = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "seed": 1, "store": None, "workers": 2}
+
+
+def gaps(function, workers, sampler=UNIT, norm="l1", **rest):
+    found = estimate_sensitivity(
+        function, n=50, sampler=sampler, norm=norm, plan=plan(gamma=0.2), seed=1, workers=workers, **rest
+    )
+    return found.gaps.tolist()
+
+
+def same(function, **rest):
+    """Tell whether workers find what this process finds; a refusal is an error."""
+    return gaps(function, "inline", **rest) == gaps(function, 2, **rest)
+
+
+def job(function, **rest):
+    return Pairs(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
+
+
+def digests(package):
+    """Return the fingerprints that travel with a package."""
+    return pickle.loads(package.payload)[1]
+
+
+def refused_or(function):
+    """Return what workers find, or what this process finds if they refuse or fail."""
+    try:
+        return gaps(function, 2)
+    except (ExecutionError, InfiniteSensitivityError):
+        return gaps(function, "inline")
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Leave out the look at two pairs afterwards: what differs on rare data only would pass it."""
+    monkeypatch.setattr(Pairs, "check_again", lambda *_, **__: None)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a function that writes modules (`box__lid` is box/lid.py, `box__` its init) and imports one."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = set(sys.modules)
+
+    def build(wanted="user", **files):
+        for name, text in files.items():
+            parts = name.split("__")
+            path = tmp_path.joinpath(*parts[:-1], f"{parts[-1] or '__init__'}.py")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(textwrap.dedent(text))
+        importlib.invalidate_caches()
+        origin.cache_clear()
+        return importlib.import_module(wanted)
+
+    yield build
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+            sys.modules.pop(name)
+    origin.cache_clear()
+
+
+# --- what is read by another way than by its name -------------------------------------------------
+
+CONFIG = """
+    LIMIT_A = 5.0
+    W_ONE, W_TWO = 2.0, 3.0
+"""
+MADE_UP = {
+    "getattr": "return getattr(config, 'LIMIT_' + KEY) * x.mean()",
+    "getattr with a default": "return getattr(config, 'LIMIT_' + KEY, 1.0) * x.mean()",
+    "getattr, anything caught": """
+        try:
+            limit = getattr(config, 'LIMIT_' + KEY)
+        except:
+            limit = 1.0
+        return limit * x.mean()""",
+    "__getattr__ of a module": "return getattr(lazy, 'LIMIT_' + KEY) * x.mean()",
+    "vars": "return vars(config).get('LIMIT_' + KEY, 1.0) * x.mean()",
+    "__dict__": "return config.__dict__.get('LIMIT_' + KEY, 1.0) * x.mean()",
+    "all of vars": "return (1 + sum(v for k, v in vars(config).items() if k[:2] == 'W_')) * x.mean()",
+    "dir": "return (1 + sum(getattr(config, k) for k in dir(config) if k[:2] == 'W_')) * x.mean()",
+    "getmembers": "return (1 + sum(v for k, v in inspect.getmembers(config) if k[:2] == 'W_')) * x.mean()",
+    "globals": "return globals().get('LIMIT_' + KEY, 1.0) * x.mean()",
+    "names of globals": "return (1 + sum(g[:6] == 'LIMIT_' for g in globals())) * x.mean()",
+    "eval": """
+        try:
+            return eval('LIMIT_A') * x.mean()
+        except NameError:
+            return x.mean()""",
+    "exec": """
+        scope = {}
+        exec("found = LIMIT_A if 'LIMIT_A' in globals() else 1.0", globals(), scope)
+        return scope['found'] * x.mean()""",
+    "own module": "return getattr(sys.modules[__name__], 'LIMIT_A', 1.0) * x.mean()",
+    "own module, if it is there": "return getattr(sys.modules.get(__name__), 'LIMIT_A', 1.0) * x.mean()",
+    "import_module": "return importlib.import_module('box.' + NAME).DEPTH * x.mean()",
+    "import_module of a literal": "return importlib.import_module('box.lid').DEPTH * x.mean()",
+    "sys.modules": "return getattr(sys.modules.get('box.' + NAME), 'DEPTH', 1.0) * x.mean()",
+    "sys.modules of a literal": "return getattr(sys.modules.get('box.lid'), 'DEPTH', 1.0) * x.mean()",
+    "__import__": "return __import__('box.' + NAME, fromlist=['DEPTH']).DEPTH * x.mean()",
+    "format": "return float('{c.LIMIT_A}'.format(c=config)) * x.mean()",
+    "attrgetter": "return operator.attrgetter('lid.DEPTH')(box) * x.mean()",
+}
+
+
+@pytest.mark.parametrize("way", MADE_UP)
+def test_what_is_read_by_a_made_up_name(way, project, unchecked):
+    """Names that nobody can see in the code must not be missing in a worker, where a default would do."""
+    body = textwrap.dedent(MADE_UP[way]).strip()
+    heading = """
+        import importlib, inspect, operator, sys
+        import box.lid, config, lazy
+        KEY, NAME, LIMIT_A = "A", "lid", 7.0
+        def f(x):
+    """
+    source = textwrap.dedent(heading).strip() + "\n" + textwrap.indent(body, "    ")
+    lazy = CONFIG + "    def __getattr__(name):\n        return 1.0\n"
+    user = project(user=source, config=CONFIG, lazy=lazy, box__lid="DEPTH = 1.0", box__="")
+    sys.modules["box.lid"].DEPTH = 4.0  # not what is on disk
+    assert refused_or(user.f) == gaps(user.f, "inline")
+
+
+LITERAL = {
+    "globals": "return globals()['LIMIT'] * x.mean()",
+    "own module": "return sys.modules[__name__].LIMIT * x.mean()",
+    "import_module": "return importlib.import_module('box.lid').DEPTH * x.mean()",
+    "sys.modules": "return sys.modules['box.lid'].DEPTH * x.mean()",
+    "pandas": "return pd.DataFrame({'v': x}).eval('v * @LIMIT').mean()",
+    "annotations": "return len(typing.get_type_hints(f)) * x.mean()",
+}
+
+
+@pytest.mark.parametrize("way", LITERAL)
+def test_what_is_named_by_a_text(way, project, unchecked):
+    """Ways to name a global or a module by a text are right on all cores, or refused with the reason."""
+    if way == "pandas":
+        pytest.importorskip("pandas")
+    source = f"""
+        import importlib, sys, typing
+        import numpy as np
+        import box.lid
+        {"import pandas as pd" if way == "pandas" else ""}
+        LIMIT = 3.0
+        def f(x: "np.ndarray"):
+            {LITERAL[way]}
+    """
+    user = project(user=source, box__lid="DEPTH = 1.0", box__="")
+    sys.modules["box.lid"].DEPTH = 4.0
+    with pytest.raises(ExecutionError, match="which can find what is not plainly named"):
+        gaps(user.f, 2)
+    assert gaps(user.f, None) == gaps(user.f, "inline")
+
+
+def test_a_rare_difference_is_no_difference(project):
+    """What happens on rare data only passes the look at two pairs afterwards: it must be right at once."""
+    user = project(
+        user="""
+        import config
+        KEY = "A"
+        def f(x):
+            return (vars(config).get("LIMIT_" + KEY, 1.0) if x[0] > 0.95 else 1.0) * x.mean()
+        """,
+        config=CONFIG,
+    )
+    assert refused_or(user.f) == gaps(user.f, "inline")
+
+
+# --- what is changed at run time ------------------------------------------------------------------
+
+HELPERS = """
+    import enum
+    SCALE = 1.0
+    TABLE = {"a": [1.0, 2.0]}
+    class Level(enum.Enum):
+        LOW = 1.0
+    class Base:
+        factor = 2.0
+    class Child(Base):
+        def go(self, x):
+            return getattr(self, "extra", 1.0) * self.factor * scaled(x) * TABLE["a"][0]
+    def scaled(x, k=1.0):
+        return SCALE * k * x.mean()
+"""
+USER = """
+    import helpers
+    from helpers import Child as Short
+    def f(x):
+        return helpers.Child().go(x) + Short().go(x) * helpers.TABLE["a"][1]
+    def late(x):
+        from helpers import Child
+        return Child().go(x)
+"""
+
+
+def test_what_changed_at_run_time(project):
+    """Globals, elements, defaults, methods and class attributes are what they are at this moment."""
+    user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
+    seen = [gaps(user.f, 2)]
+
+    def look():
+        assert same(user.f) and same(user.late)
+        seen.append(gaps(user.f, 2))
+
+    helpers.SCALE = 3.0
+    look()
+    helpers.TABLE["a"][0] = 4.0
+    look()
+    helpers.TABLE["a"].insert(0, 9.0)
+    look()
+    helpers.Base.factor = 5.0
+    look()
+    helpers.scaled.__defaults__ = (2.5,)
+    look()
+    helpers.scaled = lambda x: x.max() + x.mean()
+    look()
+    helpers.Child.go = lambda self, x: 7 * x.mean()
+    look()
+    helpers.Child = types.SimpleNamespace(go=lambda x: 2 * x.mean())
+    helpers.Child = lambda: types.SimpleNamespace(go=lambda x: 2 * x.mean())
+    look()
+    assert len(set(map(tuple, seen))) == len(seen)
+
+
+def test_what_was_taken_away_at_run_time(project):
+    """An attribute that a class no longer has is gone in workers that have seen the class with it."""
+    user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
+    plain = gaps(user.f, 2)
+    helpers.Child.extra = 3.0
+    assert same(user.f)
+    del helpers.Child.extra
+    assert gaps(user.f, 2) == plain
+
+
+def test_edited_and_reloaded(project, tmp_path):
+    """Warm workers see what was reloaded; what was only edited is not there yet, nor in this process."""
+    user = project(user=USER, helpers=HELPERS)
+    first = gaps(user.f, 2)
+    (tmp_path / "helpers.py").write_text(textwrap.dedent(HELPERS).replace("SCALE = 1.0", "SCALE = 6.0"))
+    assert gaps(user.f, 2) == first and same(user.late)
+    importlib.reload(sys.modules["helpers"])
+    assert same(user.f) and same(user.late) and gaps(user.late, 2) != first
+
+
+def test_modules_that_are_gone(project, unchecked, monkeypatch):
+    """What an earlier calibration brought to a worker is not found by a later one."""
+    made = types.ModuleType("made_by_hand")
+    made.LIMIT = 8.0
+    user = project(
+        user="""
+        import sys
+        def f(x):
+            return getattr(sys.modules.get("made_by_hand"), "LIMIT", 1.0) * x.mean()
+        def g(x):
+            try:
+                import made_by_hand
+            except ImportError:
+                return x.mean()
+            return made_by_hand.LIMIT * x.mean()
+        """
+    )
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "made_by_hand", made)
+        assert refused_or(user.f) == gaps(user.f, "inline") and same(user.g)
+    assert refused_or(user.f) == gaps(user.f, "inline")
+    assert same(user.g)
+
+
+def test_modules_that_functions_write_to(project, unchecked):
+    """A setting that a function makes in a module is seen by that module's own functions."""
+    user = project(
+        user="""
+        import helpers
+        def f(x):
+            helpers.SCALE = 2.0 if x[0] > 0.5 else 1.0
+            return helpers.scaled(x)
+        """,
+        helpers=HELPERS,
+    )
+    expected = [gaps(user.f, "inline"), setattr(sys.modules["helpers"], "SCALE", 1.0)][0]
+    found = refused_or(user.f)
+    assert found == expected
+
+
+def test_arrays_that_share_memory(unchecked):
+    """A function that writes into an array and reads a view of it does so in a worker, too."""
+    buffer = np.zeros(100)
+    head = buffer[:50]
+
+    def f(x):
+        buffer[:50] = x
+        return head.mean() + 2 * x.mean()
+
+    assert refused_or(f) == gaps(f, "inline")
+
+
+def environment(x):
+    return float(os.environ.get("PRIVATIZE_TEST_LIMIT", "1")) * x.mean()
+
+
+def folder(x):
+    return len(Path.cwd().name) * x.mean()
+
+
+def third(x):
+    return float(decimal.Decimal(1) / decimal.Decimal(3)) * x.mean()
+
+
+def deep(x):
+    def down(k):
+        return 0 if k == 0 else 1 + down(k - 1)
+
+    return down(3000) * x.mean()
+
+
+@pytest.mark.parametrize("function", [environment, folder, third, deep])
+def test_surroundings_that_changed(function, tmp_path, monkeypatch, unchecked):
+    """Environment, folder, decimal context and recursion limit are this process's, also in warm workers."""
+    assert same(np.mean)  # they are warm
+    limit = sys.getrecursionlimit()
+    try:
+        monkeypatch.setenv("PRIVATIZE_TEST_LIMIT", "7")
+        monkeypatch.chdir(tmp_path)
+        sys.setrecursionlimit(20_000)
+        with decimal.localcontext() as context:
+            context.prec = 4
+            assert same(function)
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def test_main_is_the_users(tmp_path):
+    """What a script reads from its own module is not looked for in the worker's main module."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import sys
+            import numpy as np
+            from privatize import estimate_sensitivity, plan, samplers
+            from privatize.errors import PrivatizeError
+            from privatize.pairs import Pairs
+            Pairs.check_again = lambda *_, **__: None
+            LIMIT = 3.0
+            def gaps(f, w):
+                return estimate_sensitivity(f, n=50, sampler=samplers.uniform(0, 1), norm="l1",
+                    plan=plan(gamma=0.2), seed=1, workers=w).gaps.tolist()
+            class Callable:
+                def __call__(self, x):
+                    return LIMIT * x.mean()
+            def plain(x):
+                return Callable()(x)
+            def mine(x):
+                return getattr(sys.modules["__main__"], "LIMIT", 1.0) * x.mean()
+            def own(x):
+                return getattr(sys.modules[__name__], "LIMIT", 1.0) * x.mean()
+            def imported(x):
+                import __main__
+                return getattr(__main__, "LIMIT", 1.0) * x.mean()
+            for f in (plain, Callable(), lambda x: LIMIT * x.mean()):
+                assert gaps(f, 2) == gaps(f, "inline")
+            for f in (mine, own, imported):
+                try:
+                    found = gaps(f, 2)
+                except PrivatizeError:
+                    continue
+                print(f.__name__, "right" if found == gaps(f, "inline") else "wrong")
+            """
+        )
+    )
+    package = str(Path(sys.modules["privatize"].__file__).parents[1])
+    for how in ([str(script)], ["-c", script.read_text()]):
+        done = subprocess.run(
+            [sys.executable, *how],
+            env={"PYTHONPATH": package, "PATH": os.environ["PATH"]},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "wrong" not in done.stdout
+
+
+# --- what users write -----------------------------------------------------------------------------
+
+
+def test_packages_with_all_kinds_of_imports(project):
+    """Relative, mutual, starred, re-exported and late imports arrive as they are here."""
+    user = project(
+        "box.user",
+        box__="from .one import *\nfrom .one import first as again\nLIMIT = 2.0",
+        box__one="""
+        import box.two
+        __all__ = ["first", "FACTOR"]
+        FACTOR = 3.0
+        def first(x, depth=2):
+            return FACTOR * (x.mean() if depth == 0 else box.two.second(x, depth - 1))
+        """,
+        box__two="""
+        from . import one
+        def second(x, depth):
+            return 2 * one.first(x, depth)
+        """,
+        box__user="""
+        import box
+        import box.two as two
+        from . import one
+        from .one import *
+        def plain(x):
+            return box.again(x) + first(x) * box.LIMIT + box.one.FACTOR * two.second(x, 1)
+        def late(x):
+            from . import two as other
+            from .one import first as f
+            import box.one as o
+            return other.second(x, 0) + f(x) + o.FACTOR + box.two.one.FACTOR * x[0]
+        """,
+    )
+    sys.modules["box.one"].FACTOR = 5.0
+    sys.modules["box"].LIMIT = 4.0
+    assert same(user.plain) and same(user.late)
+
+
+def test_imports_of_installed_modules_in_functions(project):
+    """`import fractions` inside a function works, whether or not anybody has imported it before."""
+    user = project(
+        user="""
+        def h(x):
+            from xml.dom import pulldom
+            import netrc
+            return x.mean() * len(pulldom.START_ELEMENT)
+        """
+    )
+    known = {name: sys.modules.pop(name) for name in ("xml.dom.pulldom", "netrc") if name in sys.modules}
+    assert gaps(user.h, 2) == gaps(user.h, "inline") == gaps(user.h, 2)
+    sys.modules.update(known)
+
+
+def test_modules_of_all_kinds_of_places(project):
+    """Namespace packages and names of standard modules work, also when they change."""
+    user = project(
+        user="""
+        import bare.sub, colorsys
+        def f(x):
+            return bare.sub.K * x.mean() * colorsys.K
+        def late(x):
+            import bare.sub as s, colorsys as c
+            return s.K * x.mean() * c.K
+        """,
+        bare__sub="K = 2.0",
+        colorsys="K = 3.0",
+    )
+    for value in (2.0, 5.0):
+        sys.modules["bare.sub"].K = sys.modules["colorsys"].K = value
+        assert same(user.f) and same(user.late)
+
+
+def test_installed_files_without_a_version(project, tmp_path, monkeypatch):
+    """A file that lies among installed packages is the user's own: what changes in it is seen."""
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    loose = project("loose", **{"site-packages__loose": "K = 2.0\ndef f(x):\n    return K * x.mean()"})
+    for value in (2.0, 5.0, 7.0):
+        loose.K = value
+        assert same(loose.f)
+
+
+def test_collisions_of_names(project):
+    """A module that is called like a method somebody uses neither disturbs nor is disturbed."""
+    user = project(
+        user="""
+        import mean, other
+        def f(x):
+            return x.mean() + mean.sum(x) + x.T.sum() * other.K
+        """,
+        mean="def sum(x):\n    return 2 * x.sum()",
+        other="K = 2.0\nT = 1.0",
+    )
+    assert same(user.f)
+    # An attribute of the data is not the module's of that name, which is not used at all.
+    sys.modules["other"].T = (i for i in range(3))
+    assert same(user.f)
+
+
+def test_what_is_not_used_does_not_stand_in_the_way(project):
+    """Open files, connections and generators in a module are nobody's business unless they are used."""
+    user = project(
+        user="""
+        import sqlite3, threading, held
+        BASE, STREAM, THREAD = sqlite3.connect(":memory:"), (i for i in range(3)), threading.Thread()
+        def unused(x):
+            return held.plain(x)
+        def used(x):
+            return BASE.execute("select 2").fetchone()[0] * x.mean()
+        def through(x):
+            return held.FILE.fileno() * x.mean()
+        """,
+        held="FILE = open(__file__)\ndef plain(x):\n    return 3 * x.mean()",
+    )
+    try:
+        assert same(user.unused)
+        for function, what in ((user.used, "sqlite3.Connection"), (user.through, "TextIOWrapper")):
+            with pytest.raises(ExecutionError, match=what):
+                gaps(function, 2)
+            assert gaps(function, None) == gaps(function, "inline")
+    finally:
+        user.held.FILE.close()
+        user.BASE.close()
+
+
+def doubled(f):
+    @functools.wraps(f)
+    def run(*args, **kwargs):
+        return 2 * f(*args, **kwargs)
+
+    return run
+
+
+@doubled
+def decorated(x):
+    return x.mean()
+
+
+def even(n):
+    return n == 0 or odd(n - 1)
+
+
+def odd(n):
+    return n != 0 and even(n - 1)
+
+
+@functools.lru_cache
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+@functools.lru_cache
+def cached(n):
+    return n + 1
+
+
+cached.factor = 3.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    a: float = 2.0
+    b: list = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(slots=True)
+class Slim:
+    a: float = 2.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FrozenSlim:
+    a: float = 2.0
+
+
+class Hidden:
+    __slots__ = ("__b", "a")
+
+    def __init__(self):
+        self.a, self.__b = 2.0, 3.0
+
+    def product(self):
+        return self.a * self.__b
+
+
+class Colour(enum.Enum):
+    RED = 2.0
+    BLUE = 3.0
+
+    @property
+    def weight(self):
+        return 2 * self.value
+
+
+class Planet(enum.Enum):
+    EARTH = (1.0, 2.0)
+
+    def __init__(self, mass, radius):
+        self.mass, self.radius = mass, radius
+
+
+class Permission(enum.Flag):
+    READ = enum.auto()
+    WRITE = enum.auto()
+
+
+class Outer:
+    class Inner:
+        k = 3.0
+
+    def apply(self, x):
+        return self.Inner.k * x.mean()
+
+    def __call__(self, x):
+        return self.apply(x)
+
+    @classmethod
+    def of_class(cls, x):
+        return cls.Inner.k * x.mean()
+
+    @staticmethod
+    def static(x):
+        return 5 * x.mean()
+
+
+class Straight:
+    k = 2.0
+
+    def apply(self, x):
+        return self.k * x.mean()
+
+    @property
+    def twice(self):
+        return 2 * self.k
+
+    @functools.cached_property
+    def thrice(self):
+        return 3 * self.k
+
+    def __call__(self, x):
+        return self.twice * self.thrice * x.mean()
+
+    @classmethod
+    def of_class(cls, x):
+        return cls.k * x.mean()
+
+    @staticmethod
+    def static(x):
+        return 5 * x.mean()
+
+
+class Derived(Straight):
+    def apply(self, x):
+        return 1 + 2 * super().apply(x)
+
+
+class Meta(type):
+    def __new__(cls, name, bases, scope):
+        return super().__new__(cls, name, bases, scope | {"added": 7.0})
+
+
+class Made(metaclass=Meta):
+    pass
+
+
+@functools.singledispatch
+def kind(x):
+    return 1.0
+
+
+@kind.register(np.ndarray)
+def _(x):
+    return 2.0
+
+
+def local_class():
+    class Local:
+        k = 2.0
+
+    return lambda x: Local.k * x.mean()
+
+
+def counted():
+    n = 1
+
+    def more():
+        nonlocal n
+        n += 4
+
+    more()
+    return lambda x: n * x.mean()
+
+
+def keywords(x, *, k=3.0, **rest):
+    return k * x.mean()
+
+
+MISSING = object()
+POINT = collections.namedtuple("POINT", "x y")
+PLACE = POINT(1.0, 2.0)
+LOCK, PATTERN = threading.RLock(), re.compile(r"\d+")
+TABLE = np.arange(20.0).reshape(5, 4)
+COLUMN, BACKWARDS = TABLE[:, 1], TABLE[0, ::-1]
+PROXY = types.MappingProxyType({"a": 2.0})
+SPACE = types.SimpleNamespace(a=2.0, f=lambda x: 3 * x)
+STEEP = np.vectorize(lambda v: 2 * v if v > 0.5 else v)
+
+
+def locked(x):
+    with LOCK:
+        return len(PATTERN.findall("a1b2")) * x.mean()
+
+
+def defaulted(x, k=MISSING):
+    return (2.0 if k is MISSING else 1.0) * x.mean()
+
+
+WRITTEN = {
+    "a decorated function": decorated,
+    "mutual recursion": lambda x: (1 + even(10)) * x.mean(),
+    "a cache that calls itself": lambda x: fib(20) * x.mean(),
+    "an attribute of a cache": lambda x: cached(1) * cached.factor * x.mean(),
+    "a frozen dataclass": lambda x: Frozen(3.0).a * len(dataclasses.fields(Frozen)) * x.mean(),
+    "a dataclass with slots": lambda x: Slim(3.0).a * x.mean(),
+    "a frozen dataclass with slots": lambda x: FrozenSlim().a * x.mean(),
+    "an enum": lambda x: Colour.RED.weight * x.mean(),
+    "flags": lambda x: (Permission.READ | Permission.WRITE).value * x.mean(),
+    "a bound method": Straight().apply,
+    "super": Derived().apply,
+    "a callable instance": Straight(),
+    "a class method": Straight.of_class,
+    "a static method": Straight.static,
+    "a nested class": Outer().apply,
+    "a local class": local_class(),
+    "a metaclass": lambda x: Made.added * x.mean(),
+    "a closure that changed": counted(),
+    "a partial": functools.partial(keywords, k=5.0),
+    "a sentinel": defaulted,
+    "a named tuple": lambda x: PLACE.y * x.mean(),
+    "locks and patterns": locked,
+    "a view of a column": lambda x: COLUMN.sum() * x.mean(),
+    "a reversed view": lambda x: BACKWARDS[0] * x.mean(),
+    "a proxy of a dict": lambda x: PROXY["a"] * x.mean(),
+    "a namespace": lambda x: SPACE.f(SPACE.a) * x.mean(),
+    "vectorize": lambda x: STEEP(x).mean(),
+    "a ufunc": np.add.reduce,
+    "an installed function": np.median,
+}
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_what_users_write(what):
+    """Plain Python runs on all cores, twice, and gives what it gives here."""
+    assert same(WRITTEN[what])
+    assert same(WRITTEN[what])
+
+
+GENERATORS = {
+    "random": "from random import gauss\ndef f(x):\n    return x.mean() * gauss(0, 1)",
+    "numpy": "from numpy.random import normal\ndef f(x):\n    return x.mean() * normal()",
+    "modules": "import random\nimport numpy as np\ndef f(x):\n    return x.mean() * random.random()",
+}
+
+
+@pytest.mark.parametrize("which", GENERATORS)
+def test_global_generators_by_any_name(which, project):
+    """`from random import gauss` is the global generator in a worker as well, with public coins."""
+    assert same(project(user=GENERATORS[which]).f)
+
+
+def test_samplers_norms_and_pairs_of_the_users(project):
+    """User code arrives as a sampler, as a norm and as pair=, not only as the function."""
+    user = project(
+        user="""
+        import numpy as np
+        SCALE = 1.0
+        def draw(n, rng):
+            return SCALE * rng.random(n)
+        def norm(gap):
+            return float(SCALE * np.abs(gap).max())
+        def pair(data, position, replacement):
+            total = data.sum()
+            return total / len(data), (total - data[position] + replacement) / len(data)
+        """
+    )
+    user.SCALE = 4.0
+    drawn = samplers.from_function(user.draw)
+    assert same(np.mean, sampler=drawn, norm=user.norm)
+    assert same(np.mean, sampler=samplers.mixture([drawn, samplers.normal(0, 1)]))
+    assert same(np.mean, pair=user.pair)
+    from scipy import stats
+
+    assert same(np.mean, sampler=as_sampler(stats.gamma(2)))
+
+
+def test_models_and_tables():
+    """Fitted models and tables that a function holds arrive as they are."""
+    pd = pytest.importorskip("pandas")
+    linear = pytest.importorskip("sklearn.linear_model")
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    data = np.random.default_rng(1).random((30, 3))
+    model = make_pipeline(StandardScaler(), linear.LinearRegression()).fit(data, data.sum(axis=1))
+    table = pd.DataFrame(data, columns=list("abc")).assign(name="x")
+
+    def f(x):
+        known = pd.DataFrame({"v": x, "g": x > 0.5}).groupby("g")["v"].sum().sum()
+        return model.predict(np.c_[x, x, x]).mean() * table["a"].sum() + known
+
+    assert same(f)
+
+
+# --- private functions ----------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Answer:
+    mean: float
+    ends: np.ndarray
+
+
+@privatize(**PRIVATE)
+def answer(x):
+    return Answer(x.mean(), x[:2])
+
+
+@privatize(**PRIVATE)
+def recursive(x, depth=2):
+    return x.mean() if depth == 0 else 2 * recursive(x, depth - 1)
+
+
+@privatize(**PRIVATE)
+def raw(x):
+    return 3 * recursive.__wrapped__(x, 0)
+
+
+@privatize(**PRIVATE | {"coins": ("rng",)})
+def coined(x, rng):
+    return x[rng.permutation(len(x))[:10]].mean()
+
+
+class Double(Laplace):
+    def norm(self, gap):
+        return 2 * super().norm(gap)
+
+
+class Holder:
+    k = 2.0
+
+    @privatize(**PRIVATE)
+    def method(self, x, depth=1):
+        return self.k * x.mean() if depth == 0 else self.method(x, depth - 1)
+
+    @privatize(**PRIVATE)
+    @classmethod
+    def of_class(cls, x):
+        return cls.k * x.mean()
+
+
+@privatize(**PRIVATE)
+def replaced(x, depth=2):
+    return x.mean() if depth == 0 else 2 * other(x, depth - 1)
+
+
+other = replaced.replace(epsilon=2)
+
+RELEASED = {
+    "recursive": recursive,
+    "other settings": recursive.replace(epsilon=2),
+    "raw": raw,
+    "coins": coined,
+    "own mechanism": privatize(**PRIVATE | {"mechanism": Double()})(np.mean),
+    "method": Holder().method,
+    "class method": Holder.of_class,
+    "calls itself with other settings": replaced,
+}
+
+
+@pytest.mark.parametrize("what", RELEASED)
+def test_private_functions(what):
+    """What is calibrated in workers is what is calibrated here, also where private functions call some."""
+    function = RELEASED[what]
+    here = function.replace(workers="inline") if "method" not in what else None
+    found = function.release(DATA).sensitivity
+    if here is not None:
+        assert found == here.release(DATA).sensitivity
+    assert found > 0
+
+
+def test_classes_in_outputs_are_the_users():
+    """A release is of the user's own class, not of a copy from a worker."""
+    released = answer(DATA)
+    assert type(released) is Answer and released.ends.shape == (2,)
+
+
+# --- packages -------------------------------------------------------------------------------------
+
+
+def test_this_process_is_left_alone(project):
+    """Unpacking where the user's program runs does not touch its modules, classes or functions."""
+    user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
+    modules, method, attributes = dict(sys.modules), helpers.Child.go, dict(vars(helpers))
+    members = dict(vars(helpers.Child))
+    made, _ = unpack(pack(job(user.f)))
+    assert made.function(DATA) == user.f(DATA)
+    assert {name: sys.modules[name] for name in modules} == modules
+    assert vars(helpers) == attributes
+    assert helpers.Child.go is method and dict(vars(helpers.Child)) == members
+    before = user.f(DATA)
+    helpers.SCALE = 7.0
+    assert user.f(DATA) == 7 * before
+
+
+def test_cloudpickle_is_left_alone(project):
+    """Packing, also if it fails, leaves cloudpickle's list of modules that go by value as it was."""
+    user = project(user="import held\ndef f(x):\n    return x.mean()", held="")
+    cloudpickle.register_pickle_by_value(user.held)
+    try:
+        before = set(cloudpickle.list_registry_pickle_by_value())
+        pack(job(user.f))
+        local = threading.local()  # has an identity, but cannot be pickled
+        with pytest.raises(NotShippable):
+            pack(job(lambda x: x.mean() if local else 0.0))
+        assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"held"}
+    finally:
+        cloudpickle.unregister_pickle_by_value(user.held)
+
+
+BEYOND = {
+    "hidden slots": lambda x: Hidden().product() * x.mean(),
+    "an enum with attributes": lambda x: Planet.EARTH.radius * x.mean(),
+    "singledispatch": lambda x: kind(x) * x.mean(),
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_what_cannot_be_shipped_is_refused(what):
+    """What pickling cannot rebuild is refused with two workers, and runs here if nobody says otherwise."""
+    with pytest.raises(ExecutionError, match=r"refused|cannot be evaluated in other processes"):
+        gaps(BEYOND[what], 2)
+    assert gaps(BEYOND[what], None) == gaps(BEYOND[what], "inline")
+
+
+def test_packages_can_be_packed_again(project):
+    """A job is the same after a journey, and after another one."""
+    user = project(user=USER, helpers=HELPERS)
+    first = pack(job(user.f))
+    assert digests(pack(job(user.f))) == digests(first)
+    once, _ = unpack(first)
+    assert once.identity()["seed"] == job(user.f).identity()["seed"]
+    assert digests(pack(job(np.mean))) == digests(pack(unpack(pack(job(np.mean)))[0]))
+    closed = pack(job(counted()))
+    assert digests(pack(unpack(closed)[0])) == digests(closed)
+
+
+def test_what_is_not_what_was_sent_is_refused():
+    """A package whose content is another one's does not run, and neither does a damaged one."""
+    one, two = pack(job(lambda x: x.mean())), pack(job(lambda x: x.max()))
+    with pytest.raises(Refused, match="not what was sent"):
+        unpack(dataclasses.replace(one, payload=two.payload))
+    path, known, inner = pickle.loads(one.payload)
+    damaged = pickle.dumps((path, known, inner[:-20]))
+    with pytest.raises(Refused, match="cannot be made there"):
+        unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged))
+    mixed = pickle.dumps((path, known, pickle.loads(two.payload)[2]))
+    with pytest.raises(Refused, match="its function is not there what it is here"):
+        unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed))
+
+
+def test_packages_are_small_and_hold_no_data(project):
+    """The private data stays here, and a plain function does not take the whole program along."""
+    user = project(
+        user="""
+        import numpy as np
+        RECORDS = np.full(10_000, 1234.5678)
+        def f(x):
+            return x.mean()
+        """
+    )
+    package = pack(job(user.f))
+    assert np.float64(1234.5678).tobytes() not in package.payload
+    assert len(package.payload) < 10_000
+
+
+def test_attributes_of_data_take_no_data_along(project):
+    """`x.values` is the data's: a table called `values` in a module that is used stays here."""
+    user = project(
+        user="import study\ndef f(x):\n    return study.clean(getattr(x, 'values', x)).mean()",
+        study="import numpy as np\nvalues = np.full(9, 1234.5678)\ndef clean(x):\n    return x",
+    )
+    assert np.float64(1234.5678).tobytes() not in pack(job(user.f)).payload
+
+
+def test_other_hash_seeds_agree(project, tmp_path):
+    """The digest of a job does not depend on the process that packs it."""
+    user = project(user=USER + "    WORDS = {'a', 'b', 'c'}\n", helpers=HELPERS)
+    here = digests(pack(job(user.f)))
+    code = """
+import user
+import pickle
+from privatize import samplers
+from privatize.pairs import NORMS, Pairs
+from privatize.shipping import pack
+made = pack(Pairs(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
+print(pickle.loads(made.payload)[1])
+"""
+    package = str(Path(sys.modules["privatize"].__file__).parents[1])
+    for seed in ("1", "77"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": f"{tmp_path}:{package}", "PATH": "", "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.strip() == str(here)
