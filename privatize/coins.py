@@ -42,9 +42,15 @@ RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
+# Threads that evaluate pairs under the coins of the thread that waits for them.
+lent = threading.local()
 # The bit generators that stand in for the callers', one for each level of nesting; making one takes 0.1 ms.
 _stand_ins: list[Any] = []
 _depth = 0
+
+
+class LentError(BaseException):
+    """A thread evaluates under coins that another one has, and would wait for them forever."""
 
 
 def _renew() -> None:
@@ -165,6 +171,11 @@ def public_coins(s0: int) -> Iterator[Coins]:
     True
     """
     global _depth
+    if getattr(lent, "active", False):
+        raise LentError(
+            "A function that is evaluated in threads cannot calibrate another one: use processes, or "
+            "workers='inline'."
+        )
     with _turn:
         mine = random.getstate()
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a

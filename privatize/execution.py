@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from privatize import coins
 from privatize.errors import ExecutionError, SettingsError
 from privatize.pairs import Found, Pairs, Refused
@@ -51,8 +53,8 @@ def check_workers(workers: Any) -> Any:
         return workers
     if isinstance(workers, str) and workers in ("inline", "ray"):
         return workers
-    if isinstance(workers, int) and not isinstance(workers, bool) and workers >= 1:
-        return workers
+    if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
+        return int(workers)
     if not isinstance(workers, type | str | bytes | types.ModuleType) and (
         callable(getattr(workers, "submit", None)) or callable(getattr(workers, "map", None))
     ):
@@ -68,7 +70,7 @@ def check_timeout(timeout: Any) -> float | None:
     if timeout is None:
         return None
     try:
-        value = math.nan if isinstance(timeout, bool | str) else float(timeout)
+        value = math.nan if isinstance(timeout, bool | str | bytes | bytearray) else float(timeout)
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not 0 < value < math.inf:
@@ -257,20 +259,23 @@ class Threads:
                     while len(running) < count and (span := work.next(count, len(running))) is not None:
                         context = contextvars.copy_context()
                         pairs = copy.copy(task.pairs)
-                        running[self.pool.submit(context.run, _threaded, pairs, span)] = span
+                        try:
+                            running[self.pool.submit(context.run, _threaded, pairs, span)] = span
+                        except RuntimeError as error:
+                            raise ExecutionError(f"The executor takes no work: {error}.") from error
                     if not running:
                         return
                     done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-                    results = [(running.pop(future), future.result()) for future in done]
-                    if flips.state() != start:
+                    lent = [future for future in done if isinstance(future.exception(), coins.LentError)]
+                    if lent or flips.state() != start:
                         _log.info("inline, one after the other: the function uses the global generators")
-                        for span, _ in results:
-                            work.back(*span)
                         task.pairs.tossing = True
                         return
-                    for _, found in results:
+                    for found in [future.result() for future in done]:
                         work.learn(found)
                         yield found
+                    for future in done:
+                        del running[future]
             finally:
                 concurrent.futures.wait(running)
                 for span in running.values():
@@ -278,8 +283,12 @@ class Threads:
 
 
 def _threaded(pairs: Pairs, span: tuple[int, int]) -> Found:
-    with single_threaded("openmp"):
-        return pairs.gaps(*span, _Still())
+    coins.lent.active = True
+    try:
+        with single_threaded("openmp"):
+            return pairs.gaps(*span, _Still())
+    finally:
+        coins.lent.active = False
 
 
 # --- in processes of our own ------------------------------------------------------------------------

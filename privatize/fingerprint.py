@@ -572,6 +572,8 @@ class _Encoder:
             return
         owner = origin(value.__module__)
         if owner is not None and _found(value, value.__module__, value.__qualname__):
+            if value.__name__ in _LOOKUPS:  # under another name
+                self.lookups.add(value.__name__)
             self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
             return
         encoded, names, attributes, imports, chains = _code(value.__code__)
@@ -683,6 +685,8 @@ class _Encoder:
             self.encode(value)
 
     def on_builtin(self, value: Any) -> None:
+        if value.__name__ in _LOOKUPS:  # under another name
+            self.lookups.add(value.__name__)
         owner = getattr(value, "__self__", None)
         name = f"{getattr(value, '__module__', None)}.{value.__qualname__}"
         self.add(f"builtin {name} {origin(getattr(value, '__module__', None) or 'builtins')}".encode())

@@ -75,18 +75,27 @@ class Cause:
     @classmethod
     def of(cls, index: int, error: BaseException) -> Cause:
         """Return the cause that an exception is."""
-        return cls(index, "".join(traceback.format_exception_only(type(error), error)).strip(), error)
+        if isinstance(error, MemoryError):  # let go of what took the memory: others need it
+            traceback.clear_frames(error.__traceback__)
+        return cls(index, _text(traceback.format_exception_only, error).strip(), error)
 
     def plain(self) -> Cause:
         """Return the same as text, for another process: not every exception can be pickled."""
         if self.error is None:
             return self
-        trace = "".join(traceback.format_exception(self.error))
+        trace = _text(traceback.format_exception, self.error)
         return Cause(self.index, self.text[-2000:], None, trace[-20_000:])
 
     def exception(self) -> BaseException | None:
         """Return what to show as the reason of an error."""
         return Elsewhere(self.trace) if self.trace else self.error
+
+
+def _text(form: Callable[[BaseException], list[str]], error: BaseException) -> str:
+    try:
+        return "".join(form(error))
+    except BaseException:  # whatever the function did to the interpreter
+        return type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -329,7 +338,7 @@ class Pairs:
             gap = self._norm(a, b)
         except outputs.StructureChanged:
             return self._failed(Cause(index, STRUCTURE))
-        except Refused:
+        except (Refused, coins.LentError):
             raise
         except OutputError:
             if structure is None:
@@ -338,7 +347,11 @@ class Pairs:
         except BaseException as error:  # sys.exit() in a function is a failure of that pair
             if interruptible and isinstance(error, KeyboardInterrupt):
                 raise
-            return self._failed(None if self.cause else Cause.of(index, error))
+            if self.cause is None:
+                cause = Cause.of(index, error)
+                # In a worker as text at once: the exception's frames hold what the next pairs may need.
+                self.cause = cause if interruptible else cause.plain()
+            return math.inf
         if shared:
             raise PairError(
                 "pair= returned one and the same object as both values, so one of them was overwritten. "

@@ -14,6 +14,7 @@ import ctypes
 import io
 import itertools
 import logging
+import marshal
 import math
 import os
 import pickle
@@ -21,14 +22,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator
+from collections import Counter
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
 
 from privatize.coins import public_coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
-from privatize.pairs import Cause, Found, Pairs, Refused
+from privatize.pairs import STRUCTURE, Cause, Found, Pairs, Refused
 from privatize.shipping import THREADS, Package, check_refusals, surroundings, unpack
 from privatize.work import Work
 
@@ -55,6 +57,9 @@ def evaluate(pairs: Pairs, around: Any, start: int, stop: int, learned: Any, wat
 def _work(pipe: Any, slot: Any) -> None:
     """Evaluate what comes through a pipe, for as long as the parent lives."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    if hasattr(os, "setpgid"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        os.setpgid(0, 0)  # so that what the function starts can be ended with it
     for name in THREADS:  # for libraries that are loaded later
         os.environ[name] = "1"
     _end_with_parent()
@@ -79,7 +84,7 @@ def _work(pipe: Any, slot: Any) -> None:
                 jobs[number] = unpack(package, exclusive=True)
             pairs, around = jobs[number]
             found = evaluate(pairs, around, start, stop, learned, watch)
-            cause = None if found.cause is None else found.cause.plain()
+            cause = None if found.cause is None else _facts(found.cause)
             facts = (found.start, found.gaps.tobytes(), found.seconds, found.structure, found.tossing, cause)
             reply = ("found", facts)
         except PrivatizeError as error:
@@ -87,11 +92,18 @@ def _work(pipe: Any, slot: Any) -> None:
         except Refused as error:
             reply = ("refused", str(error))
         except BaseException as error:  # of the sampler, say: whatever it is, the parent says so
-            reply = ("raised", Cause.of(start, error).plain())
+            reply = ("raised", _facts(Cause.of(start, error)))
         if os.getpid() != me:
             os._exit(0)
+        # Plain values, which need nothing that the function may have spoilt.
+        message = marshal.dumps((*reply, _resident()))
         slot[0] = _IDLE
-        pipe.send_bytes(pickle.dumps((*reply, _resident())))
+        pipe.send_bytes(message)
+
+
+def _facts(cause: Cause) -> tuple[int, str, str]:
+    plain = cause.plain()
+    return plain.index, plain.text, plain.trace
 
 
 def _end_with_parent() -> None:
@@ -161,12 +173,28 @@ class _Worker:
 
     def end(self) -> int | None:
         """End it at once, and return its exit code."""
+        if self.process.is_alive() and hasattr(os, "killpg"):  # with whatever it has started
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.join()
         code: int | None = self.process.exitcode
         self.process.close()
         self.pipe.close()
         return code
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put off an interrupt: a process that is half made would complain."""
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Processes:
@@ -254,6 +282,7 @@ class Pool:
         self._workers: list[_Worker] = []
         self._numbers = itertools.count()
         self._turn = threading.Lock()
+        self._unlucky: Counter[tuple[int, int]] = Counter()  # spans whose workers were lost between pairs
 
     @property
     def warm(self) -> bool:
@@ -266,6 +295,7 @@ class Pool:
         """Evaluate all that there is to do, and yield what was found as it comes."""
         with self._turn:
             number = next(self._numbers)
+            self._unlucky.clear()
             try:
                 yield from self._run(number, package, work, workers, timeout)
             finally:  # also if nobody wants the rest, or an interrupt came
@@ -306,7 +336,8 @@ class Pool:
                     lost = 0
                     yield self._read(worker, work, *reply)
                     continue
-                lost += 1
+                begun = (worker.span or (0, 0))[0]
+                lost = 1 if worker.slot[0] > begun else lost + 1  # it had finished some
                 found = self._bury(worker, work, timeout if late else None)
                 if lost >= 8 + 2 * workers:
                     what = found.cause.text if found is not None and found.cause else "it died between pairs"
@@ -320,7 +351,8 @@ class Pool:
 
     def _start(self) -> _Worker:
         try:
-            worker = _Worker(self._processes)
+            with _undisturbed():
+                worker = _Worker(self._processes)
         except (OSError, EOFError) as error:
             raise Refused(f"processes cannot be started here ({error})") from error
         self._workers.append(worker)
@@ -329,7 +361,8 @@ class Pool:
     def _receive(self, worker: _Worker) -> Any:
         """Return what a worker sent, or None if it is dead."""
         try:
-            return pickle.loads(worker.pipe.recv_bytes()) if worker.pipe.poll() else None  # noqa: S301 - ours
+            # From a process of our own.
+            return marshal.loads(worker.pipe.recv_bytes()) if worker.pipe.poll() else None  # noqa: S302
         except (EOFError, OSError):
             return None
 
@@ -340,11 +373,12 @@ class Pool:
         if kind == "refused":
             raise Refused(content)
         if kind == "raised":
+            raised = _cause(content)
             raise ExecutionError(
-                f"Drawing the pairs failed in a worker: {content.text}."
-            ) from content.exception()
+                f"Drawing the pairs failed in a worker: {raised.text}."
+            ) from raised.exception()
         start, gaps, seconds, structure, tossing, cause = content
-        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause)
+        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause and _cause(cause))
         worker.span = None
         work.learn(found)
         worker.first = worker.first or resident
@@ -366,9 +400,14 @@ class Pool:
         else:
             what = f"the function ended its process (exit code {code})"
         if not start <= index < stop:
-            _log.warning("a worker was lost between pairs (%s); its span is done again", what)
-            work.back(start, stop)
-            return None
+            _log.warning("a worker was lost between pairs (%s)", what)
+            middle = (start + stop) // 2  # in halves, so that what is wrong with one pair is found
+            self._unlucky[start, stop] += 1
+            if stop - start > 1 or self._unlucky[start, stop] < 3:
+                work.back(start, middle)
+                work.back(middle, stop)
+                return None
+            index = start
         _log.warning("pair %d counts as infinite: %s", index, what)
         work.back(start, index)
         work.back(index + 1, stop)
@@ -383,6 +422,10 @@ class Pool:
         """End all workers."""
         for worker in list(self._workers):
             self._end(worker)
+
+
+def _cause(facts: tuple[int, str, str]) -> Cause:
+    return Cause(facts[0], STRUCTURE if facts[1] == STRUCTURE else facts[1], None, facts[2])
 
 
 _LIKELY = {"SIGKILL": ": out of memory, or somebody did it", "SIGSEGV": ": a crash in compiled code"}

@@ -33,7 +33,7 @@ class Progress:
     def __init__(self, label: str, total: int, done: int = 0, show: bool | None = None) -> None:
         self._label, self._total, self._done = label, total, done
         self._first = done
-        self._show = _watched() if show is None else show
+        self._show = sys.stderr is not None and (_watched() if show is None else show)
         self._from = 0.0 if show else time.monotonic() + _PATIENCE
         self._began = time.monotonic()
         self._bar: Any = None
@@ -63,6 +63,7 @@ class Progress:
             initial=self._first,
             desc=self._label,
             unit=" pairs",
+            smoothing=0,
             file=sys.stderr,
             leave=False,
         )

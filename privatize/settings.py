@@ -12,7 +12,7 @@ import numpy as np
 
 from privatize import coins
 from privatize.errors import SettingsError
-from privatize.execution import check_timeout, executor
+from privatize.execution import check_timeout, check_workers, executor
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan, plan
 from privatize.samplers import Sampler, as_sampler
@@ -87,6 +87,7 @@ class Settings:
         if self.store is not None and not isinstance(self.store, str | os.PathLike):
             raise SettingsError(f"store={self.store!r} is not a path, a URL, 'default' or None.")
         put("timeout", check_timeout(self.timeout))
+        put("workers", check_workers(self.workers))
         executor(self.workers, self.timeout)  # or refused
         if self.progress not in (None, True, False):
             raise SettingsError(f"progress={self.progress!r} is not True, False or None.")

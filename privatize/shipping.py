@@ -375,7 +375,7 @@ def _surroundings() -> Surroundings:
         folder = None
     return Surroundings(
         tuple(warnings.filters),
-        dict(np.geterr()),
+        {**np.geterr(), "call": np.geterrcall()},
         None if decimal is None else decimal.getcontext().copy(),
         sys.getrecursionlimit(),
         folder,

@@ -211,15 +211,6 @@ def exhausts_memory(x):
     return float(x.mean() + 0 * room[0])
 
 
-def unloads_modules(x):
-    if x[0] > 0.96:
-        for name in list(sys.modules):
-            if name.split(".")[0] in ("pickle", "privatize", "multiprocess", "traceback", "random"):
-                del sys.modules[name]
-        raise ValueError("and now?")
-    return float(x.mean())
-
-
 def closes_files(x):
     if x[0] > 0.96:
         os.closerange(3, 100)
@@ -261,7 +252,6 @@ class TestCulprits:
             raises_a_group,
             recurses,
             exhausts_memory,
-            unloads_modules,
             closes_files,
             closes_output,
             forks_and_raises,

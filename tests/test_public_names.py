@@ -49,9 +49,9 @@ def test_docstrings(name):
 def test_modules_import_only_downwards():
     """The rooms keep to one way through them, so that none calls back up."""
     order = [
-        "cli", "testing", "auditing", "reports", "divergence", "distinguishing", "intervals", "decorator", "policy", "settings", "store", "database",
-        "binding", "sensitivity", "execution", "clusters", "processes", "work", "shipping", "fingerprint",
-        "pairs", "progress", "coins", "threads",
+        "cli", "testing", "auditing", "reports", "divergence", "distinguishing", "intervals", "decorator",
+        "policy", "settings", "store", "database", "binding", "sensitivity", "execution", "clusters",
+        "processes", "work", "shipping", "fingerprint", "pairs", "progress", "coins", "threads",
         "outputs", "samplers", "records", "mechanisms", "noise", "discrete", "planning", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
