@@ -131,6 +131,11 @@ def _drawing(audit: Any) -> str:
         f"<text x='{left - 6:.0f}' y='{place(0, t)[1] + 4:.1f}' text-anchor='end' font-size='11'>{t:g}</text>"
         for t in ticks
     )
+    labels += "".join(
+        f"<text x='{place(t, 1)[0]:.1f}' y='{height - bottom + 15:.0f}' text-anchor='middle' "
+        f"font-size='11'>{t:g}</text>"
+        for t in (0.0, audit.epsilon / 2, audit.epsilon)
+    )
     return (
         f"<svg width='{width:.0f}' height='{height:.0f}' role='img' "
         f"aria-label='share of neighbours by epsilon' fill='currentColor' font-family='sans-serif'>"
@@ -140,8 +145,6 @@ def _drawing(audit: Any) -> str:
         f"<circle cx='{claim_x:.1f}' cy='{claim_y:.1f}' r='5' fill='#b42318'/>"
         f"<text x='{claim_x - 10:.1f}' y='{claim_y - 9:.1f}' text-anchor='end' font-size='11'>claimed</text>"
         f"{labels}"
-        f"<text x='{claim_x:.1f}' y='{height - bottom + 15:.0f}' text-anchor='middle' font-size='11'>"
-        f"{audit.epsilon:g}</text>"
         f"<text x='{(width + left) / 2:.0f}' y='{height - 6:.0f}' text-anchor='middle' font-size='12'>"
         f"epsilon</text>"
         f"<text x='12' y='{height / 2:.0f}' font-size='12' text-anchor='middle' "
