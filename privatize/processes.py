@@ -74,31 +74,39 @@ def _work(pipe: Any, slot: Any) -> None:
     jobs: dict[int, Any] = {}
     while True:
         try:
-            number, package, start, stop, learned = pickle.loads(pipe.recv_bytes())  # noqa: S301 - the parent's
+            message = pipe.recv_bytes()
         except EOFError:
             return
-        reply: Any
-        try:
-            if package is not None:
-                jobs.clear()
-                jobs[number] = unpack(package, exclusive=True)
-            pairs, around = jobs[number]
-            found = evaluate(pairs, around, start, stop, learned, watch)
-            cause = None if found.cause is None else _facts(found.cause)
-            facts = (found.start, found.gaps.tobytes(), found.seconds, found.structure, found.tossing, cause)
-            reply = ("found", facts)
-        except PrivatizeError as error:
-            reply = ("error", error.plain().facts())
-        except Refused as error:
-            reply = ("refused", str(error))
-        except BaseException as error:  # of the sampler, say: whatever it is, the parent says so
-            reply = ("raised", _facts(Cause.of(start, error)))
+        if not message:  # the job is over
+            jobs.clear()
+            continue
+        reply = _reply(jobs, message, watch)
         if os.getpid() != me:
             os._exit(0)
         # Plain values, which need nothing that the function may have spoilt.
-        message = marshal.dumps((*reply, _resident()))
+        answer = marshal.dumps((*reply, _resident()))
         slot[0] = _IDLE
-        pipe.send_bytes(message)
+        pipe.send_bytes(answer)
+
+
+def _reply(jobs: dict[int, Any], message: bytes, watch: Any) -> tuple[str, Any]:
+    """Do what a message asks for, and return what to say to the parent."""
+    number, package, start, stop, learned = pickle.loads(message)  # noqa: S301 - the parent's
+    try:
+        if package is not None:
+            jobs.clear()
+            jobs[number] = unpack(package, exclusive=True)
+        pairs, around = jobs[number]
+        found = evaluate(pairs, around, start, stop, learned, watch)
+        cause = None if found.cause is None else _facts(found.cause)
+        gaps = found.gaps.tobytes()
+        return "found", (found.start, gaps, found.seconds, found.structure, found.tossing, cause)
+    except PrivatizeError as error:
+        return "error", error.plain().facts()
+    except Refused as error:
+        return "refused", str(error)
+    except BaseException as error:  # of the sampler, say: whatever it is, the parent says so
+        return "raised", _facts(Cause.of(start, error))
 
 
 def _facts(cause: Cause) -> tuple[int, str, str]:
@@ -165,6 +173,12 @@ class _Worker:
         self.job = number
         with contextlib.suppress(OSError):  # then it is dead, which will be seen
             self.pipe.send_bytes(pickle.dumps((number, new, *span, learned)))
+
+    def rest(self) -> None:
+        """Let go of the job, which may be large."""
+        self.job = -1
+        with contextlib.suppress(OSError):
+            self.pipe.send_bytes(b"")
 
     def late(self, timeout: float) -> bool:
         """Tell whether it has been at one pair for too long."""
@@ -303,6 +317,8 @@ class Pool:
                     if worker.span is not None:
                         work.back(*worker.span)
                         self._end(worker)
+                    elif worker.job == number:
+                        worker.rest()
 
     def _run(
         self, number: int, package: Package, work: Work, workers: int, timeout: float | None
