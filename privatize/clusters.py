@@ -8,23 +8,25 @@ be lost without harm and tells which pair it was that did it.
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import contextlib
 import copy
 import importlib
 import logging
 import os
+import queue
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privatize import coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.pairs import Cause, Found, Refused
-from privatize.processes import evaluate, pool
+from privatize.processes import Pool, evaluate, pool
 from privatize.shipping import Package, unpack
 from privatize.work import Task, Work
 
@@ -70,6 +72,34 @@ class _Jobs:
 _jobs = _Jobs()
 
 
+def _renew() -> None:
+    """Give a forked child locks and processes of its own."""
+    _jobs.turn = threading.Lock()
+    while not _guards.empty():
+        _guards.get_nowait()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+_guards: queue.LifoQueue[Pool] = queue.LifoQueue()
+
+
+@contextlib.contextmanager
+def _guard() -> Iterator[Pool]:
+    """Lend a pool of one worker to a thread: other people's processes may have several."""
+    try:
+        found = _guards.get_nowait()
+    except queue.Empty:
+        found = Pool(pool().processes)
+        atexit.register(found.close)
+    try:
+        yield found
+    finally:
+        _guards.put(found)
+
+
 def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
     """Evaluate an order, in a process that is not ours."""
     if payload is not None:
@@ -83,7 +113,8 @@ def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
             # One worker of our own, which may be lost: it finds out which pair it is that does that.
             work = Work([order.span], coins.block_size(pairs.n), order.learned[0])
             work.tossing = order.learned[1]
-            found = list(pool().run(package, work, workers=1, timeout=order.timeout))
+            with _guard() as guard:
+                found = list(guard.run(package, work, workers=1, timeout=order.timeout, keep=True))
         else:
             found = [evaluate(copy.copy(pairs), around, *order.span, order.learned, _unwatched)]
     except PrivatizeError as error:
@@ -105,7 +136,7 @@ class _Orders:
     """Makes the orders of one task, and remembers what became of those that went wrong."""
 
     def __init__(self, task: Task, work: Work, *, apart: bool, guarded: bool) -> None:
-        self.package = task.package()
+        self.package = task.package(local=False)
         self._timeout, self._work = task.timeout, work
         self._guarded = guarded or task.timeout is not None
         # A small package goes with every order; a large one only to those who say that they lack it.

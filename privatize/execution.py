@@ -25,6 +25,7 @@ import numpy as np
 
 from privatize import coins
 from privatize.errors import ExecutionError, SettingsError
+from privatize.fingerprint import reach
 from privatize.pairs import Found, Pairs, Refused
 from privatize.progress import Progress
 from privatize.shipping import Package
@@ -194,7 +195,7 @@ class Auto:
             saved = work.left * work.cost * (1 - 1 / cores)
             if saved > _WARM and saved > (_WARM if _warm() else _START):
                 try:
-                    package = task.package()
+                    package = task.package(local=True)
                 except ExecutionError as error:
                     _log.info("inline, on one core: %s", error)
                     cores = 1
@@ -242,10 +243,10 @@ class Threads:
             yield found
             if work.structure is not None:
                 break
-        if not work.tossing and "torch" not in sys.modules:
-            yield from self._together(task, work)
-        else:
+        if work.tossing or "torch" in sys.modules or _may_restore(task):
             _log.info("inline, one after the other: the function uses the global random generators")
+        else:
+            yield from self._together(task, work)
         yield from Inline().run(task, work)
 
     def _together(self, task: Task, work: Work) -> Generator[Found, None, None]:
@@ -282,6 +283,15 @@ class Threads:
                     work.back(*span)
 
 
+def _may_restore(task: Task) -> bool:
+    """Tell whether a function may use a global generator and put it back: a look at it shows nothing then."""
+    try:
+        names = reach([task.pairs.function, task.pairs.pair], version=task.version).names
+    except Exception:  # there is no telling
+        return True
+    return bool(names & {"seed", "getstate", "setstate", "get_state", "set_state", "set_bit_generator"})
+
+
 def _threaded(pairs: Pairs, span: tuple[int, int]) -> Found:
     coins.lent.active = True
     try:
@@ -303,7 +313,7 @@ class Processes:
 
     def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
         """Evaluate all that there is to do."""
-        return self.on(task.package(), task, work)
+        return self.on(task.package(local=True), task, work)
 
     def on(self, package: Package, task: Task, work: Work) -> Generator[Found, None, None]:
         """Evaluate all that there is to do; it has been packed already."""

@@ -102,12 +102,15 @@ class Reach:
     lookups : set of str
         Names in the code that look things up at run time (``globals``, ``vars``, ``eval``): what they
         find cannot be told.
+    names : set of str
+        All globals and attributes that the user's own code names.
     """
 
     digest: str
     modules: dict[str, set[str]]
     owners: set[str]
     lookups: set[str]
+    names: set[str]
 
 
 def reach(value: Any, *, version: str | None = None) -> Reach:
@@ -127,7 +130,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     encoder.encode(value)
     encoder.encode_modules()
     wanted = {name: encoder.wanted_from(name) for name in encoder.modules}
-    return Reach(encoder.digest(), wanted, encoder.owners, encoder.lookups)
+    return Reach(encoder.digest(), wanted, encoder.owners, encoder.lookups, encoder.attributes)
 
 
 # Code that names these can find what is not plainly named.
@@ -212,7 +215,7 @@ def origin(module: str | None) -> str | None:
     top = module.partition(".")[0]
     if top == "privatize":
         return "privatize"  # what matters of it has a version of its own, in the estimate's key
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = _file(sys.modules.get(module))
     if file is None and module not in sys.modules:
         file = getattr(_spec(top), "origin", None)
     # The file first: a user's module may have the name of a standard one. An editable install lies
@@ -225,15 +228,23 @@ def origin(module: str | None) -> str | None:
     return None if version == "?" else f"{top} {version}"  # without a version, by content
 
 
+def _file(module: Any) -> str | None:
+    """Return where a module comes from; of a package without an ``__init__``, its folder."""
+    file = getattr(module, "__file__", None)
+    if file is None:
+        file = next(iter(getattr(module, "__path__", None) or ()), None)
+    return file if isinstance(file, str) else None
+
+
 def own_modules() -> dict[str, types.ModuleType]:
     """Return the user's own modules that have been imported, without ``__main__``."""
     found = {}
     for name, module in list(sys.modules.items()):
         if name in ("__main__", "__mp_main__") or not isinstance(module, types.ModuleType):
             continue
-        file = getattr(module, "__file__", None)
+        file = _file(module)
         # By the file alone where there is one: versions, which the others need, are slow to be had.
-        if (not isinstance(file, str) or not _is_installed(file)) and origin(name) is None:
+        if (file is None or not _is_installed(file)) and origin(name) is None:
             found[name] = module
     return found
 
@@ -621,10 +632,16 @@ class _Encoder:
         if name == "":  # from whatever was imported
             self.wanted.setdefault("", set()).update(chain)
         for attribute in chain:
-            if not isinstance(root, types.ModuleType) or origin(root.__name__) is not None:
+            if not isinstance(root, types.ModuleType):
                 return
-            self.wanted.setdefault(root.__name__, set()).add(attribute)
+            owner = root
             root = vars(root).get(attribute)
+            if origin(owner.__name__) is None:
+                self.wanted.setdefault(owner.__name__, set()).add(attribute)
+            elif isinstance(root, types.FunctionType) and origin(root.__globals__.get("__name__")) is None:
+                # Installed code that was patched: by content, and not to be found elsewhere.
+                self.lookups.add(f"{owner.__name__}.{attribute} (which was patched)")
+                self.encode(root)
 
     def wanted_from(self, module: str) -> set[str]:
         """Return the attributes of a module that code reads."""
@@ -749,6 +766,13 @@ class _Encoder:
         owner = origin(value.__module__)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
         if owner is not None and (static or _found(value, value.__module__, value.__qualname__)):
+            if self.narrow and not static and origin(value.__module__) != "privatize":
+                for name, method in vars(value).items():
+                    if (
+                        isinstance(method, types.FunctionType)
+                        and origin(method.__globals__["__name__"]) is None
+                    ):
+                        self.lookups.add(f"{value.__qualname__}.{name} (which was patched)")
             self.add(f"class {owner} {value.__module__}.{value.__qualname__}".encode())
             return
         if self.again(value):

@@ -45,10 +45,12 @@ _GROWN = 2**30
 # --- in the worker ----------------------------------------------------------------------------
 
 
-def evaluate(pairs: Pairs, around: Any, start: int, stop: int, learned: Any, watch: Any) -> Found:
+def evaluate(
+    pairs: Pairs, around: Any, start: int, stop: int, learned: Any, watch: Any, *, settled: bool = False
+) -> Found:
     """Evaluate some pairs of a job that came from another process."""
     pairs.structure, pairs.tossing = learned[0], learned[1] or pairs.tossing
-    with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around):
+    with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around, settled=settled):
         found = pairs.gaps(start, stop, flips, watch)
     check_refusals()
     return found
@@ -56,7 +58,10 @@ def evaluate(pairs: Pairs, around: Any, start: int, stop: int, learned: Any, wat
 
 def _work(pipe: Any, slot: Any) -> None:
     """Evaluate what comes through a pipe, for as long as the parent lives."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    # The parent decides. Handlers, not SIG_IGN, which the programs that a function starts would inherit.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _deaf)
     if hasattr(os, "setpgid"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         os.setpgid(0, 0)  # so that what the function starts can be ended with it
@@ -71,7 +76,7 @@ def _work(pipe: Any, slot: Any) -> None:
         slot[1] = time.monotonic()
         slot[0] = index
 
-    jobs: dict[int, Any] = {}
+    jobs: list[Any] = []
     while True:
         try:
             message = pipe.recv_bytes()
@@ -89,24 +94,27 @@ def _work(pipe: Any, slot: Any) -> None:
         pipe.send_bytes(answer)
 
 
-def _reply(jobs: dict[int, Any], message: bytes, watch: Any) -> tuple[str, Any]:
+def _reply(jobs: list[Any], message: bytes, watch: Any) -> tuple[int, str, Any]:
     """Do what a message asks for, and return what to say to the parent."""
     number, package, start, stop, learned = pickle.loads(message)  # noqa: S301 - the parent's
     try:
         if package is not None:
-            jobs.clear()
-            jobs[number] = unpack(package, exclusive=True)
-        pairs, around = jobs[number]
-        found = evaluate(pairs, around, start, stop, learned, watch)
+            jobs[:] = [unpack(package, exclusive=True)]
+        pairs, around = jobs[0]
+        found = evaluate(pairs, around, start, stop, learned, watch, settled=True)
         cause = None if found.cause is None else _facts(found.cause)
         gaps = found.gaps.tobytes()
-        return "found", (found.start, gaps, found.seconds, found.structure, found.tossing, cause)
+        return number, "found", (found.start, gaps, found.seconds, found.structure, found.tossing, cause)
     except PrivatizeError as error:
-        return "error", error.plain().facts()
+        return number, "error", error.plain().facts()
     except Refused as error:
-        return "refused", str(error)
+        return number, "refused", str(error)
     except BaseException as error:  # of the sampler, say: whatever it is, the parent says so
-        return "raised", _facts(Cause.of(start, error))
+        return number, "raised", _facts(Cause.of(start, error))
+
+
+def _deaf(*_: object) -> None:
+    """Do nothing about a signal."""
 
 
 def _facts(cause: Cause) -> tuple[int, str, str]:
@@ -153,9 +161,10 @@ class _Worker:
         self.slot = context.RawArray("d", 2)
         self.slot[0] = _IDLE
         self.process = processes.kind(target=_work, args=(end, self.slot), daemon=True)
-        self.job = -1
+        self.job = ""
         self.span: tuple[int, int] | None = None
         self.first = 0  # bytes after its first task
+        self.ended = False
         try:
             self.process.start()
         except BaseException:
@@ -168,15 +177,17 @@ class _Worker:
 
     def give(self, number: int, package: Package, span: tuple[int, int], learned: Any) -> None:
         """Hand a span to it; the job as well, if it has not got it."""
-        new = package if self.job != number else None
+        new = package if self.job != package.name else None
         self.span = span
-        self.job = number
+        self.job = package.name
         with contextlib.suppress(OSError):  # then it is dead, which will be seen
             self.pipe.send_bytes(pickle.dumps((number, new, *span, learned)))
 
     def rest(self) -> None:
         """Let go of the job, which may be large."""
-        self.job = -1
+        if not self.job:
+            return
+        self.job = ""
         with contextlib.suppress(OSError):
             self.pipe.send_bytes(b"")
 
@@ -187,6 +198,9 @@ class _Worker:
 
     def end(self) -> int | None:
         """End it at once, and return its exit code."""
+        if self.ended:
+            return None
+        self.ended = True
         if self.process.is_alive() and hasattr(os, "killpg"):  # with whatever it has started
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -218,6 +232,7 @@ class _Processes:
         import multiprocess
 
         self.context: Any = multiprocess.get_context("spawn")
+        self.server: Any = None
         self.kind: Any
         if sys.platform == "win32":  # pragma: no cover
             self.kind = self._spawning()
@@ -230,7 +245,7 @@ class _Processes:
         from multiprocess import context, forkserver, popen_forkserver, util
         from multiprocess.context import reduction, set_spawning_popen
 
-        server = forkserver.ForkServer()
+        server = self.server = forkserver.ForkServer()
         server.set_forkserver_preload(["numpy", "privatize.processes", "cloudpickle", "threadpoolctl"])
 
         class Popen(popen_forkserver.Popen):  # type: ignore[misc]
@@ -244,7 +259,8 @@ class _Processes:
                     set_spawning_popen(None)
                 self.sentinel, data = server.connect_to_new_process(self._fds)
                 # The other end is the parent's sentinel in the child.
-                self.finalizer = util.Finalize(self, util.close_fds, (os.dup(data), self.sentinel))
+                self.parent_end = os.dup(data)
+                self.finalizer = util.Finalize(self, util.close_fds, (self.parent_end, self.sentinel))
                 with open(data, "wb") as file:  # noqa: PTH123 - a descriptor
                     file.write(buffer.getbuffer())
                 self.pid = forkserver.read_signed(self.sentinel)
@@ -291,8 +307,9 @@ def _preparation(process: Any) -> dict[str, Any]:
 class Pool:
     """Workers that are kept between calibrations, and the loop that watches over them."""
 
-    def __init__(self) -> None:
-        self._processes = _Processes()
+    def __init__(self, processes: _Processes | None = None) -> None:
+        self.processes = processes or _Processes()
+        self._closed = False
         self._workers: list[_Worker] = []
         self._numbers = itertools.count()
         self._turn = threading.Lock()
@@ -304,20 +321,26 @@ class Pool:
         return bool(self._workers)
 
     def run(
-        self, package: Package, work: Work, *, workers: int, timeout: float | None
+        self, package: Package, work: Work, *, workers: int, timeout: float | None, keep: bool = False
     ) -> Generator[Found, None, None]:
-        """Evaluate all that there is to do, and yield what was found as it comes."""
+        """Evaluate all that there is to do, and yield what was found as it comes.
+
+        With `keep`, workers keep the package for the next time.
+        """
         with self._turn:
-            number = next(self._numbers)
+            # Those that an interrupt, or two, left in the midst of something else.
+            for worker in list(self._workers):
+                if worker.span is not None:
+                    self._end(worker)
             self._unlucky.clear()
             try:
-                yield from self._run(number, package, work, workers, timeout)
+                yield from self._run(next(self._numbers), package, work, workers, timeout)
             finally:  # also if nobody wants the rest, or an interrupt came
                 for worker in list(self._workers):
                     if worker.span is not None:
                         work.back(*worker.span)
                         self._end(worker)
-                    elif worker.job == number:
+                    elif not keep:
                         worker.rest()
 
     def _run(
@@ -328,7 +351,9 @@ class Pool:
         lost = 0  # how many in a row
         while True:
             busy = [worker for worker in self._workers if worker.span is not None]
-            idle = [worker for worker in self._workers if worker.span is None]
+            if self._closed:
+                raise ExecutionError("The program is ending.")
+            idle = self._idle() if len(busy) < workers else []
             while len(busy) < workers and (span := work.next(workers, len(busy))) is not None:
                 try:
                     worker = idle.pop() if idle else self._start()
@@ -348,9 +373,11 @@ class Pool:
                 if not spoke and not late:
                     continue
                 reply = self._receive(worker) if spoke else None
+                if self._closed:
+                    raise ExecutionError("The program is ending.")
                 if reply is not None:
                     lost = 0
-                    yield self._read(worker, work, *reply)
+                    yield self._read(worker, work, number, *reply)
                     continue
                 begun = (worker.span or (0, 0))[0]
                 lost = 1 if worker.slot[0] > begun else lost + 1  # it had finished some
@@ -365,10 +392,20 @@ class Pool:
                 if found is not None:
                     yield found
 
+    def _idle(self) -> list[_Worker]:
+        """Return the workers that have nothing to do, without those that died meanwhile."""
+        found = []
+        for worker in [worker for worker in self._workers if worker.span is None]:
+            if worker.process.is_alive():
+                found.append(worker)
+            else:
+                self._end(worker)
+        return found
+
     def _start(self) -> _Worker:
         try:
             with _undisturbed():
-                worker = _Worker(self._processes)
+                worker = _Worker(self.processes)
         except (OSError, EOFError) as error:
             raise Refused(f"processes cannot be started here ({error})") from error
         self._workers.append(worker)
@@ -382,8 +419,12 @@ class Pool:
         except (EOFError, OSError):
             return None
 
-    def _read(self, worker: _Worker, work: Work, kind: str, content: Any, resident: int) -> Found:
+    def _read(
+        self, worker: _Worker, work: Work, number: int, told: int, kind: str, content: Any, resident: int
+    ) -> Found:
         """Return what a worker found, or raise what it says."""
+        if told != number:
+            raise ExecutionError("A worker answered another question than it was asked.")  # never seen
         if kind == "error":
             raise restore(content)
         if kind == "refused":
@@ -395,6 +436,8 @@ class Pool:
             ) from raised.exception()
         start, gaps, seconds, structure, tossing, cause = content
         found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause and _cause(cause))
+        if (start, start + len(found.gaps)) != worker.span:
+            raise ExecutionError("A worker answered another question than it was asked.")  # never seen
         worker.span = None
         work.learn(found)
         worker.first = worker.first or resident
@@ -435,7 +478,7 @@ class Pool:
         return worker.end()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers; the next run starts others."""
         for worker in list(self._workers):
             self._end(worker)
 
@@ -467,6 +510,27 @@ def pool() -> Pool:
     return _pool[1]
 
 
+def _leave() -> None:
+    """Let go, in a forked child, of what would keep the parent's workers alive after it."""
+    global _pool
+    if _pool is None:
+        return
+    held, _pool = _pool[1], None
+    ends = [held.processes.server._forkserver_alive_fd] if held.processes.server else []
+    ends += [
+        getattr(worker.process._popen, "parent_end", None) for worker in held._workers if not worker.ended
+    ]
+    for end in ends:
+        if end is not None:
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave)
+
+
 def _close(process: int) -> None:
     if _pool is not None and _pool[0] == process == os.getpid():
+        _pool[1]._closed = True  # whoever waits for them is told
         _pool[1].close()

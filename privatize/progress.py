@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from typing import Any
 
 __all__ = ["Progress"]
@@ -56,7 +57,9 @@ class Progress:
             self._open()
 
     def _open(self) -> None:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
+            from tqdm.auto import tqdm
 
         self._bar = tqdm(
             total=self._total,

@@ -26,7 +26,7 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.execution import check_timeout, collect, executor
+from privatize.execution import Inline, check_timeout, collect, executor
 from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
@@ -413,7 +413,7 @@ class _Run:
         if np.isnan(gaps).any():  # every index counts, or none does
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
-        pairs.check_again(gaps, exact=exact)
+        pairs.check_again(gaps, exact=exact, elsewhere=not isinstance(where, Inline))
         return gaps
 
     def _take(self, found: Found) -> None:
@@ -451,8 +451,13 @@ class _Run:
         cause = self.cause
         what = cause.text if cause is not None else otherwise or "what was remembered"
         fix = (
-            " Return the same types, keys and shapes for every dataset (always float(...), fixed categories, "
-            "classes defined outside the function): a structure that depends on the data gives it away."
+            " Raise timeout= (it counts for both neighbours of a pair together), then call forget()."
+            if "timeout=" in what
+            else " Is there enough memory for all of them? Use fewer workers=, then call forget()."
+            if "SIGKILL" in what
+            else " Return the same types, keys and shapes for every dataset (always float(...), fixed "
+            "categories, classes defined outside the function): a structure that depends on the data gives "
+            "it away."
             if what is STRUCTURE
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None

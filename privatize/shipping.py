@@ -79,8 +79,21 @@ def by_value(module: str | None) -> bool:
     return getattr(_packing, "active", False) and origin(module) is None
 
 
-def pack(job: Job, version: str | None = None) -> Package:
+def _renew() -> None:
+    """Give a forked child a lock of its own."""
+    global _turn
+    _turn = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
+
+
+def pack(job: Job, version: str | None = None, *, local: bool = True) -> Package:
     """Return a job as bytes, to be evaluated elsewhere.
+
+    The folder and the environment, which may hold secrets, go along only to processes of our own on
+    this machine (``local``).
 
     Raises
     ------
@@ -106,11 +119,17 @@ def pack(job: Job, version: str | None = None) -> Package:
             raise NotShippable(f"the module {name} makes attributes up ({name}.__getattr__)")
     owners = set(wanted).union(*(part.owners for part in parts.values()))
     named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
-    contents = (job, version, named, _surroundings(), sorted(own_modules()))
-    buffer = io.BytesIO()
+    contents = (job, version, named, _surroundings(local), sorted(own_modules()))
+    whole: list[Any] = []  # arrays that others are part of: they must come first
     try:
         with _turn, _by_value(owners):
-            _pickler(buffer, wanted).dump(contents)
+            while True:
+                buffer = io.BytesIO()
+                try:
+                    _pickler(buffer, wanted).dump((whole, contents))
+                    break
+                except _PartFirstError as error:
+                    whole.insert(0, error.args[0])
     except NotShippable:
         raise
     except Exception as error:  # pickling runs anybody's code
@@ -148,7 +167,7 @@ def unpack(package: Package, *, exclusive: bool = False) -> tuple[Any, Surroundi
         sys.path.extend(folder for folder in path if folder not in sys.path)
     origin.cache_clear()
     try:
-        job, version, named, around, mine = pickle.loads(inner)  # noqa: S301 - the same
+        _, (job, version, named, around, mine) = pickle.loads(inner)  # noqa: S301 - the same
         if exclusive:
             _guard.fill(named)
             around.settle()
@@ -280,7 +299,7 @@ _WRITTEN = frozenset({"__builtins__", "__loader__", "__spec__", "__cached__", "_
 def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
     import cloudpickle
 
-    spans: list[tuple[int, int, int]] = []  # memory of the arrays that were met
+    spans: list[Any] = []  # arrays that were met
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
@@ -290,7 +309,11 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
                 left = frozenset(vars(thing)) - frozenset(held) - _WRITTEN
                 return _module, (thing.__name__,), (held, left), None, None, _fill
             if type(thing) is np.ndarray:
-                _refuse_shared(thing, spans)
+                owner = _owner(thing, spans)
+                if owner is not None:
+                    offset = _bounds(thing)[0] - _bounds(owner)[0]
+                    first = thing.__array_interface__["data"][0] - _bounds(thing)[0]
+                    return _part, (owner, thing.shape, thing.dtype, offset + first, thing.strides)
                 if not (thing.flags.c_contiguous or thing.flags.f_contiguous or thing.dtype.hasobject):
                     return _strided, (np.ascontiguousarray(thing), thing.strides)
             elif isinstance(thing, functools._lru_cache_wrapper) and origin(thing.__module__) is None:
@@ -314,13 +337,42 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
     return Pickler(buffer)
 
 
-def _refuse_shared(array: Any, spans: list[tuple[int, int, int]]) -> None:
-    """Refuse arrays that share memory: they would arrive as separate ones."""
+class _PartFirstError(Exception):
+    """An array was met after a part of it."""
+
+
+def _bounds(array: Any) -> tuple[int, int]:
     first, last = np.lib.array_utils.byte_bounds(array)
-    for start, stop, known in spans:
-        if first < stop and start < last and known != id(array):
-            raise NotShippable("two arrays that it uses share memory")
-    spans.append((first, last, id(array)))
+    return first, last
+
+
+def _owner(array: Any, met: list[Any]) -> Any:
+    """Return an array that this one is a part of; refuse those that overlap otherwise.
+
+    Arrays that share memory would arrive as separate ones, and what a function writes into one of
+    them would not be seen in the other.
+    """
+    first, last = _bounds(array)
+    for known in met:
+        start, stop = _bounds(known)
+        if known is array or not (first < stop and start < last):
+            continue
+        if start <= first and last <= stop and known.flags.forc and not array.dtype.hasobject:
+            return known
+        if first <= start and stop <= last and array.flags.forc and not known.dtype.hasobject:
+            raise _PartFirstError(array)
+        if array.flags.writeable or known.flags.writeable:
+            raise NotShippable(
+                f"two arrays that it uses share memory, of shapes {known.shape} and {array.shape}; use a "
+                f"copy() of one"
+            )
+    met.append(array)
+    return None
+
+
+def _part(owner: Any, shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...]) -> Any:
+    flat = owner if owner.flags.c_contiguous else owner.T
+    return np.ndarray(shape, dtype, flat, offset, strides)
 
 
 def _strided(values: Any, strides: tuple[int, ...]) -> Any:
@@ -350,14 +402,18 @@ class Surroundings:
     decimal: Any
     recursion: int
     folder: str | None
-    environment: dict[str, str]
+    environment: dict[str, str] | None
 
     def settle(self) -> None:
         """Make this process like the sender's."""
         sys.setrecursionlimit(self.recursion)
+        warnings.filters[:] = self.filters  # type: ignore[index]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
         if self.folder is not None:
             with contextlib.suppress(OSError):  # it may be gone
                 os.chdir(self.folder)
+        if self.environment is None:
+            return
         kept = {name: os.environ[name] for name in THREADS if name in os.environ}
         os.environ.clear()
         os.environ.update(self.environment | kept)
@@ -367,7 +423,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 """Environment variables that limit the threads of libraries when they are loaded."""
 
 
-def _surroundings() -> Surroundings:
+def _surroundings(local: bool) -> Surroundings:
     decimal = sys.modules.get("decimal")
     try:
         folder = os.getcwd()  # noqa: PTH109 - a text
@@ -378,18 +434,19 @@ def _surroundings() -> Surroundings:
         {**np.geterr(), "call": np.geterrcall()},
         None if decimal is None else decimal.getcontext().copy(),
         sys.getrecursionlimit(),
-        folder,
-        dict(os.environ),
+        folder if local else None,
+        dict(os.environ) if local else None,
     )
 
 
 @contextlib.contextmanager
-def surroundings(like: Surroundings) -> Iterator[None]:
+def surroundings(like: Surroundings, *, settled: bool = False) -> Iterator[None]:
     """Treat warnings, floating-point errors and decimal numbers as the sender does."""
     with contextlib.ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate(**like.floating))
         if like.decimal is not None:
             stack.enter_context(importlib.import_module("decimal").localcontext(like.decimal))
-        warnings.filters[:] = like.filters  # type: ignore[index]
+        if not settled:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filters[:] = like.filters  # type: ignore[index]
         yield

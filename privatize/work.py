@@ -34,10 +34,10 @@ class Task:
     version: str | None = None
     timeout: float | None = None
 
-    def package(self) -> Package:
-        """Return it as bytes, for other processes."""
+    def package(self, *, local: bool) -> Package:
+        """Return it as bytes, for other processes: on this machine, or anywhere."""
         try:
-            return pack(self.pairs, self.version)
+            return pack(self.pairs, self.version, local=local)
         except NotShippable as error:
             raise ExecutionError(
                 f"The function cannot be evaluated in other processes: {error}. Keep that out of its "

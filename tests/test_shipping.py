@@ -8,12 +8,14 @@ import collections
 import dataclasses
 import decimal
 import enum
+import fractions
 import functools
 import hashlib
 import importlib
 import os
 import pickle
 import re
+import statistics
 import subprocess
 import sys
 import textwrap
@@ -1035,3 +1037,69 @@ print(pickle.loads(made.payload)[1])
             check=True,
         )
         assert done.stdout.strip() == str(here)
+
+
+def test_secrets_in_the_environment_stay_on_this_machine(monkeypatch):
+    """Passwords in the environment go to processes of our own, and never to a cluster."""
+    monkeypatch.setenv("PRIVATIZE_TEST_PASSWORD", "sesame-4711")
+    assert b"sesame-4711" in pack(job(np.mean)).payload
+    assert b"sesame-4711" not in pack(job(np.mean), local=False).payload
+
+
+def middle(x):
+    return statistics.fmean(x)
+
+
+def test_installed_code_that_was_patched(monkeypatch):
+    """A worker, which has the library as it was installed, does not stand in for a patched one."""
+    plain = gaps(middle, "inline")
+    monkeypatch.setattr(statistics, "fmean", lambda x: 100 * float(np.mean(x)))
+    with pytest.raises(ExecutionError, match=r"statistics\.fmean \(which was patched\)"):
+        gaps(middle, 2)
+    assert gaps(middle, None) == gaps(middle, "inline") != plain
+
+
+def test_installed_classes_that_were_patched(monkeypatch):
+    """The same for a method of somebody else's class."""
+    made = fractions.Fraction
+
+    def f(x):
+        return float(made(3, 2).limit_denominator()) * x.mean()
+
+    assert same(f)
+    monkeypatch.setattr(fractions.Fraction, "limit_denominator", lambda self: 7)
+    with pytest.raises(ExecutionError, match="which was patched"):
+        gaps(f, 2)
+
+
+def test_parts_of_an_array_arrive_as_parts():
+    """A table and one of its columns share their memory there as they do here."""
+    table = np.arange(12.0).reshape(4, 3)
+    column = table[:, 1]
+
+    def f(x):
+        table[0, 1] = x[0]
+        return float(column[0] * x.mean() + table.sum())
+
+    assert same(f)
+
+
+def test_arrays_that_overlap_are_refused():
+    """Two arrays of which neither is part of the other cannot be sent, and the message says which."""
+    base = np.arange(10.0)
+    one, two = base[:6], base[4:]
+    with pytest.raises(ExecutionError, match=r"share memory, of shapes \(6,\) and \(6,\)"):
+        gaps(lambda x: one.sum() * x.mean() + two.sum(), 2)
+
+
+def test_packages_of_installed_libraries_without_an_init():
+    """A folder inside an installed library is the library's, and no reason to refuse it."""
+    pytest.importorskip("sklearn")
+
+    def f(x):
+        from sklearn.tree import DecisionTreeRegressor
+
+        model = DecisionTreeRegressor(max_depth=1).fit(x[:25, None], x[25:])
+        return float(model.predict([[0.5]])[0])
+
+    assert same(f) and same(f)

@@ -1,0 +1,760 @@
+"""Whether each bound keeps its claim, for functions of many kinds on data of many kinds.
+
+For each function and law of data (a cell), the library's own pair evaluation draws a reservoir of
+gaps, cut into disjoint blocks of m: each block is one calibration, independent of the others, and its
+k-th smallest gap is the estimate. Fresh gaps come from a plain loop below that shares no code with the
+library (the definition of a random neighbour, written once more), with another seed and, for
+randomized functions, the same public coins: they tell which share of all pairs lies strictly beyond an
+estimate. Zero and infinite estimates, which the library refuses, count as if they were used: nothing
+is left out.
+
+The tests are exact for every law, atoms included, and fail by chance with probability at most
+FALSE_ALARM each:
+
+*Confidence* (tolerance, dkw). A calibration fails if the share beyond its estimate is more than
+q = gamma - rho: if the estimate is below t = inf{g : P(G <= g) >= 1 - q}. A fresh gap is at most t with
+probability 1 - q or more, so the r-th smallest of N fresh gaps is above t with probability at most
+P(Bin(N, 1 - q) < r); r is the largest for which that is at most FALSE_ALARM / 2. Outside that event,
+every estimate below the r-th fresh gap is a failure, so their number is at most the number of failures,
+which is at most Bin(R, rho) distributed if the claim is true; the other FALSE_ALARM / 2 is spent there.
+
+*Average* (marginal). Each calibration has s fresh gaps of its own. The share beyond the estimate is
+stochastically at most Beta(m - k + 1, k), whose mean is at most gamma, so the number of the s that lie
+beyond is at most beta-binomial, and the sum over independent calibrations at most the sum of as many
+beta-binomials, whose distribution is computed by Fourier transform.
+
+``python tests/statistical/suite.py`` runs everything and writes docs/coverage.md: about ten
+minutes on a core of its own. ``--quick`` runs a part in less than a minute and writes nothing. ``--pairs``
+sets the size: ten times the default is an hour or two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import math
+import random
+import sys
+import textwrap
+import time
+import zlib
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import fft, stats
+
+ROOT = Path(__file__).resolve().parents[2]
+if __name__ == "__main__":  # as a script, Python looks for modules in this directory only
+    sys.path[0] = str(ROOT)
+
+from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
+from privatize.planning import Plan  # noqa: E402
+from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes  # noqa: E402
+
+SEED = 2017
+GAMMA = 0.2
+PLANS = {
+    "tolerance": plan(GAMMA, "balanced", bound="tolerance"),
+    "tolerance, least m": plan(GAMMA, "least", bound="tolerance"),
+    "dkw": plan(GAMMA, "least", bound="dkw"),
+    "marginal": plan(GAMMA, "balanced", bound="marginal"),
+    "marginal, least m": plan(GAMMA, "least", bound="marginal"),
+}
+FULL = 100 * 79  # pairs of a reservoir: 100 calibrations with the default plan
+QUICK = 10 * 79
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+def zero_inflated(rng: np.random.Generator, size: Any) -> np.ndarray:
+    """Return 0 for seven records out of ten, and exponential values for the others."""
+    return np.where(rng.random(size) < 0.7, 0.0, rng.standard_exponential(size))
+
+
+LAWS: dict[str, Callable[[np.random.Generator, Any], np.ndarray]] = {
+    "uniform": lambda rng, size: rng.random(size),
+    "normal": lambda rng, size: rng.standard_normal(size),
+    "exponential": lambda rng, size: rng.standard_exponential(size),
+    "Student t, 2 df": lambda rng, size: rng.standard_t(2, size),
+    "zero-inflated": zero_inflated,
+    "whole numbers": lambda rng, size: rng.poisson(2.0, size).astype(float),
+}
+
+
+def draw(n: int, rng: np.random.Generator, *, law: str, kind: str) -> Any:
+    """Return n records: numbers, rows of three numbers, or two aligned columns."""
+    value = LAWS[law]
+    if kind == "values":
+        return value(rng, n)
+    if kind == "columns":
+        x = value(rng, n)
+        return x, x / 2 + value(rng, n)
+    table = value(rng, (n, 3))
+    table[:, 1] += table[:, 0]
+    return table
+
+
+# --- functions -------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A function of the suite, and what it is run on."""
+
+    function: Callable[..., Any]
+    kind: str = "values"
+    n: int = 40
+    norm: str = "l1"
+    cost: int = 1  # reservoirs are this many times smaller
+    tosses: bool = False  # uses random or numpy.random
+
+
+ROWS: dict[str, Row] = {}
+
+
+def row(name: str, **facts: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a function into the suite."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        ROWS[name] = Row(function, **facts)
+        return function
+
+    return enter
+
+
+@row("mean", n=100)
+def mean(x):
+    return x.mean()
+
+
+@row("median", n=41)
+def median(x):
+    return np.sort(x)[len(x) // 2]
+
+
+@row("quantile 0.9", cost=2)
+def quantile(x):
+    return float(np.quantile(x, 0.9))
+
+
+@row("trimmed mean")
+def trimmed_mean(x):
+    return np.sort(x)[4:-4].mean()
+
+
+@row("winsorized mean")
+def winsorized_mean(x):
+    ordered = np.sort(x)
+    return ordered.clip(ordered[4], ordered[-5]).mean()
+
+
+@row("Hodges-Lehmann", n=20, cost=2)
+def hodges_lehmann(x):
+    return np.median(np.add.outer(x, x)) / 2
+
+
+@row("max")
+def largest(x):
+    return x.max()
+
+
+@row("min")
+def smallest(x):
+    return x.min()
+
+
+@row("range")
+def spread(x):
+    return x.max() - x.min()
+
+
+@row("median absolute deviation", n=41)
+def deviation(x):
+    middle = len(x) // 2
+    return np.sort(np.abs(x - np.sort(x)[middle]))[middle]
+
+
+@row("count above a threshold (int)")
+def count_above(x):
+    return int(np.count_nonzero(x > 0.5))
+
+
+@row("histogram (array of int)")
+def histogram(x):
+    return np.bincount(np.clip(x * 2, -1, 6).astype(np.int64) + 1, minlength=8)
+
+
+@row("distinct values (int)", n=30)
+def distinct(x):
+    return len(set(x.tolist()))
+
+
+@row("mode of rounded values (int)")
+def mode(x):
+    return int(np.bincount(np.clip(np.rint(x), -5, 10).astype(np.int64) + 5).argmax()) - 5
+
+
+@row("variance")
+def variance(x):
+    return x.var(ddof=1)
+
+
+@row("standard deviation")
+def standard_deviation(x):
+    return x.std()
+
+
+@row("log-sum-exp")
+def log_sum_exp(x):
+    top = x.max()
+    return top + math.log(np.exp(x - top).sum())
+
+
+@row("geometric mean of 1 + |x|")
+def geometric_mean(x):
+    return math.exp(np.log1p(np.abs(x)).mean())
+
+
+@row("Gini coefficient")
+def gini(x):
+    ordered = np.sort(np.abs(x))
+    n = len(x)
+    return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum() + 1e-9))
+
+
+@row("entropy of a histogram")
+def entropy(x):
+    shares = histogram(x) / len(x)
+    shares = shares[shares > 0]
+    return float(-(shares * np.log(shares)).sum())
+
+
+@row("covariance matrix", kind="table", norm="l2")
+def covariance(table):
+    centered = table - table.mean(axis=0)
+    return centered.T @ centered / len(table)
+
+
+@row("variance of the first principal component", kind="table")
+def first_component(table):
+    return np.linalg.eigvalsh(covariance(table))[-1]
+
+
+@row("ridge regression", kind="table", norm="l2")
+def ridge(table):
+    x, y = table[:, :2], table[:, 2]
+    return np.linalg.solve(x.T @ x + np.eye(2), x.T @ y)
+
+
+@row("correlation of two columns", kind="columns")
+def correlation(data):
+    x, y = (column - column.mean() for column in data)
+    return float(x @ y / math.sqrt((x @ x) * (y @ y) + 1e-12))
+
+
+@row("slope of two columns", kind="columns", n=30)
+def slope(data):
+    x, y = data
+    x = x - x.mean()
+    return float(x @ y / (x @ x + 1.0))
+
+
+@row("ratio of two columns' sums", kind="columns")
+def ratio(data):
+    x, y = data
+    return float(np.abs(x).sum() / (1 + np.abs(y).sum()))
+
+
+@row("logistic regression, 5 gradient steps", kind="columns", norm="l2", cost=2)
+def logistic(data):
+    x, y = data
+    labels = y > 0.5
+    a = b = 0.0
+    for _ in range(5):
+        residual = 1 / (1 + np.exp(-np.clip(a + b * x, -30, 30))) - labels
+        a, b = a - residual.mean(), b - (residual * np.clip(x, -3, 3)).mean()
+    return np.array([a, b])
+
+
+@row("one epoch of SGD, in the order of records", kind="columns", n=20)
+def sgd(data):
+    a = b = 0.0
+    for i, (x, y) in enumerate(zip(data[0].tolist(), data[1].tolist(), strict=True)):
+        error = max(-3.0, min(3.0, a + b * x - y))
+        rate = 0.5 / (1 + i / 4)
+        a, b = a - rate * error, b - rate * error * max(-3.0, min(3.0, x))
+    return a, b
+
+
+@row("exponential moving average (order)", n=20)
+def moving_average(x):
+    level = 0.0
+    for value in x.tolist():
+        level += 0.2 * (value - level)
+    return level
+
+
+@row("mean with weights 1, 1/2, 1/3, ... (order)", n=30)
+def first_heavy(x):
+    weights = 1 / np.arange(1, len(x) + 1)
+    return float(x @ weights / weights.sum())
+
+
+@row("lag-1 and lag-2 products (list)")
+def lags(x):
+    return [float(x[1:] @ x[:-1]) / len(x), float(x[2:] @ x[:-2]) / len(x)]
+
+
+@row("density estimate on a grid", norm="sup")
+def density(x):
+    grid = np.linspace(-2, 4, 13)
+    return np.exp(-2 * np.square(grid[:, None] - x)).mean(axis=1)
+
+
+@row("3 nearest neighbours' prediction", kind="columns", norm="sup")
+def neighbours(data):
+    x, y = data
+    nearest = np.argsort(np.abs(x - np.array([[-0.5], [0.3], [1.1]])), axis=1, kind="stable")[:, :3]
+    return y[nearest].mean(axis=1)
+
+
+@row("k-means, numpy.random", kind="table", n=30, norm="l2", cost=4, tosses=True)
+def k_means(table):
+    centers = table[np.random.choice(len(table), 3, replace=False)]
+    for _ in range(4):
+        near = np.square(table[:, None] - centers).sum(axis=2).argmin(axis=1)
+        one_hot = (near[:, None] == np.arange(3)).astype(float)
+        sizes = one_hot.sum(axis=0)[:, None]
+        centers = np.where(sizes > 0, one_hot.T @ table / np.maximum(sizes, 1), centers)
+    return centers
+
+
+@row("bootstrap mean and deviation, numpy.random", cost=2, tosses=True)
+def bootstrap(x):
+    means = x[np.random.randint(len(x), size=(20, len(x)))].mean(axis=1)
+    return {"mean": float(means.mean()), "deviation": float(means.std())}
+
+
+@row("mean of a subsample, random", cost=2, tosses=True)
+def subsample(x):
+    return math.fsum(random.sample(x.tolist(), 15)) / 15
+
+
+@row("shuffled gradient descent, coins=", n=30)
+def shuffled(x, rng):
+    weight = 0.0
+    for i, value in enumerate(x[rng.permutation(len(x))].tolist()):
+        weight = 0.97 * (weight - (weight - value) / (i + 2))
+    return weight
+
+
+@row("summary (dict)")
+def summary(x):
+    return {"mean": float(x.mean()), "above": int(np.count_nonzero(x > 1)), "top": np.sort(x)[-2:]}
+
+
+class Fit(NamedTuple):
+    location: float
+    scale: float
+
+
+@row("location and scale (named tuple)", norm="l2")
+def fit(x):
+    return Fit(float(x.mean()), float(np.abs(x - x.mean()).mean()))
+
+
+@dataclasses.dataclass
+class Quartiles:
+    low: float
+    middle: float
+    high: float
+
+
+@row("quartiles (dataclass)", n=39, norm="sup")
+def quartiles(x):
+    return Quartiles(*np.sort(x)[9::10].tolist())
+
+
+@row("mean of outliers, raises without any", n=30)
+def outliers(x):
+    chosen = x[x > x.mean() + 1.5 * x.std()]
+    if not len(chosen):
+        raise ValueError("there is no outlier")
+    return chosen.mean()
+
+
+@row("decision tree's predictions (scikit-learn)", kind="columns", norm="sup", cost=10)
+def tree(data):
+    from sklearn.tree import DecisionTreeRegressor
+
+    x, y = data
+    model = DecisionTreeRegressor(max_depth=2, random_state=0).fit(x[:, None], y)
+    return model.predict([[-0.5], [0.3], [1.1], [2.0]])
+
+
+@row("support vector classifier (scikit-learn)", kind="table", norm="l2", cost=10)
+def support_vectors(table):
+    from sklearn.svm import SVC
+
+    labels = table[:, 2] > 0.7
+    if labels.all() or not labels.any():
+        return np.zeros(3)
+    model = SVC(kernel="linear", C=0.5).fit(np.clip(table[:, :2], -5, 5), labels)
+    return np.append(model.coef_, model.intercept_)
+
+
+if find_spec("sklearn") is None:
+    ROWS = {name: entry for name, entry in ROWS.items() if "scikit-learn" not in name}
+
+
+# --- gaps ------------------------------------------------------------------------------------
+
+
+def seed_of(*case: object) -> int:
+    """Return a fixed seed for a case, the same in every process."""
+    return zlib.crc32(repr(case).encode())
+
+
+def calibration_gaps(name: str, law: str, count: int, *, seed: int, workers: Any) -> tuple[np.ndarray, int]:
+    """Return gaps of the library's own evaluation, and the public coins that the function saw."""
+    entry = ROWS[name]
+    sampler = samplers.from_function(functools.partial(draw, law=law, kind=entry.kind))
+    chosen = seed_of(seed, name, law, "calibrations")
+    if entry.function is shuffled:  # what coins= does is the decorator's
+        private = privatize(
+            mechanism=Laplace(), epsilon=1.0, gamma=0.5, samples=count, bound="marginal", coins="rng",
+            sampler=sampler, seed=chosen, min_sensitivity=1e-12, workers=workers, store=None, progress=False,
+        )(entry.function)  # fmt: skip
+        found = private.estimate(entry.n)
+        private.forget()
+    else:
+        # At gamma=0.5 half of the pairs may fail, which count as infinite gaps.
+        found = estimate_sensitivity(
+            entry.function,
+            n=entry.n,
+            sampler=sampler,
+            norm=entry.norm,
+            plan=plan(0.5, count, bound="marginal"),
+            seed=chosen,
+            min_sensitivity=1e-12,
+            workers=workers,
+            progress=False,
+        )
+    return found.gaps, found.coin_seed
+
+
+def flat(value: Any) -> np.ndarray:
+    """Return all numbers of an output."""
+    if dataclasses.is_dataclass(value):
+        value = dataclasses.astuple(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return np.concatenate([flat(item) for item in value])
+    return np.asarray(value, dtype=np.float64).ravel()
+
+
+NORMS = {
+    "l1": lambda gap: np.abs(gap).sum(),
+    "l2": lambda gap: np.sqrt(np.square(gap).sum()),
+    "sup": lambda gap: np.abs(gap).max(),
+}
+
+
+def fresh_gaps(name: str, law: str, count: int, coins: int, *, seed: int, last: bool = False) -> np.ndarray:
+    """Return gaps of random neighbours by the definition, without the library.
+
+    With `last`, the replaced record is always the last one, which is right for functions that do not
+    care about order only.
+    """
+    entry = ROWS[name]
+    rng = np.random.default_rng(seed_of(seed, name, law, "fresh"))
+    norm = NORMS[entry.norm]
+
+    def value(data: Any) -> np.ndarray:
+        if entry.tosses:
+            random.seed(coins)
+            np.random.seed(coins)
+        if entry.function is shuffled:
+            return flat(shuffled(data, np.random.default_rng(coins)))
+        return flat(entry.function(data))
+
+    def gap() -> float:
+        drawn = draw(entry.n + 1, rng, law=law, kind=entry.kind)
+        parts = drawn if isinstance(drawn, tuple) else (drawn,)
+        position = entry.n - 1 if last else rng.integers(entry.n)
+        both = [tuple(part[: entry.n].copy() for part in parts) for _ in range(2)]
+        for part, source in zip(both[1], parts, strict=True):
+            part[position] = source[entry.n]
+        try:
+            one, other = (value(data if isinstance(drawn, tuple) else data[0]) for data in both)
+        except ValueError:
+            return math.inf
+        return float(norm(one - other))
+
+    before = random.getstate(), np.random.get_state()
+    try:
+        return np.array([gap() for _ in range(count)])
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+
+
+# --- tests -----------------------------------------------------------------------------------
+
+
+class Cell(NamedTuple):
+    """The gaps of one function on one law."""
+
+    name: str
+    law: str
+    gaps: np.ndarray
+    fresh: np.ndarray
+
+
+class Outcome(NamedTuple):
+    """What the calibrations of some cells showed about one plan."""
+
+    calibrations: int
+    realized: float  # the share of calibrations that fail, or the mean share of pairs beyond
+    refused: float  # the share of calibrations whose estimate is zero or infinite
+    seen: int  # the statistic of the test
+    most: int  # what it exceeds by chance with probability FALSE_ALARM
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether the claim is compatible with what was seen."""
+        return self.seen <= self.most
+
+
+def measure(name: str, law: str, pairs: int, *, seed: int = SEED, workers: Any = "inline") -> Cell:
+    """Draw the gaps of one cell."""
+    count = math.ceil(pairs / ROWS[name].cost / 79) * 79
+    gaps, coins = calibration_gaps(name, law, count, seed=seed, workers=workers)
+    return Cell(name, law, gaps, fresh_gaps(name, law, count, coins, seed=seed))
+
+
+def estimates(gaps: np.ndarray, p: Plan) -> np.ndarray:
+    """Return the estimate of each calibration: the k-th smallest of each block of m."""
+    whole = gaps[: len(gaps) // p.m * p.m].reshape(-1, p.m)
+    return np.partition(whole, p.k - 1, axis=1)[:, p.k - 1]
+
+
+def beyond(found: np.ndarray, fresh: np.ndarray) -> np.ndarray:
+    """Return the share of fresh gaps strictly beyond each estimate."""
+    return 1 - np.searchsorted(np.sort(fresh), found, side="right") / len(fresh)
+
+
+def judge(
+    cells: Iterable[Cell], p: Plan, false_alarm: float = FALSE_ALARM, against: Plan | None = None
+) -> Outcome:
+    """Test a plan's claim on all calibrations of some cells together.
+
+    The claim may also be another plan's, to see what a wrong k does.
+    """
+    cells = list(cells)
+    claimed = p if against is None else against
+    found = [estimates(cell.gaps, p) for cell in cells]
+    shares = np.concatenate([beyond(e, cell.fresh) for e, cell in zip(found, cells, strict=True)])
+    together = np.concatenate(found)
+    refused = float(np.mean((together == 0) | np.isinf(together)))
+    total = len(together)
+    if p.rho is None:
+        seen, groups = 0, []
+        for e, cell in zip(found, cells, strict=True):
+            rows = min(len(e), len(cell.fresh))
+            size = len(cell.fresh) // rows
+            own = cell.fresh[: rows * size].reshape(rows, size)
+            seen += int(np.count_nonzero(own > e[:rows, None]))
+            groups.append((rows, size))
+        most = most_beyond(groups, claimed.m - claimed.k + 1, claimed.k, false_alarm)
+        return Outcome(total, float(shares.mean()), refused, seen, most)
+    q = p.gamma - p.rho
+    seen = 0
+    for e, cell in zip(found, cells, strict=True):
+        r = fewest_successes(len(cell.fresh), 1 - q, false_alarm / 2 / len(cells))
+        limit = np.sort(cell.fresh)[r - 1] if r else 0.0
+        seen += int(np.count_nonzero(e < limit))
+    most = most_successes(total, p.rho, false_alarm / 2)
+    return Outcome(total, float(np.mean(shares > q)), refused, seen, most)
+
+
+def most_beyond(groups: list[tuple[int, int]], a: int, b: int, false_alarm: float) -> int:
+    """Return what a sum of beta-binomials exceeds with probability at most false_alarm.
+
+    For each (rows, size) there are `rows` of them, of `size` trials each. Rounding errors of the
+    Fourier transform are below 1e-8 here, which are added to the tail.
+    """
+    length = fft.next_fast_len(sum(rows * size for rows, size in groups) + 1, real=True)
+    spectrum = 1.0
+    for size in {size for _, size in groups}:
+        rows = sum(r for r, s in groups if s == size)
+        spectrum = spectrum * fft.rfft(stats.betabinom.pmf(np.arange(size + 1), size, a, b), length) ** rows
+    law = fft.irfft(spectrum, length)
+    tail = np.cumsum(law[::-1])[::-1] + 1e-8  # at i: the sum is i or more
+    return int(np.argmax(tail <= false_alarm)) - 1
+
+
+# --- the run ---------------------------------------------------------------------------------
+
+
+def quick_cells() -> list[tuple[str, str]]:
+    """Return every function once, with the laws in turn."""
+    laws = list(LAWS)
+    return [(name, laws[i % len(laws)]) for i, name in enumerate(ROWS)]
+
+
+def all_cells() -> list[tuple[str, str]]:
+    """Return every function with every law."""
+    return [(name, law) for name in ROWS for law in LAWS]
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f}%"
+
+
+def claim(p: Plan) -> float:
+    """Return what a plan's realized figure must not exceed."""
+    return p.gamma if p.rho is None else p.rho
+
+
+def page(cells: list[Cell], pairs: int, seed: int) -> str:
+    """Return docs/coverage.md."""
+    p, least, dkw, marginal = (PLANS[b] for b in ("tolerance", "tolerance, least m", "dkw", "marginal"))
+    everything = [(cell, {b: judge([cell], q) for b, q in PLANS.items()}) for cell in cells]
+    flagged = [(cell, b) for cell, found in everything for b, o in found.items() if not o.holds]
+    tests = len(everything) * len(PLANS)
+    names = list(dict.fromkeys(cell.name for cell in cells))
+    laws = list(dict.fromkeys(cell.law for cell in cells))
+    lines = [
+        "# Measured coverage",
+        "",
+        *_prose(
+            f"Do the [bounds](bounds.md) keep their claims? {len(names)} functions on {len(laws)} laws of "
+            "data were calibrated again and again. `python tests/statistical/suite.py` writes this page; "
+            f"it shows the run `--pairs {pairs} --seed {seed}`, at γ = {GAMMA}. The same command gives the "
+            "same figures, up to the rounding of another machine's libraries."
+        ),
+        *_prose(
+            f"For each function and law the library evaluated {pairs:,} pairs (fewer for slow functions), "
+            "which were cut into disjoint blocks of m: each block is one calibration, and its k-th "
+            "smallest gap the estimate Δ̂. As many fresh pairs, drawn and evaluated by a plain loop that "
+            "shares no code with the library, tell which share of all pairs lies strictly beyond Δ̂. With "
+            "`tolerance` and `dkw` a calibration *fails* if that share is more than γ − ρ, and at most a "
+            "share ρ of calibrations may fail. With `marginal` the share beyond is at most γ on average "
+            "over calibrations."
+        ),
+        *_prose(
+            "The realized figures are plain counts, so they vary by chance, and where the claim is tight "
+            "about half of them are above it. Also, the share beyond is itself estimated: one close to γ "
+            "− ρ is sometimes taken for a failure, or not, by mistake. The tests allow for both exactly: "
+            f"a claim that is true is flagged with probability at most {FALSE_ALARM:g} by each, whatever "
+            "the law, atoms included. (The argument is in the script's docstring.) Estimates of zero or "
+            "infinity, which the library refuses to use, count here as if it used them; *refused* says "
+            "how many of them there were. A randomized function has the same public coins in all "
+            "calibrations on one law."
+        ),
+        f"**Result: {len(flagged)} of {tests} tests (of a function, a law and a plan) were flagged.**",
+        "",
+        *(f"- {cell.name}, {cell.law}: {b}" for cell, b in flagged),
+        *([""] if flagged else []),
+        "## All functions and laws together",
+        "",
+        "| plan | m | k | claimed | realized | calibrations | refused | verdict |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for b, q in PLANS.items():
+        o = judge(cells, q)
+        what = "failures ≤ " if q.rho is not None else "mean share ≤ "
+        shown = [b, q.m, q.k, what + percent(claim(q)), percent(o.realized), f"{o.calibrations:,}"]
+        shown += [percent(o.refused), "holds" if o.holds else "**flagged**"]
+        lines.append(f"| {' | '.join(map(str, shown))} |")
+    lines += [
+        "",
+        *_prose(
+            "Where gaps are continuous, `tolerance` and `marginal` are as tight as their claims, so "
+            "figures close to the claims are expected; where gaps have atoms, the estimates cover more. "
+            "`dkw` has much to spare."
+        ),
+        "## By law",
+        "",
+        *_table("law", laws, lambda law: [cell for cell in cells if cell.law == law]),
+        "",
+        *_prose(
+            f"Failing calibrations for `tolerance` (m = {p.m} and {least.m}) and `dkw` (m = {dkw.m}), the "
+            f"mean share beyond for `marginal` (m = {marginal.m}); *calibrations* and *refused* are those "
+            f"of m = {p.m}."
+        ),
+        "## By function",
+        "",
+        "The same, for all laws together; in brackets for the worst law by itself, which is the largest of",
+        f"{len(laws)} figures that vary by chance.",
+        "",
+        *_table("function", names, lambda name: [cell for cell in cells if cell.name == name], True),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _prose(text: str) -> list[str]:
+    """Return a paragraph, and the empty line after it."""
+    return [*textwrap.wrap(text, 110, break_on_hyphens=False), ""]
+
+
+def _table(
+    title: str, keys: list[str], chosen: Callable[[str], list[Cell]], worst: bool = False
+) -> list[str]:
+    """Return a table with one line for each key."""
+    bounds = ["tolerance", "tolerance, least m", "dkw", "marginal"]
+    heads = [f"{b} (≤ {percent(claim(PLANS[b]))})" for b in bounds]
+    size = ["n"] if worst else []
+    lines = [
+        f"| {' | '.join([title, *size, 'calibrations', *heads, 'refused'])} |",
+        "|---" * (len(heads) + len(size) + 3) + "|",
+    ]
+    for key in keys:
+        cells = chosen(key)
+        found = [judge(cells, PLANS[b]) for b in bounds]
+        shown = [percent(o.realized) for o in found]
+        if worst:
+            alone = [max(judge([cell], PLANS[b]).realized for cell in cells) for b in bounds]
+            shown = [f"{one} ({percent(top)})" for one, top in zip(shown, alone, strict=True)]
+        name = key.replace("|", "\\|")
+        n = [str(ROWS[key].n)] if worst else []
+        lines.append(
+            f"| {' | '.join([name, *n, f'{found[0].calibrations:,}', *shown, percent(found[0].refused)])} |"
+        )
+    return lines
+
+
+def main() -> None:
+    """Run the suite, and write the page if it was the full one."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a part, in less than a minute; writes nothing")
+    parser.add_argument("--pairs", type=int, default=FULL, help=f"pairs of a reservoir ({FULL})")
+    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the run ({SEED})")
+    parser.add_argument("--workers", default="inline", help="processes, or inline (the default)")
+    options = parser.parse_args()
+    pairs = QUICK if options.quick else options.pairs
+    workers = int(options.workers) if options.workers.isdigit() else options.workers
+    chosen = quick_cells() if options.quick else all_cells()
+    cells, began = [], time.monotonic()
+    for i, (name, law) in enumerate(chosen, 1):
+        cell = measure(name, law, pairs, seed=options.seed, workers=workers)
+        cells.append(cell)
+        found = {b: judge([cell], p) for b, p in PLANS.items()}
+        bad = [f"{b}: {o}" for b, o in found.items() if not o.holds]
+        figures = "  ".join(f"{o.realized:.4f}" for o in found.values())
+        print(f"{i}/{len(chosen)} {time.monotonic() - began:6.1f} s  {figures}  {name}, {law}  {bad or ''}")
+        sys.stdout.flush()
+    for b, p in PLANS.items():
+        print(f"{b} claims {claim(p):.4f}: {judge(cells, p)}")
+    if not options.quick:
+        (ROOT / "docs" / "coverage.md").write_text(page(cells, pairs, options.seed), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
