@@ -7,6 +7,7 @@ data from P; nothing private is needed, or touched.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,8 @@ class Coverage:
         Fresh pairs, and how many of them have a gap beyond the estimate (failed ones included).
     low, high : float
         Exact (Clopper-Pearson) interval for the share of all pairs that is beyond.
+    least : float
+        One-sided lower limit for it, which decides.
     gamma : float
         The share that is claimed.
     holds : bool
@@ -52,7 +55,7 @@ class Coverage:
     losses : array
         For each pair the epsilon that it gets, in increasing order.
     divergence : float or None
-        Of this distribution from P (Kullback-Leibler, in nats), where it is known or was estimated.
+        Of this distribution from P (Kullback-Leibler, in nats), estimated where it can be.
     transferred : float or None
         The gamma that the paper's Proposition 6 gives for this distribution.
     """
@@ -62,6 +65,7 @@ class Coverage:
     beyond: int
     low: float
     high: float
+    least: float
     gamma: float
     holds: bool
     losses: Vector = field(repr=False)
@@ -104,6 +108,8 @@ class Audit:
         How well releases tell neighbours apart.
     seed : int
         Seed of the fresh pairs.
+    own : bool
+        Whether it was measured under the function's own P.
     """
 
     function: str
@@ -120,6 +126,7 @@ class Audit:
     under: tuple[Coverage, ...]
     told: tuple[Told, ...]
     seed: int
+    own: bool = True
 
     @property
     def holds(self) -> bool:
@@ -134,11 +141,12 @@ class Audit:
         failed = []
         if not self.coverage.holds:
             failed.append(
-                f"at least {self.coverage.low:.3g} of all neighbours are beyond the estimate, and "
-                f"gamma={self.gamma:.3g} is claimed"
+                f"at least {self.coverage.least:.4g} of all neighbours are beyond the estimate, and "
+                f"gamma={self.gamma:.4g} is claimed"
             )
         failed += [told.verdict for told in self.told if not told.holds][:1]
-        return "the promise is broken: " + "; ".join(failed)
+        where = "" if self.own else f"under {self.coverage.sampler} "
+        return f"{where}the promise is broken: " + "; ".join(failed)
 
     def assert_holds(self) -> None:
         """Raise an AuditError if the promise is broken, for tests.
@@ -235,7 +243,8 @@ def audit(
     settings = private_function.settings
     sensitivity, function, around = private_function._audited(n, args, kwargs)
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)
-    _whole("releases", releases, 0)
+    if _whole("releases", releases, 0) and releases < 100:
+        raise SettingsError(f"releases={releases} are too few to tell anything: take 100 or more, or 0.")
     chosen = coins.check_seed(seed)
     base = coins.fresh_seed() if chosen is None else chosen
     task = _Auditing(private_function, sensitivity, function, around, workers, progress, count)
@@ -266,6 +275,7 @@ def audit(
         under=tuple(others),
         told=tuple(told),
         seed=base,
+        own=own == settings.sampler,
     )
 
 
@@ -345,6 +355,7 @@ def _coverage(
         beyond=beyond,
         low=low,
         high=high,
+        least=low_share(beyond, count, alpha),
         gamma=gamma,
         holds=holds,
         losses=np.sort(losses(gaps, sensitivity.value, settings)),
@@ -363,17 +374,23 @@ def losses(gaps: Vector, sensitivity: float, settings: Any) -> Vector:
     if not delta:  # scales are in proportion to sensitivity / epsilon
         return np.asarray(epsilon * gaps / sensitivity)
     scale = mechanism.scale(sensitivity, epsilon, delta)
-    knots = np.geomspace(1e-8, 1e4, 400)
-    # The gap that would get each epsilon from this noise.
-    reach = np.array([scale / mechanism.scale(1.0, knot, delta) for knot in knots])
-    found = np.interp(gaps, reach, knots, left=0.0, right=np.inf)
-    return np.where(np.isfinite(gaps), found, np.inf)
+    knots, reach = [], []
+    for knot in np.geomspace(1e-6, 1e3, 91).tolist():
+        with contextlib.suppress(SettingsError):  # the mechanism may not be proven for all
+            # The gap that would get this epsilon from this noise.
+            reach.append(math.log(scale / mechanism.scale(1.0, knot, delta)))
+            knots.append(math.log(knot))
+    with np.errstate(divide="ignore"):
+        found = np.interp(np.log(gaps), reach, knots, left=-np.inf, right=np.inf)
+    return np.exp(found)
 
 
 def _told(
     pairs: Pairs, gaps: Vector, sensitivity: Sensitivity, settings: Any, releases: int, alpha: float
 ) -> list[Told]:
     """Tell the two pairs with the largest gaps within the estimate apart by their releases."""
+    # Not more than 160 MB of them.
+    releases = min(releases, max(1000, 10**7 // max(1, outputs.size(sensitivity.structure))))
     within = np.flatnonzero(gaps <= sensitivity.value)
     if not releases or not len(within):
         return []
@@ -406,6 +423,7 @@ def _told(
                 delta=settings.delta,
                 releases=releases,
                 alpha=alpha / len(chosen),
+                whole=outputs.integers(sensitivity.structure),
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,15 @@ from privatize.samplers import draw
 __all__ = ["kl"]
 
 _DRAWS = 4000
+
+
+def _outside(p: Any, drawn: Any, support: Any) -> bool:
+    """Tell whether P draws what Q, of this support, never does."""
+    low, high = (np.asarray(end) for end in support)
+    own = getattr(p, "support", None)
+    if own is not None and (np.any(np.asarray(own[0]) < low) or np.any(np.asarray(own[1]) > high)):
+        return True
+    return bool((drawn < low).any() or (drawn > high).any())
 
 
 def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
@@ -32,8 +42,13 @@ def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
     one, other = (draw(sampler, _DRAWS, rng) for sampler in (p, q))
     if not all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (one, other)):
         return None
+    support = getattr(q, "support", None)
+    if support is not None and one.shape == other.shape and _outside(p, one, support):
+        return math.inf
     one, other = one.reshape(_DRAWS, -1), other.reshape(_DRAWS, -1)
     if one.shape != other.shape or one.shape[1] > 10:
+        return None
+    if any(len(np.unique(x, axis=0)) < _DRAWS // 2 for x in (one, other)):  # atoms
         return None
     from scipy.spatial import cKDTree
 

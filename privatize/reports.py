@@ -35,7 +35,10 @@ def _rows(audit: Any) -> list[tuple[str, str]]:
     rows = [
         ("claimed", f"epsilon={audit.epsilon:g}{delta} on all but gamma={audit.gamma:.4g} of neighbours"),
         ("noise", f"{audit.mechanism}, for a sensitivity of {audit.sensitivity:.4g}"),
-        ("coverage under P", _covered(audit.coverage, audit)),
+        (
+            "coverage under P" if audit.own else f"under {audit.coverage.sampler}"[:28],
+            _covered(audit.coverage, audit),
+        ),
         ("the smallest gamma supported", f"{audit.coverage.high:.4g}"),
         ("losses", _losses(audit.coverage)),
     ]
@@ -50,7 +53,7 @@ def _rows(audit: Any) -> list[tuple[str, str]]:
     for other in audit.under:
         rows.append((f"under {other.sampler}"[:28], _covered(other, audit)))
         if other.divergence is not None:
-            rows.append(("", f"KL {other.divergence:.3g}: Proposition 6 gives {other.transferred:.3g}"))
+            rows.append(("", f"KL about {other.divergence:.3g}: Proposition 6 gives {other.transferred:.3g}"))
     rows.append(
         (
             "false alarms",
