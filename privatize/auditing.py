@@ -238,8 +238,10 @@ def audit(
         raise SettingsError(
             f"audit() takes a function that privatize() made, not a {type(private_function).__name__}."
         )
-    if not 0.5 <= confidence < 1:
+    if isinstance(confidence, bool) or not isinstance(confidence, float | int) or not 0.5 <= confidence < 1:
         raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
+    if not isinstance(under, list | tuple):
+        raise SettingsError("under= takes a list of samplers.")
     settings = private_function.settings
     sensitivity, function, around = private_function._audited(n, args, kwargs)
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)

@@ -277,7 +277,11 @@ class PrivateFunction(Generic[P, R]):
         self._memory.clear()
         if not args and not kwargs:
             label = self._label()
-            keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
+            try:
+                entries = store.entries()
+            except StoreUnavailable:
+                entries = []
+            keys = [entry["key"] for entry in entries if entry["facts"].get("function") == label]
         elif not args and "n" not in kwargs:
             raise ArgumentError(f"{self.__name__}.forget(n, ...) needs the number of records n.")
         else:
@@ -285,7 +289,11 @@ class PrivateFunction(Generic[P, R]):
             call = self._binding.bind_public(tuple(rest), kwargs)
             facts = self._facts(_count("forget", n), call, None)
             keys = [token(facts, self.__name__, version=self._settings.version) or ""]
-        return sum(map(store.forget, keys))
+        try:
+            return sum(map(store.forget, keys))
+        except StoreUnavailable as error:
+            warn(f"Nothing was forgotten in {store.url}, which cannot be written: {error}.")
+            return 0
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Draw a public dataset of n records from P, such as calibration runs on.
@@ -350,6 +358,12 @@ class PrivateFunction(Generic[P, R]):
         )
         bound._memory, bound._root, bound._target = self._memory, self._root, target
         return bound
+
+    def __copy__(self) -> PrivateFunction[P, R]:
+        return self  # as functions do: its calls to itself go to this one
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PrivateFunction[P, R]:
+        return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self._target is not None:
@@ -416,7 +430,8 @@ class PrivateFunction(Generic[P, R]):
         sensitivity = self._sensitivity(n, call, like, box)
         function = self._function(call, sensitivity.coin_seed)
         support = settings.support if settings.domain == "clip" else None
-        box.data = records.bring_into(box.data, drawn, support)
+        with np.errstate(all="ignore"):  # a warning would tell of a private number
+            box.data = records.bring_into(box.data, drawn, support)
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
             raise PrivateRunError(self._advice(_FAILED))
@@ -500,6 +515,14 @@ class PrivateFunction(Generic[P, R]):
                 "domain='clip' works on arrays and lists of numbers, and the sampler draws something else. "
                 "Use domain='as-is', or clip inside the function."
             )
+        if self._settings.domain == "clip" and schema[0] == "array":
+            ends = [np.shape(end) for end in self._settings.support or ()]
+            record = tuple(schema[2])
+            if not all(_fits(end, record) for end in ends):
+                raise SettingsError(
+                    f"The sampler's support has bounds of shape {ends[0]}, and its records have shape "
+                    f"{record}. Give one bound for all, or one for each number of a record."
+                )
         if getattr(type(self._settings.sampler), "immutable", False):  # others may draw something else later
             self._root._schema = (self._settings.sampler, schema)
         return schema
@@ -707,10 +730,11 @@ def _count(name: str, n: Any) -> int:
         count = -1 if isinstance(n, bool) else operator.index(n)
     except TypeError:
         count = -1
-    if count < 1:
+    if not 1 <= count < 2**53:
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
         raise SettingsError(
-            f"{name}() takes the number of records n, an integer >= 1, not {shown}. It needs no private data."
+            f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs no "
+            f"private data."
         )
     return count
 
@@ -720,6 +744,13 @@ def _has_list(schema: Any, drawn: Any) -> bool:
     if schema[0] == "tuple":
         return any(map(_has_list, schema[1:], drawn[1:]))
     return bool(schema[0] == "list" and drawn[0] == "array")
+
+
+def _fits(end: tuple[int, ...], record: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(end, record) == record
+    except ValueError:
+        return False
 
 
 def _blank() -> PrivateFunction[..., Any]:
@@ -844,11 +875,11 @@ def privatize(
         delta=delta,
         gamma=gamma,
         sampler=chosen,
-        data=data if data is None or isinstance(data, str) else tuple(data),
+        data=tuple(data) if isinstance(data, list) else data,  # type: ignore[arg-type] # or refused
         bound=bound,
         samples=samples,
         pair=pair,
-        coins=(coins,) if isinstance(coins, str) else tuple(coins),
+        coins=(coins,) if isinstance(coins, str) else tuple(coins) if isinstance(coins, list) else coins,  # type: ignore[arg-type]
         domain=default_domain(chosen) if domain is None else domain,
         min_sensitivity=min_sensitivity,
         timeout=timeout,

@@ -45,7 +45,7 @@ def configure(
     if workers is not _UNSET:
         _chosen["workers"] = check_workers(workers)
     if progress is not _UNSET:
-        if progress not in (None, True, False):
+        if not isinstance(progress, bool | None):
             raise SettingsError(f"progress={progress!r} is not True, False or None.")
         _chosen["progress"] = progress
 

@@ -7,6 +7,7 @@ containers that are aligned record by record, as in ``(X, y)``.
 from __future__ import annotations
 
 import copy as _copy
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -313,8 +314,9 @@ def _numbers(data: list[Any]) -> Any:
         values = np.array(data)
     except ValueError:  # ragged
         values = np.array([None])
-    if values.dtype.kind == "O" and all(isinstance(v, int) for v in values.ravel().tolist()):
-        values = values.astype(np.float64)  # integers beyond 64 bits
+    if values.dtype.kind == "O" and all(isinstance(v, int | float) for v in values.ravel().tolist()):
+        # Integers beyond 64 bits, or beyond every float.
+        values = np.array([_float(v) for v in values.ravel().tolist()]).reshape(values.shape)
     if values.dtype.kind not in "biuf":
         raise DataError(
             "The records of the list are not all numbers, as those that P draws are. Convert them, leave out "
@@ -323,10 +325,24 @@ def _numbers(data: list[Any]) -> Any:
     return values
 
 
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def _clip_one(record: Any, support: Support) -> Any:
     """Clip a record of a list, if it is a number."""
-    if isinstance(record, bool) or not isinstance(record, int | float):
+    if isinstance(record, np.generic):
+        record = record.item()
+    if isinstance(record, bool):
         return record
+    if not isinstance(record, int | float):
+        raise DataError(
+            f"Records of the list are of type {type(record).__name__}, which cannot be brought into P's "
+            f"support. Convert them to int or float, or use domain='as-is'."
+        )
     schema: list[Any] = ["array", "<i8" if isinstance(record, int) else "<f8", []]
     return bring_into([record], schema, support)[0]
 

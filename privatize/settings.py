@@ -70,8 +70,14 @@ class Settings:
         if self.min_sensitivity is not None:
             floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")
             put("min_sensitivity", floor)
-        if self.domain not in ("clip", "as-is"):
-            raise SettingsError(f"domain={self.domain!r} is not 'clip' or 'as-is'.")
+        if not isinstance(self.domain, str) or self.domain not in ("clip", "as-is"):
+            raise SettingsError(f"domain={_short(self.domain)} is not 'clip' or 'as-is'.")
+        for name in ("data", "coins"):
+            given = getattr(self, name)
+            if not isinstance(given, str | tuple | list | None) or not all(
+                isinstance(n, str) for n in given or ()
+            ):
+                raise SettingsError(f"{name}={_short(given)} is not the name of a parameter, or several.")
         if self.domain == "clip" and self.support is None:
             raise SettingsError(
                 f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
@@ -86,11 +92,13 @@ class Settings:
             put("version", str(self.version))
         if self.store is not None and not isinstance(self.store, str | os.PathLike):
             raise SettingsError(f"store={self.store!r} is not a path, a URL, 'default' or None.")
+        if "\0" in str(self.store):
+            raise SettingsError("store= has a NUL character in it, which no path may have.")
         put("timeout", check_timeout(self.timeout))
         put("workers", check_workers(self.workers))
         executor(self.workers, self.timeout)  # or refused
-        if self.progress not in (None, True, False):
-            raise SettingsError(f"progress={self.progress!r} is not True, False or None.")
+        if not isinstance(self.progress, bool | None):
+            raise SettingsError(f"progress={_short(self.progress)} is not True, False or None.")
         # Infeasible requests are refused here, at decoration.
         put("plan", plan(self.gamma, self.samples, bound=self.bound))
         put("gamma", self.plan.gamma)
@@ -99,10 +107,10 @@ class Settings:
         check = getattr(self.mechanism, "check", None)
         try:
             value = float(self.delta)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not 0 <= value < 1:
-            raise SettingsError(f"delta={self.delta!r} is not in [0, 1).")
+            raise SettingsError(f"delta={_short(self.delta)} is not in [0, 1).")
         if check is not None:
             check(self.epsilon, value)
         elif value:
@@ -124,6 +132,15 @@ class Settings:
     def support(self) -> tuple[Any, Any] | None:
         """P's bounds, if any of them is finite."""
         return _support(self.sampler)
+
+
+def _short(value: Any) -> str:
+    """Return a wrong value as a text that is not too long."""
+    try:
+        text = repr(value)
+    except Exception:  # of anybody's class, or an integer of too many digits
+        return f"a {type(value).__name__}"
+    return text if len(text) < 100 else text[:97] + "..."
 
 
 def _support(sampler: Any) -> tuple[Any, Any] | None:
