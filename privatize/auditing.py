@@ -324,8 +324,8 @@ class _Auditing:
         task = Task(pairs, settings.version, settings.timeout)
         where = executor(self.private._workers(self.workers), settings.timeout)
         label = f"audit of {self.private.__name__}"
-        with self.around():
-            collect(task, work, where, Progress(label, self.count, 0, self.progress), take, label)
+        bar = Progress(label, self.count, 0, self.progress)
+        self.private._marked(lambda: collect(task, work, where, bar, take, label))
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps

@@ -159,6 +159,7 @@ class _Elsewhere:
 
     def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
         """Evaluate all that there is to do."""
+        work.moved = True
         orders = _Orders(task, work, apart=self.apart, guarded=self.guarded)
         with contextlib.closing(self._guarded(work, orders)) as outcomes:
             for span, outcome in outcomes:

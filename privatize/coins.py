@@ -8,14 +8,14 @@ own generators, one for records and one for positions.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import operator
 import os
 import random
 import secrets
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,10 @@ __all__ = [
     "check_seed",
     "coin_seed",
     "fresh_seed",
+    "level",
     "public_coins",
     "stream",
+    "unwind",
 ]
 
 SCHEME = 1
@@ -57,6 +59,7 @@ def _renew() -> None:
     """Give a forked child a lock of its own: the parent's may be held by a thread that it has not."""
     global _turn, _depth
     _turn, _depth = threading.RLock(), 0
+    _entered.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -153,8 +156,7 @@ class Coins:
         )
 
 
-@contextlib.contextmanager
-def public_coins(s0: int) -> Iterator[Coins]:
+class public_coins:  # noqa: N801 - it is used like a function
     """Give the global generators public coins for a while, and leave the caller's untouched.
 
     Within it, ``toss()`` before every evaluation makes a function that uses `random`,
@@ -170,14 +172,30 @@ def public_coins(s0: int) -> Iterator[Coins]:
     >>> a == b
     True
     """
-    global _depth
-    if getattr(lent, "active", False):
-        raise LentError(
-            "A function that is evaluated in threads cannot calibrate another one: use processes, or "
-            "workers='inline'."
-        )
-    with _turn:
+
+    # Not a generator: an interrupt just before it goes on would leave it where it is. If one comes before
+    # __exit__ has begun, `unwind` puts things back.
+
+    def __init__(self, s0: int) -> None:
+        self._s0 = s0
+        self._undo: list[Callable[[], object]] = []
+        self._owner = 0
+
+    def __enter__(self) -> Coins:
+        global _depth
+        if getattr(lent, "active", False):
+            raise LentError(
+                "A function that is evaluated in threads cannot calibrate another one: use processes, or "
+                "workers='inline'."
+            )
+        turn = _turn
+        turn.acquire()
+        self._undo.append(turn.release)
+        self._owner = threading.get_ident()
+        _entered.append(self)
+        self._undo.append(functools.partial(_leave, self))
         mine = random.getstate()
+        self._undo.append(lambda: random.setstate(mine))
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a
         # cached normal deviate, if the caller's generator has one.
         legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -185,24 +203,54 @@ def public_coins(s0: int) -> Iterator[Coins]:
         torch = sys.modules.get("torch")
         if _depth == len(_stand_ins):
             _stand_ins.append(np.random.MT19937(0))
-        stand_in = _stand_ins[_depth]
+        stand_in, depth = _stand_ins[_depth], _depth
+        self._undo.append(lambda: _put_back(bits, legacy, depth))
         _depth += 1
-        try:
-            mtrand.set_bit_generator(stand_in)
-            with single_threaded(), contextlib.nullcontext() if torch is None else torch.random.fork_rng():
-                yield Coins(s0)
-        finally:
-            # Each on its own, so that an interrupt in one does not leave the others undone.
+        mtrand.set_bit_generator(stand_in)
+        for context in (single_threaded(), None if torch is None else torch.random.fork_rng()):
+            if context is not None:
+                context.__enter__()
+                self._undo.append(functools.partial(context.__exit__, None, None, None))
+        return Coins(self._s0)
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        interrupted = False
+        while self._undo:
             try:
-                mtrand.set_bit_generator(bits)
-            finally:
-                try:
-                    if legacy["has_gauss"]:
-                        np.random.set_state(legacy)  # noqa: NPY002
-                finally:
-                    _depth -= 1
-                    try:
-                        random.setstate(mine)
-                    except KeyboardInterrupt:  # it may have come before anything was set
-                        random.setstate(mine)
-                        raise
+                self._undo[-1]()
+            except KeyboardInterrupt:  # it may have come before anything was done: once more
+                interrupted = True
+                self._undo[-1]()
+            self._undo.pop()
+        if interrupted:
+            raise KeyboardInterrupt
+
+
+_entered: list[public_coins] = []  # by the thread whose turn it is
+
+
+def _leave(context: public_coins) -> None:
+    if context in _entered:
+        _entered.remove(context)
+
+
+def level() -> int:
+    """Return how many of this thread's contexts are open, for :func:`unwind`."""
+    return sum(context._owner == threading.get_ident() for context in _entered)
+
+
+def unwind(to: int) -> None:
+    """Leave the contexts of this thread that an interrupt kept from being left."""
+    while level() > to:
+        _entered[-1]._restore()
+
+
+def _put_back(bits: Any, legacy: Any, depth: int) -> None:
+    global _depth
+    mtrand.set_bit_generator(bits)
+    if legacy["has_gauss"]:
+        np.random.set_state(legacy)  # noqa: NPY002
+    _depth = depth

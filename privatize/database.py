@@ -160,13 +160,16 @@ class Database:
 
     @contextlib.contextmanager
     def _sqlite(self, connection: sqlite3.Connection, write: bool) -> Iterator[Run]:
-        connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        try:
-            yield lambda statement, *values: connection.execute(statement, values).fetchall()
-        except BaseException:
+        if connection.in_transaction:  # an interrupt left one open
             connection.execute("ROLLBACK")
+        try:
+            connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            yield lambda statement, *values: connection.execute(statement, values).fetchall()
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
-        connection.execute("COMMIT")
 
     # -- PostgreSQL --
 

@@ -414,7 +414,9 @@ class PrivateFunction(Generic[P, R]):
         finally:
             started = box.started
             box.args = box.kwargs = box.data = box.value = None
-        return _bare(failure, self._advice(_INTERNAL), started)
+        bare = _bare(failure, self._advice(_INTERNAL), started)
+        del failure  # its traceback leads to this frame
+        return bare
 
     def _run(self, box: _Box) -> Release:
         settings, mechanism = self._settings, self._settings.mechanism
@@ -466,7 +468,7 @@ class PrivateFunction(Generic[P, R]):
 
         What it returned is in the box: the flat vector, or None if that cannot be released.
         """
-        interrupted = False
+        interrupted, opened = False, coins.level()
         mark, before = _Mark(self._root), _running.get()
         try:
             _running.set((*before, mark))
@@ -480,6 +482,7 @@ class PrivateFunction(Generic[P, R]):
         finally:
             mark.active = False  # first, and a plain store: nothing can come in between
             _running.set(before)
+            coins.unwind(opened)
         if interrupted:
             raise KeyboardInterrupt
         try:
@@ -640,13 +643,25 @@ class PrivateFunction(Generic[P, R]):
         sensitivity = self._sensitivity(_count("audit", n), call, None)
         return sensitivity, self._function(call, sensitivity.coin_seed), _Marking(self._root)
 
+    def _marked(self, act: Callable[[], object]) -> None:
+        """Do something while this function's calls to itself run raw."""
+        mark, before = _Mark(self._root), _running.get()
+        try:
+            _running.set((*before, mark))
+            act()
+        finally:
+            mark.active = False
+            _running.set(before)
+
     def _workers(self, given: Any = None) -> Any:
         """Return where pairs are evaluated: what was given, or set, or configured."""
         return _first(given, _first(self._settings.workers, configured("workers", None)))
 
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:
         settings, around = self._settings, _Marking(self._root)
-        with around():
+        mark, before = _Mark(self._root), _running.get()
+        try:  # plainly: an interrupt in a context manager could leave the mark, and answers raw
+            _running.set((*before, mark))
             return estimate_sensitivity(
                 self._function(call, coins.coin_seed(seed)),
                 n=n,
@@ -665,6 +680,9 @@ class PrivateFunction(Generic[P, R]):
                 label=self.__name__,
                 around=around,
             )
+        finally:
+            mark.active = False  # first, and a plain store: nothing can come in between
+            _running.set(before)
 
     def _advice(self, text: str) -> str:
         """Return a fixed text with the function's name and the way to public data in it."""

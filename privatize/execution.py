@@ -319,4 +319,5 @@ class Processes:
         """Evaluate all that there is to do; it has been packed already."""
         from privatize.processes import pool
 
+        work.moved = True
         return pool().run(package, work, workers=self.count, timeout=task.timeout)

@@ -26,7 +26,7 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.execution import Inline, check_timeout, collect, executor
+from privatize.execution import check_timeout, collect, executor
 from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
@@ -312,11 +312,15 @@ bound=tolerance, seed=1)
     )
     name = label or str(getattr(function, "__name__", type(function).__name__))
     run = _Run(Task(pairs, version, check_timeout(timeout)), plan, memory, name)
-    gaps = run.gaps(workers, progress)
-    value = _order_statistic(gaps, plan, min_sensitivity, run)
-    if pair is not None:
-        pairs.check_pair(gaps)
-    pairs.learn_classes(gaps)
+    open_before = coins.level()
+    try:
+        gaps = run.gaps(workers, progress)
+        value = _order_statistic(gaps, plan, min_sensitivity, run)
+        if pair is not None:
+            pairs.check_pair(gaps)
+        pairs.learn_classes(gaps)
+    finally:
+        coins.unwind(open_before)
     gaps.setflags(write=False)
     return Sensitivity(
         value=value,
@@ -413,7 +417,7 @@ class _Run:
         if np.isnan(gaps).any():  # every index counts, or none does
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
-        pairs.check_again(gaps, exact=exact, elsewhere=not isinstance(where, Inline))
+        pairs.check_again(gaps, exact=exact, elsewhere=work.moved)
         return gaps
 
     def _take(self, found: Found) -> None:

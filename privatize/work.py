@@ -79,6 +79,7 @@ class Work:
         self.structure, self.tossing = structure, False
         self.cost = math.inf  # seconds per pair
         self._largest = 0
+        self.moved = False  # whether some of it is evaluated in other processes
 
     @property
     def learned(self) -> tuple[list[Any] | None, bool]:

@@ -6,8 +6,10 @@ reprs, output, files. Deeper with PRIVATIZE_FULL=1.
 """
 
 import contextlib
+import contextvars
 import copy
 import dataclasses
+import dis
 import faulthandler
 import functools
 import gc
@@ -38,7 +40,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from scipy import stats
 
 import privatize as package
-from privatize import Bernstein, Exponential, Gaussian, Laplace, audit, privatize, samplers
+from privatize import Bernstein, Exponential, Gaussian, Laplace, audit, coins, privatize, samplers
+from privatize.database import Database
 from privatize.errors import (
     CalibrationError,
     DataError,
@@ -48,6 +51,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.shipping import Package
+from privatize.store import open_store
 
 FULL = bool(os.environ.get("PRIVATIZE_FULL"))
 OURS = str(Path(package.__file__).parent)
@@ -1175,6 +1179,78 @@ def test_other_wrong_settings(change):
     """A wrong setting is met with a bare error from somewhere inside, at once or at the first call."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     attempt(lambda: f.replace(**change).estimate(5))
+
+
+@pytest.mark.parametrize("where", ["__enter__", "__exit__"])
+@pytest.mark.parametrize("what", ["estimate", "call"])
+def test_interrupts_between_contexts(what, where):
+    """After Ctrl-C at an unlucky moment the next call returns the raw answer, or generators stay seeded."""
+    f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
+    data = base(5)
+    code = getattr(coins.public_coins, where).__code__
+    fired = []
+
+    def trace(frame, event, arg):
+        if frame.f_code is not code or fired:
+            return None
+        if where == "__exit__":  # before it has begun
+            fired.append(1)
+            raise KeyboardInterrupt
+        frame.f_trace_opcodes = True
+        return step
+
+    def step(frame, event, arg):
+        name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        if event == "opcode" and not fired and name.startswith("RETURN"):  # when it has ended
+            fired.append(1)
+            raise KeyboardInterrupt
+        return step
+
+    before, tracing = generators(), sys.gettrace()
+    context = contextvars.copy_context()
+    kept = None  # as sys.last_exc keeps it in a notebook
+    sys.settrace(trace)
+    try:
+        context.run(f.estimate, 5) if what == "estimate" else context.run(f, data)
+    except BaseException as error:
+        kept = error
+    finally:
+        sys.settrace(tracing)
+    after = generators()
+    answer = context.run(f, data)
+    assert fired and isinstance(kept, KeyboardInterrupt)
+    assert coins._depth == 0
+    del kept
+    assert answer != data.mean(), "the raw answer was released"
+    assert after == before, "the caller's generators were touched"
+
+
+def test_the_store_outlives_interrupts():
+    """After a Ctrl-C at an unlucky moment nothing works any more until the program is started again."""
+    f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
+    code = Database._sqlite.__wrapped__.__code__
+    lines: list[int] = []
+
+    def trace(frame, what, arg):
+        if frame.f_code is not code:
+            return None
+        if what == "line":
+            lines.append(frame.f_lineno)
+            if len(lines) == 2:  # the transaction has just begun
+                raise KeyboardInterrupt
+        return trace
+
+    tracing = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            f.estimate(2)
+    finally:
+        sys.settrace(tracing)
+    try:
+        assert attempt(lambda: f.estimate(2)).ok
+    finally:
+        open_store("memory").database._shared.connection.rollback()
 
 
 # --- in random order ---------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from privatize.store import open_store
 from privatize.testing import insecure_noise
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes
 
-SEEDS = int(os.environ.get("PRIVATIZE_AUDIT_SEEDS", "8"))
+SEEDS = int(os.environ.get("PRIVATIZE_AUDIT_SEEDS", "6"))
 UNIT = samplers.uniform(0, 1)
 _source = {"rng": np.random.default_rng(0)}  # of the broken mechanisms; set anew for every audit
 _seeded = np.random.default_rng(7).laplace(size=50)
