@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from privatize.errors import SettingsError
+
 __all__ = ["html", "page", "profile", "text"]
 
 
@@ -162,7 +164,10 @@ def _ticks(floor: float) -> Sequence[float]:
 def profile(audit: Any, ax: Any = None) -> Any:
     """Plot the profile of the promise with matplotlib, and return the axes."""
     if ax is None:
-        import matplotlib.pyplot as plt
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
 
         ax = plt.figure(figsize=(6, 4), layout="constrained").gca()
     x, y = _curve(audit)
