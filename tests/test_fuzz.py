@@ -53,6 +53,11 @@ from privatize.errors import (
 from privatize.shipping import Package
 from privatize.store import open_store
 
+if sys.version_info[:3] == (3, 13, 0):
+    # Looking for leaks means walking over everything that an error refers to, and this one falls over it.
+    pytest.skip("the interpreter crashes in the search (gc.get_referents)", allow_module_level=True)
+
+
 FULL = bool(os.environ.get("PRIVATIZE_FULL"))
 OURS = str(Path(package.__file__).parent)
 SECRET = 1234567.890625  # exact in binary, and in float32 nearly: no noise will hit it
