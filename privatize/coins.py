@@ -179,7 +179,7 @@ class public_coins:  # noqa: N801 - it is used like a function
     def __init__(self, s0: int) -> None:
         self._s0 = s0
         self._undo: list[Callable[[], object]] = []
-        self._owner = 0
+        self._owner, self._held = 0, False
 
     def __enter__(self) -> Coins:
         global _depth
@@ -188,12 +188,10 @@ class public_coins:  # noqa: N801 - it is used like a function
                 "A function that is evaluated in threads cannot calibrate another one: use processes, or "
                 "workers='inline'."
             )
-        turn = _turn
-        turn.acquire()
-        self._undo.append(turn.release)
         self._owner = threading.get_ident()
+        self._undo.append(functools.partial(self._release, _turn))
+        self._held = _turn.acquire()
         _entered.append(self)
-        self._undo.append(functools.partial(_leave, self))
         mine = random.getstate()
         self._undo.append(lambda: random.setstate(mine))
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a
@@ -225,16 +223,18 @@ class public_coins:  # noqa: N801 - it is used like a function
                 interrupted = True
                 self._undo[-1]()
             self._undo.pop()
+        if self in _entered:
+            _entered.remove(self)
         if interrupted:
             raise KeyboardInterrupt
 
+    def _release(self, turn: Any) -> None:
+        if self._held:  # what is done twice, after an interrupt, must be done once
+            self._held = False
+            turn.release()
+
 
 _entered: list[public_coins] = []  # by the thread whose turn it is
-
-
-def _leave(context: public_coins) -> None:
-    if context in _entered:
-        _entered.remove(context)
 
 
 def level() -> int:
@@ -244,8 +244,9 @@ def level() -> int:
 
 def unwind(to: int) -> None:
     """Leave the contexts of this thread that an interrupt kept from being left."""
-    while level() > to:
-        _entered[-1]._restore()
+    mine = [context for context in _entered if context._owner == threading.get_ident()]
+    for context in reversed(mine[to:]):
+        context._restore()
 
 
 def _put_back(bits: Any, legacy: Any, depth: int) -> None:

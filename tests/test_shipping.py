@@ -84,6 +84,9 @@ def project(tmp_path, monkeypatch):
     def build(wanted="user", **files):
         for name, text in files.items():
             parts = name.split("__")
+            for known in [known for known in sys.modules if known.partition(".")[0] == parts[0]]:
+                if origin(known) is None:
+                    sys.modules.pop(known)  # another test's
             path = tmp_path.joinpath(*parts[:-1], f"{parts[-1] or '__init__'}.py")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(textwrap.dedent(text))
