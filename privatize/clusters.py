@@ -2,12 +2,13 @@
 
 They are sent orders: a span of pairs, and the package that it belongs to. A package reaches a
 process once, is checked there, and is held. When a process is lost, its span is ordered again,
-and everything from then on is *guarded*: evaluated there in a worker process of our own, which may
-be lost without harm and tells which pair it was that did it.
+and everything from then on (on Dask: from the start) is *guarded*: evaluated there in a worker
+process of our own, which may be lost without harm and tells which pair it was that did it.
 """
 
 from __future__ import annotations
 
+import abc
 import atexit
 import concurrent.futures
 import contextlib
@@ -150,7 +151,7 @@ class _Orders:
         return _Order(self.package.name, payload, span, self._work.learned, self._timeout, guarded)
 
 
-class _Elsewhere:
+class _Elsewhere(abc.ABC):
     """What all executors in other people's processes have in common."""
 
     exact = False
@@ -191,9 +192,9 @@ class _Elsewhere:
                 f"kept. Workers that are a number are the library's own, which survive functions that crash."
             ) from error
 
+    @abc.abstractmethod
     def outcomes(self, work: Work, orders: _Orders) -> Generator[Outcome, None, None]:
         """Have orders fulfilled, and yield what became of each: None if its process was lost."""
-        raise NotImplementedError
 
 
 def _read(kind: str, content: Any) -> list[Found]:

@@ -31,7 +31,7 @@ import numpy as np
 from privatize.coins import public_coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.pairs import STRUCTURE, Cause, Found, Pairs, Refused
-from privatize.shipping import THREADS, Package, check_refusals, surroundings, unpack
+from privatize.shipping import THREADS, Package, refusing, surroundings, unpack
 from privatize.work import Work
 
 __all__ = ["evaluate", "pool"]
@@ -50,10 +50,8 @@ def evaluate(
 ) -> Found:
     """Evaluate some pairs of a job that came from another process."""
     pairs.structure, pairs.tossing = learned[0], learned[1] or pairs.tossing
-    with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around, settled=settled):
-        found = pairs.gaps(start, stop, flips, watch)
-    check_refusals()
-    return found
+    with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around, settled=settled), refusing():
+        return pairs.gaps(start, stop, flips, watch)
 
 
 def _work(pipe: Any, slot: Any) -> None:

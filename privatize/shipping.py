@@ -36,8 +36,8 @@ __all__ = [
     "Package",
     "Surroundings",
     "by_value",
-    "check_refusals",
     "pack",
+    "refusing",
     "surroundings",
     "unpack",
 ]
@@ -212,17 +212,18 @@ _refusals: list[str] = []
 
 
 def refuse(text: str) -> None:
-    """Refuse, also if the function swallows the exception: see :func:`check_refusals`."""
+    """Refuse, also if the function swallows the exception: see :func:`refusing`."""
     _refusals.append(text)
     raise Refused(text)
 
 
-def check_refusals() -> None:
-    """Raise what was refused since the last time, whatever the function made of it."""
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Raise at the end what was refused meanwhile, whatever the function made of it."""
+    _refusals.clear()  # those of an earlier job have been raised
+    yield
     if _refusals:
-        text = _refusals[0]
-        _refusals.clear()
-        raise Refused(text)
+        raise Refused(_refusals[0])
 
 
 class Module(types.ModuleType):
@@ -242,7 +243,8 @@ class Module(types.ModuleType):
         # The module's own functions have globals of their own, and would not see it.
         refuse(f"the function sets {self.__name__}.{name}")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> None:
+        refuse(f"the function deletes {self.__name__}.{name}")
 
 
 def _fill(module: Module, state: tuple[dict[str, Any], frozenset[str]]) -> None:
@@ -342,8 +344,14 @@ class _PartFirstError(Exception):
 
 
 def _bounds(array: Any) -> tuple[int, int]:
-    first, last = np.lib.array_utils.byte_bounds(array)
-    return first, last
+    """Return where an array's memory begins and ends; numpy's own function for it has moved about."""
+    first = last = array.__array_interface__["data"][0]
+    if not array.size:
+        return first, first
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        first += min(0, (size - 1) * stride)
+        last += max(0, (size - 1) * stride)
+    return first, last + array.itemsize
 
 
 def _owner(array: Any, met: list[Any]) -> Any:

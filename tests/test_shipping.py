@@ -32,7 +32,7 @@ from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.fingerprint import origin
 from privatize.pairs import NORMS, Pairs, Refused
 from privatize.samplers import as_sampler
-from privatize.shipping import NotShippable, Package, pack, unpack
+from privatize.shipping import NotShippable, Package, _bounds, pack, unpack
 
 UNIT = samplers.uniform(0, 1)
 DATA = np.linspace(0, 1, 50)
@@ -1106,3 +1106,70 @@ def test_packages_of_installed_libraries_without_an_init():
         return float(model.predict([[0.5]])[0])
 
     assert same(f) and same(f)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a,
+        lambda a: a[::-1],
+        lambda a: a[1:, ::2],
+        lambda a: a.T,
+        lambda a: a[:0],
+        lambda a: a[2, 1],
+        lambda a: a[::-2, 1],
+        lambda a: np.broadcast_to(a[0], (5, 3)),
+    ],
+)
+def test_bounds_of_memory_are_numpys(view):
+    """Arrays that share memory would go unnoticed, on some version of numpy or another."""
+    array = np.asarray(view(np.arange(12.0).reshape(4, 3)))
+    first, last = np.lib.array_utils.byte_bounds(array)
+    assert _bounds(array) == ((first, last) if array.size else (first, first))
+
+
+def test_modules_that_functions_delete_from(project, unchecked):
+    """`del helpers.SCALE` in a function, error swallowed, is not passed over in a worker."""
+    user = project(
+        user="""
+        import helpers
+        def f(x):
+            helpers.EXTRA = 1.0
+            try:
+                del helpers.EXTRA
+            except:
+                return 5 * x.mean()
+            return x.mean()
+        def g(x):
+            try:
+                del helpers.MISSING
+            except:
+                pass
+            return x.mean()
+        """,
+        helpers=HELPERS,
+    )
+    assert refused_or(user.f) == gaps(user.f, "inline")
+    with pytest.raises(ExecutionError, match=r"deletes helpers\.MISSING"):
+        gaps(user.g, 2)
+
+
+def test_a_refusal_is_not_held_against_the_next_function(project):
+    """In somebody else's process, which lives on, one function that was refused does not spoil the others."""
+    user = project(
+        user="""
+        import config
+        def f(x):
+            return getattr(config, "LIMIT_" + "abc"[0].upper()) * x.mean()
+        """,
+        config=CONFIG,
+    )
+
+    class Here:
+        """Runs everything in this process."""
+
+        map = staticmethod(lambda function, items: list(map(function, items)))
+
+    with pytest.raises(ExecutionError, match="made up at run time"):
+        gaps(user.f, Here())
+    assert gaps(np.mean, Here()) == gaps(np.mean, "inline")
