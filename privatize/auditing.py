@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import coins, divergence, outputs, reports
-from privatize.decorator import PrivateFunction
+from privatize.decorator import PrivateFunction, miscounted
 from privatize.distinguishing import Told, tell_apart
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
 from privatize.execution import collect, executor
@@ -242,6 +242,10 @@ def audit(
         raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
     if not isinstance(under, list | tuple):
         raise SettingsError("under= takes a list of samplers.")
+    wrong = miscounted("audit", n, several=False)
+    if wrong is not None:
+        del n, args, kwargs  # it may be the data
+        raise wrong
     settings = private_function.settings
     sensitivity, function, around = private_function._audited(n, args, kwargs)
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)

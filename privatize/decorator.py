@@ -262,10 +262,14 @@ class PrivateFunction(Generic[P, R]):
             n = kwargs.pop("n")
         else:
             raise ArgumentError(f"{self.__name__}.estimate(n, ...) needs the number of records n.")
+        wrong = miscounted("estimate", n)
+        if wrong is not None:
+            del n, args, kwargs  # it may be the data
+            raise wrong
         call = self._binding.bind_public(tuple(args), kwargs)
         if isinstance(n, list | tuple):
-            return [self._sensitivity(_count("estimate", each), call, None) for each in n]
-        return self._sensitivity(_count("estimate", n), call, None)
+            return [self._sensitivity(operator.index(each), call, None) for each in n]
+        return self._sensitivity(operator.index(n), call, None)
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates anew. Returns how many there were.
@@ -286,8 +290,12 @@ class PrivateFunction(Generic[P, R]):
             raise ArgumentError(f"{self.__name__}.forget(n, ...) needs the number of records n.")
         else:
             n, *rest = args if args else (kwargs.pop("n"),)
+            wrong = miscounted("forget", n, several=False)
+            if wrong is not None:
+                del n, args, kwargs, rest
+                raise wrong
             call = self._binding.bind_public(tuple(rest), kwargs)
-            facts = self._facts(_count("forget", n), call, None)
+            facts = self._facts(operator.index(n), call, None)
             keys = [token(facts, self.__name__, version=self._settings.version) or ""]
         try:
             return sum(map(store.forget, keys))
@@ -300,7 +308,11 @@ class PrivateFunction(Generic[P, R]):
 
         Use it to reproduce a failure on private data with data that may be looked at.
         """
-        count, chosen = _count("sample", n), coins.check_seed(seed)
+        wrong = miscounted("sample", n, several=False)
+        if wrong is not None:
+            del n
+            raise wrong
+        count, chosen = operator.index(n), coins.check_seed(seed)
         rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
         return draw(self._settings.sampler, count, rng)
 
@@ -640,7 +652,7 @@ class PrivateFunction(Generic[P, R]):
     ) -> tuple[Sensitivity, Callable[[Any], Any], _Marking]:
         """Return the estimate, and the function that it is of, for an audit."""
         call = self._binding.bind_public(args, kwargs)
-        sensitivity = self._sensitivity(_count("audit", n), call, None)
+        sensitivity = self._sensitivity(operator.index(n), call, None)
         return sensitivity, self._function(call, sensitivity.coin_seed), _Marking(self._root)
 
     def _marked(self, act: Callable[[], object]) -> None:
@@ -742,19 +754,23 @@ def _refuse_private(function: Any) -> None:
         inner, seen = follow, seen + 1
 
 
-def _count(name: str, n: Any) -> int:
-    """Return a number of records; say nothing about what was passed instead: it may be the data."""
-    try:
-        count = -1 if isinstance(n, bool) else operator.index(n)
-    except TypeError:
-        count = -1
-    if not 1 <= count < 2**53:
-        shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
-        raise SettingsError(
-            f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs no "
-            f"private data."
-        )
-    return count
+def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:
+    """Return the error for what is no number of records, or None if it is one, or several.
+
+    It says nothing about what was passed instead but its type: it may be the data.
+    """
+    for each in n if several and isinstance(n, list | tuple) else [n]:
+        try:
+            count = -1 if isinstance(each, bool) else operator.index(each)
+        except TypeError:
+            count = -1
+        if not 1 <= count < 2**53:
+            shown = repr(n) if type(n) is int else f"a {type(n).__name__}"
+            return SettingsError(
+                f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs "
+                f"no private data."
+            )
+    return None
 
 
 def _has_list(schema: Any, drawn: Any) -> bool:

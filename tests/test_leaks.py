@@ -4,6 +4,7 @@ The search goes through every exception's message, arguments, attributes, cause,
 traceback frames of ours, and whatever these refer to; through reprs, logs and warnings.
 """
 
+import functools
 import gc
 import logging
 import re
@@ -415,3 +416,14 @@ def test_the_search_can_find():
     """The search used above finds a sentinel where there is one."""
     assert holds_sentinel({"a": [Loud(PRIVATE)]}) and holds_sentinel(f"{SENTINEL}")
     assert not holds_sentinel({"a": [1.5, "text", np.zeros(3)]})
+
+
+@pytest.mark.parametrize("data", [PRIVATE, PRIVATE.tolist(), tuple(PRIVATE.tolist()), SENTINEL, TEXT])
+@pytest.mark.parametrize("what", ["estimate", "forget", "sample", "audit"])
+def test_data_in_place_of_its_number_of_records(what, data):
+    """A slip, estimate(ages) for estimate(len(ages)), shows no record, not even one of a list."""
+    f = privatize(**PROMISE)(private)
+    act = functools.partial(package.audit, f) if what == "audit" else getattr(f, what)
+    with pytest.raises(PrivatizeError) as caught:
+        act(data)
+    assert_clean(caught.value)
