@@ -429,7 +429,8 @@ def _told(
                 delta=settings.delta,
                 releases=releases,
                 alpha=alpha / len(chosen),
-                whole=outputs.integers(sensitivity.structure),
+                # Answers from a finite set may repeat, however private they are.
+                discrete=hasattr(settings.mechanism, "responses") or outputs.integers(sensitivity.structure),
             )
         )
     return found

@@ -46,7 +46,7 @@ class Told:
     seen : float
         The largest epsilon that so many releases could show.
     bare : bool
-        Whether a number that should be noisy was the same in every release.
+        Whether a number that should have continuous noise was the same in every release.
     shape : str or None
         The distribution that the noise looks like, if it looks like one.
     shape_low : float or None
@@ -105,11 +105,13 @@ def tell_apart(
     delta: float,
     releases: int,
     alpha: float,
-    whole: NDArray[np.bool_] | None = None,
+    discrete: NDArray[np.bool_] | bool = False,
 ) -> Told:
     """Release on both of two neighbours many times, and bound epsilon from below.
 
-    A release that is (epsilon, delta)-private is found wanting with probability at most `alpha`.
+    A release that is (epsilon, delta)-private is found wanting with probability at most `alpha`,
+    as long as the numbers that are not marked as `discrete` get continuous noise: one of those that
+    is the same in every release has got none.
 
     Examples
     --------
@@ -136,7 +138,7 @@ def tell_apart(
         one, other = (y, x) if swapped else (x, y)
         low = _bound(event(one[half:]), event(other[half:]), delta, alpha / 2)
     shape, shape_low = _shape(x, y, a, b, epsilon, delta, alpha / 2)
-    noisy = np.ones(len(a), dtype=bool) if whole is None else ~whole
+    noisy = ~np.broadcast_to(discrete, len(a))
     fits = x.shape[1] == len(a)
     everything = np.ones(half, dtype=bool)
     return Told(

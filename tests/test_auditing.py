@@ -621,3 +621,17 @@ def test_command_line_in_a_process_of_its_own(module):
         [*command, "--pairs", "100", "--releases", "200"], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0 and done.stderr == "" and "audit of kept, n=100" in done.stdout
+
+
+def test_one_response_is_not_an_answer_without_noise():
+    """A user of the exponential mechanism, whose answers repeat by design, would be told it is broken."""
+    f = privatize(
+        mechanism=Exponential(responses=["only"]),
+        epsilon=1,
+        gamma=0.2,
+        sampler=UNIT,
+        seed=1,
+        store=None,
+        min_sensitivity=0.1,
+    )(lambda x: np.array([x.mean()]))
+    assert audit(f, 20, pairs=50, releases=200, seed=1, workers="inline").holds
