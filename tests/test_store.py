@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import itertools
 import logging
 import os
 import signal
@@ -32,6 +33,7 @@ from privatize.store import Store, default_url, open_store
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -199,8 +201,8 @@ SLOW = """
 
 
 def script(path, text, **environment):
-    """Start a program that remembers at the path."""
-    file = path.parent.parent / "program.py"
+    """Start a program that remembers at the path, each from its own file: none is rewritten while read."""
+    file = path.parent.parent / f"program{next(NUMBERS)}.py"
     file.write_text(textwrap.dedent(text))
     env = os.environ | {"PRIVATIZE_STORE": str(path), "PYTHONPATH": ROOT} | environment
     return subprocess.Popen([sys.executable, str(file)], env=env, stdout=subprocess.PIPE, text=True)
