@@ -43,6 +43,7 @@ from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan
 from privatize.policy import configured
 from privatize.samplers import as_sampler, draw
+from privatize.samplers.public import is_private
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import LATER, Settings, default_domain, refuse_later
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
@@ -196,7 +197,7 @@ class PrivateFunction(Generic[P, R]):
         self._memory: OrderedDict[tuple[Any, ...], Sensitivity] = OrderedDict()
         self._root: PrivateFunction[Any, Any] = self
         self._original = original
-        self._schema: tuple[Any, Any] | None = None  # a sampler, and what it draws
+        self._schema: tuple[Any, Any] | None = None  # a sampler, and two records that it draws
         self._target: Any = None  # what it is bound to, as a method
         # Name, documentation and module, but not attributes: they could be anything, ours included.
         functools.update_wrapper(cast("Any", self), raw, updated=())
@@ -254,22 +255,36 @@ class PrivateFunction(Generic[P, R]):
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
 
         ``estimate(n, ...)`` takes the number of records first, or as ``n=``; a list of them gives a list
-        of estimates. The function's other arguments, those that are not the dataset, follow.
+        of estimates. The function's other arguments, those that are not the dataset, follow. ``like=`` is a
+        dataset without records whose container, column names and dtypes are the private data's, where P
+        draws something that is made into it (an array for a data frame, say).
         """
+        like = kwargs.pop("like", None)
+        sampler: Any = self._settings.sampler
         if args:
             n, *args = args  # type: ignore[assignment]
         elif "n" in kwargs:
             n = kwargs.pop("n")
+        elif hasattr(sampler, "positions"):
+            n = sampler.size
         else:
             raise ArgumentError(f"{self.__name__}.estimate(n, ...) needs the number of records n.")
-        wrong = miscounted("estimate", n)
+        wrong = miscounted("estimate", n) or _not_empty(like)
         if wrong is not None:
-            del n, args, kwargs  # it may be the data
+            del n, args, kwargs, like  # it may be the data
             raise wrong
         call = self._binding.bind_public(tuple(args), kwargs)
-        if isinstance(n, list | tuple):
-            return [self._sensitivity(operator.index(each), call, None) for each in n]
-        return self._sensitivity(operator.index(n), call, None)
+        schema = None if like is None else self._like(self._drawn(), records.describe(like))
+        found = [
+            self._sensitivity(self._used(operator.index(each)), call, schema)
+            for each in (n if isinstance(n, list | tuple) else [n])
+        ]
+        return found if isinstance(n, list | tuple) else found[0]
+
+    def _used(self, n: int) -> int:
+        """Return how many of n records are used."""
+        positions = self._positions(n)
+        return n if positions is None else len(positions)
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates anew. Returns how many there were.
@@ -289,13 +304,15 @@ class PrivateFunction(Generic[P, R]):
         elif not args and "n" not in kwargs:
             raise ArgumentError(f"{self.__name__}.forget(n, ...) needs the number of records n.")
         else:
+            like = kwargs.pop("like", None)
             n, *rest = args if args else (kwargs.pop("n"),)
-            wrong = miscounted("forget", n, several=False)
+            wrong = miscounted("forget", n, several=False) or _not_empty(like)
             if wrong is not None:
-                del n, args, kwargs, rest
+                del n, args, kwargs, rest, like
                 raise wrong
             call = self._binding.bind_public(tuple(rest), kwargs)
-            facts = self._facts(operator.index(n), call, None)
+            schema = None if like is None else self._like(self._drawn(), records.describe(like))
+            facts = self._facts(self._used(operator.index(n)), call, schema)
             keys = [token(facts, self.__name__, version=self._settings.version) or ""]
         try:
             return sum(map(store.forget, keys))
@@ -437,14 +454,18 @@ class PrivateFunction(Generic[P, R]):
         n = records.count(box.data)
         if n == 0:
             raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
-        schema = records.describe(box.data)
-        drawn = self._drawn_schema()
-        records.match(schema, drawn)
-        like = schema if _has_list(schema, drawn) else None
+        drawn = self._drawn()
+        like = self._like(drawn, records.describe(box.data))
+        if is_private(settings.sampler, box.data):
+            raise DataError(_BOOTSTRAPPED)
+        positions = self._positions(n)
+        n = n if positions is None else len(positions)
         sensitivity = self._sensitivity(n, call, like, box)
         function = self._function(call, sensitivity.coin_seed)
         support = settings.support if settings.domain == "clip" else None
         with np.errstate(all="ignore"):  # a warning would tell of a private number
+            if positions is not None:
+                box.data = records.take(box.data, positions)
             box.data = records.bring_into(box.data, drawn, support)
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
@@ -518,29 +539,37 @@ class PrivateFunction(Generic[P, R]):
             raise ArgumentError(f"{self.__name__}{self._binding.signature} was called without {call.open!r}.")
         return call.function if call.bare() else functools.partial(call, s0=s0)
 
-    def _drawn_schema(self) -> Any:
-        """Return what the sampler draws: container, dtypes, shapes."""
-        cached = self._root._schema
-        if cached is not None and cached[0] is self._settings.sampler:
+    def _drawn(self) -> Any:
+        """Return two records that the sampler draws: container, names, dtypes, shapes."""
+        sampler, cached = self._settings.sampler, self._root._schema
+        if cached is not None and cached[0] is sampler:
             return cached[1]
-        drawn = draw(self._settings.sampler, 2, coins.stream(0, coins.PILOT))
-        schema = records.describe(drawn)
-        if self._settings.domain == "clip" and not records.clippable(drawn):
-            raise SettingsError(
-                "domain='clip' works on arrays and lists of numbers, and the sampler draws something else. "
-                "Use domain='as-is', or clip inside the function."
-            )
-        if self._settings.domain == "clip" and schema[0] == "array":
-            ends = [np.shape(end) for end in self._settings.support or ()]
-            record = tuple(schema[2])
-            if not all(_fits(end, record) for end in ends):
+        drawn = draw(sampler, 2, coins.stream(0, coins.PILOT))
+        records.describe(drawn)  # or refused
+        if self._settings.domain == "clip":
+            problem = records.fits(drawn, self._settings.support)
+            if problem is not None:
                 raise SettingsError(
-                    f"The sampler's support has bounds of shape {ends[0]}, and its records have shape "
-                    f"{record}. Give one bound for all, or one for each number of a record."
+                    f"domain='clip' brings private records into P's support, which {sampler!r} does not "
+                    f"allow: {problem}. Or use domain='as-is', and clip inside the function."
                 )
-        if getattr(type(self._settings.sampler), "immutable", False):  # others may draw something else later
-            self._root._schema = (self._settings.sampler, schema)
-        return schema
+        if getattr(type(sampler), "immutable", False):  # others may draw something else later
+            self._root._schema = (sampler, drawn)
+        return drawn
+
+    def _like(self, drawn: Any, schema: Any) -> Any:
+        """Return the schema that drawn records are brought into to be like the private data, or None."""
+        support = self._settings.support if self._settings.domain == "clip" else None
+        adopted = records.liken(drawn, schema, support)
+        if adopted is drawn:
+            return None
+        made = records.describe(adopted)
+        return None if made == records.describe(drawn) else made
+
+    def _positions(self, n: int) -> Any:
+        """Return which records are used, if P is made for a fixed number of them, or None."""
+        choose = getattr(self._settings.sampler, "positions", None)
+        return None if choose is None else choose(n)
 
     def _sensitivity(self, n: int, call: Call, like: Any, box: _Box | None = None) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
@@ -632,6 +661,7 @@ class PrivateFunction(Generic[P, R]):
             save=functools.partial(quiet, store.save, entry.key, entry.seed),
             note=functools.partial(quiet, store.look, entry.key),
             checked=entry.checked,
+            jitter=entry.jitter,
         )
         start = time.perf_counter()
         try:
@@ -644,6 +674,7 @@ class PrivateFunction(Generic[P, R]):
         if entry.checked < plan.m:
             took = round(time.perf_counter() - start, 3)
             facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
+            facts |= {"jitter": True} if found.jitter else {}
             quiet(store.describe, entry.key, **facts)
         return found
 
@@ -722,6 +753,10 @@ _REACHABLE = (
     "The private data can be reached from {0}() itself, through a global or its closure, so it would take "
     "part in the calibration. Pass the data as an argument only."
 )
+_BOOTSTRAPPED = (
+    "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
+    "records that the answer is to hide. Bootstrap from public data, or name P without looking at any."
+)
 _RECALLED = 256  # estimates that are held in memory in front of the store
 
 
@@ -773,18 +808,18 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
     return None
 
 
-def _has_list(schema: Any, drawn: Any) -> bool:
-    """Tell whether drawn arrays must become lists to be like the private data."""
-    if schema[0] == "tuple":
-        return any(map(_has_list, schema[1:], drawn[1:]))
-    return bool(schema[0] == "list" and drawn[0] == "array")
-
-
-def _fits(end: tuple[int, ...], record: tuple[int, ...]) -> bool:
+def _not_empty(like: Any) -> SettingsError | None:
+    """Return the error for a `like=` that has records, or is no dataset; None if it is empty or absent."""
     try:
-        return np.broadcast_shapes(end, record) == record
-    except ValueError:
-        return False
+        size = 0 if like is None else records.count(like)
+    except PrivatizeError:
+        return SettingsError(f"like= takes a dataset without records, not a {type(like).__name__}.")
+    if size:
+        return SettingsError(
+            f"like= takes a dataset without records, such as data.head(0) or data[:0], and this one has "
+            f"{size}: it needs no private data."
+        )
+    return None
 
 
 def _blank() -> PrivateFunction[..., Any]:

@@ -16,13 +16,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize import frames
 from privatize.errors import OutputError
 
-__all__ = ["StructureChanged", "describe", "flatten", "has_classes", "integers", "number", "rebuild", "size"]
+__all__ = [
+    "StructureChanged",
+    "describe",
+    "difference",
+    "flatten",
+    "has_classes",
+    "integers",
+    "number",
+    "rebuild",
+    "size",
+]
 
 Tree = list[Any]
 Vector = NDArray[np.float64]
 SCALARS = ("float", "int", "numpy")
+_NUMBERS = ("int", "float")
 _DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 
 
@@ -56,6 +68,14 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         if value.dtype.kind not in "iuf":
             return _refuse(value)
         return ["array", value.dtype.str, list(value.shape)]
+    form = frames.kind(value)
+    if form is not None:
+        return _describe_frame(value, *form)
+    if _is_tensor(value):
+        plain = _untorched(value)
+        if plain.dtype.kind not in "iuf":
+            return _refuse(plain)
+        return ["tensor", plain.dtype.str, list(plain.shape), str(value.dtype).removeprefix("torch.")]
     if id(value) in seen:
         raise OutputError("The output contains itself, so it has no end.")
     seen = (*seen, id(value))
@@ -91,6 +111,90 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         items = [_describe(getattr(value, name), seen) for name in fields]
         return ["dataclass", _name(kind), fields, items]
     return _refuse(value)
+
+
+def _describe_frame(value: Any, form: str, library: str) -> Tree:
+    """Return the structure of a frame or a series: its numbers, and a digest of everything else."""
+    kinds = frames.kinds(value)
+    if form == "series" and kinds[0] not in ("int", "float"):
+        raise OutputError(
+            f"The function returns a Series of {frames.describe(value)[2][0][1]}, to which no noise can be "
+            f"added. Return numbers; to choose among fixed answers use Exponential(responses=[...])."
+        )
+    for name, kind in zip(frames.names(value), kinds, strict=True):
+        if kind in ("bool", "object", "other"):
+            raise OutputError(
+                f"The function returns a frame whose column {name!r} is {kind}, neither a number nor a "
+                f"label. Return numbers (astype(float)), and labels as texts, categories or dates."
+            )
+    numbers = [
+        ["array", values.dtype.str, [len(values)]]
+        for values, kind in zip(frames.contents(value), kinds, strict=False)
+        if kind in ("int", "float")
+    ]
+    return ["frame", form, library, frames.digest(value), frames.labels(value), numbers]
+
+
+def _is_tensor(value: Any) -> bool:
+    kind = type(value)
+    return kind.__module__ == "torch" and kind.__name__ == "Tensor"
+
+
+def _untorched(value: Any) -> NDArray[Any]:
+    own = value.detach().cpu()
+    narrow = str(own.dtype) in ("torch.bfloat16", "torch.float16")
+    found: NDArray[Any] = (own.float() if narrow else own).numpy()
+    return found
+
+
+def difference(value: Any, tree: Tree) -> str:
+    """Say how an output on sampled data, which is public, differs from the structure seen before.
+
+    Examples
+    --------
+    >>> difference({"a": 1.0}, describe({"a": 1.0, "b": 2.0}))
+    "without 'b'"
+    """
+    try:
+        found = _describe(value, ())
+    except OutputError as error:
+        return str(error)
+    return _differs(found, tree) or "of another class"
+
+
+def _differs(found: Tree, tree: Tree) -> str | None:
+    if found[0] != tree[0] and not (found[0] in SCALARS and tree[0] in SCALARS):
+        return f"a {found[0]} where there was a {tree[0]}"
+    kind = tree[0]
+    if kind in ("array", "tensor"):
+        if found[2] != tree[2]:
+            return f"of shape {tuple(found[2])} where it was {tuple(tree[2])}"
+        return f"of {np.dtype(found[1]).name} where it was {np.dtype(tree[1]).name}"
+    if kind in SCALARS:
+        return f"a {found[-1]} where there was a {tree[-1]}" if found != tree else None
+    if kind == "dict":
+        ours, theirs = ([repr(_unkey(key)) for key in t[2]] for t in (found, tree))
+        return _uncommon(ours, theirs) or next(
+            filter(None, (_differs(found[3][ours.index(k)], tree[3][theirs.index(k)]) for k in theirs)), None
+        )
+    if kind == "frame":
+        for ours, theirs in zip(found[4], tree[4], strict=True):
+            if ours != theirs:
+                return _uncommon(ours, theirs) or "with labels in another order"
+    if len(found[-1]) != len(tree[-1]):
+        return f"of {len(found[-1])} parts where there were {len(tree[-1])}"
+    pairs = zip(found[-1], tree[-1], strict=True)
+    return next(filter(None, (_differs(ours, theirs) for ours, theirs in pairs if ours != theirs)), None)
+
+
+def _uncommon(ours: list[str], theirs: list[str]) -> str | None:
+    more = [name for name in ours if name not in theirs]
+    less = [name for name in theirs if name not in ours]
+    shown = []
+    for word, names in (("with", more), ("without", less)):
+        if names:
+            shown.append(f"{word} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}")
+    return " and ".join(shown) or None
 
 
 def _check_again(kind: Any, value: Any) -> None:
@@ -171,6 +275,10 @@ def _refuse(value: Any) -> Tree:
         fix = "Return a plain array: np.asarray(...), or filled(...) of a masked one."
     elif callable(value):
         fix = "To release a function use the mechanism Bernstein(...)."
+    elif hasattr(value, "collect"):
+        fix = "Call collect() on it."
+    elif hasattr(value, "toarray"):
+        fix = "Return its toarray()."
     elif hasattr(value, "to_numpy"):
         fix = "Return its to_numpy(), or a dict of numbers."
     elif hasattr(value, "get_params"):
@@ -189,7 +297,7 @@ def size(tree: Tree) -> int:
     7
     """
     kind = tree[0]
-    if kind == "array":
+    if kind in ("array", "tensor"):
         return math.prod(tree[2])
     if kind in SCALARS:
         return 1
@@ -197,10 +305,10 @@ def size(tree: Tree) -> int:
 
 
 def has_classes(tree: Tree) -> bool:
-    """Tell whether an output of this structure has named tuples or dataclasses in it."""
-    if not tree or tree[0] in ("array", *SCALARS):
+    """Tell whether an output of this structure has named tuples, dataclasses or frames in it."""
+    if not tree or tree[0] in ("array", "tensor", *SCALARS):
         return False
-    return tree[0] in ("namedtuple", "dataclass") or any(map(has_classes, tree[-1]))
+    return tree[0] in ("namedtuple", "dataclass", "frame") or any(map(has_classes, tree[-1]))
 
 
 def integers(tree: Tree) -> NDArray[np.bool_]:
@@ -214,13 +322,13 @@ def integers(tree: Tree) -> NDArray[np.bool_]:
     kind = tree[0]
     if kind in ("float", "int"):
         return np.array([kind == "int"])
-    if kind in ("numpy", "array"):
+    if kind in ("numpy", "array", "tensor"):
         return np.full(size(tree), np.dtype(tree[1]).kind in "iu")
     parts = [integers(item) for item in tree[-1]]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
 
 
-def flatten(value: Any, tree: Tree, classes: dict[str, type] | None = None, known: bool = False) -> Vector:
+def flatten(value: Any, tree: Tree, classes: dict[str, Any] | None = None, known: bool = False) -> Vector:
     """Return an output as a flat vector, aligned by the structure.
 
     Dicts are aligned by key, whatever their order. `classes` collects the named tuples and
@@ -282,13 +390,27 @@ def number(value: Any, tree: Tree) -> float:
         return math.inf
 
 
-def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type], known: bool) -> None:
+def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, Any], known: bool) -> None:
     kind = tree[0]
     if kind in SCALARS:
         parts.append(number(value, tree))
         return
     if kind == "array":
         parts.append(_array(value, tree))
+        return
+    if kind == "tensor":
+        if not _is_tensor(value):
+            raise StructureChanged
+        parts.append(_array(_untorched(value), tree))
+        return
+    if kind == "frame":
+        _check_frame(value, tree, classes, known)
+        columns = [
+            c for c, k in zip(frames.contents(value), frames.kinds(value), strict=False) if k in _NUMBERS
+        ]
+        if len(columns) != len(tree[-1]):
+            raise StructureChanged
+        parts.extend(_array(column, branch) for column, branch in zip(columns, tree[-1], strict=True))
         return
     items: Any
     if kind == "dict":
@@ -317,11 +439,25 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, type],
         _collect(item, branch, parts, classes, known)
 
 
+def _check_frame(value: Any, tree: Tree, classes: dict[str, Any], known: bool) -> None:
+    """Refuse a frame whose labels, names or dtypes are not those that calibration saw."""
+    if frames.kind(value) != (tree[1], tree[2]):
+        raise StructureChanged
+    seen = classes.get(tree[3])
+    if seen is not None:
+        if not frames.alike(value, seen):
+            raise StructureChanged
+    elif known or frames.digest(value) != tree[3]:
+        raise StructureChanged
+    else:
+        classes[tree[3]] = frames.copy(value)
+
+
 def _missing() -> Any:
     raise StructureChanged
 
 
-def rebuild(vector: Vector, tree: Tree, classes: dict[str, type] | None = None) -> Any:
+def rebuild(vector: Vector, tree: Tree, classes: dict[str, Any] | None = None) -> Any:
     """Return a flat vector as an output of the structure.
 
     Examples
@@ -335,7 +471,7 @@ def rebuild(vector: Vector, tree: Tree, classes: dict[str, type] | None = None) 
     return value
 
 
-def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, type]) -> tuple[Any, int]:
+def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, Any]) -> tuple[Any, int]:
     kind = tree[0]
     if kind == "float":
         return float(vector[at]), at + 1
@@ -346,17 +482,24 @@ def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, type]) -> t
     if kind == "array":
         end = at + size(tree)
         return _cast(vector[at:end], tree[1]).reshape(tree[2]), end
+    if kind == "tensor":
+        import torch
+
+        end = at + size(tree)
+        made: Any = torch.from_numpy(_cast(vector[at:end], tree[1]).reshape(tree[2]))
+        return made.to(getattr(torch, tree[3])), end
     items = []
     for branch in tree[-1]:
         item, at = _rebuild(vector, at, branch, classes)
         items.append(item)
+    if kind == "frame":
+        return frames.with_numbers(classes[tree[3]], items), at
     if kind == "list":
         return items, at
     if kind == "tuple":
         return tuple(items), at
     if kind == "namedtuple":
-        made: Any = classes[tree[1]]
-        return made(*items), at
+        return classes[tree[1]](*items), at
     if kind == "dataclass":
         return classes[tree[1]](**dict(zip(tree[2], items, strict=True))), at
     return _DICTS[tree[1]](dict(zip(map(_unkey, tree[2]), items, strict=True))), at

@@ -30,7 +30,7 @@ import numpy as np
 
 from privatize.coins import public_coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
-from privatize.pairs import STRUCTURE, Cause, Found, Pairs, Refused
+from privatize.pairs import Cause, Found, Pairs, Refused
 from privatize.shipping import THREADS, Package, refusing, surroundings, unpack
 from privatize.work import Work
 
@@ -482,7 +482,7 @@ class Pool:
 
 
 def _cause(facts: tuple[int, str, str]) -> Cause:
-    return Cause(facts[0], STRUCTURE if facts[1] == STRUCTURE else facts[1], None, facts[2])
+    return Cause(facts[0], facts[1], None, facts[2])
 
 
 _LIKELY = {"SIGKILL": ": out of memory, or somebody did it", "SIGSEGV": ": a crash in compiled code"}

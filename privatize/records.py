@@ -1,7 +1,8 @@
-"""Datasets of n records in any container: count, copy, replace one, describe.
+"""Datasets of n records in any container: count, take, replace one, describe, bring into P's support.
 
-A dataset is a numpy array (its first axis counts the records), a list, or a tuple of such
-containers that are aligned record by record, as in ``(X, y)``.
+A dataset is a numpy array or a torch tensor (the first axis counts the records), a list, a data frame or a
+series, a sparse matrix (by rows), or a tuple or dict of such containers that are aligned record by record, as
+in ``(X, y)``.
 """
 
 from __future__ import annotations
@@ -13,27 +14,49 @@ from typing import Any
 
 import numpy as np
 
+from privatize import domains, frames
 from privatize.errors import DataError
 
 __all__ = [
     "adopt",
     "bring_into",
-    "clippable",
     "concat",
     "copy",
     "count",
     "describe",
     "equal",
+    "fits",
     "head",
-    "match",
-    "replace",
+    "liken",
+    "neighbour",
+    "record",
     "take",
 ]
 
 # Values that nobody can change in place: a list of these needs no deep copy.
 _ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
 
-Support = tuple[Any, Any]
+
+def _kind(data: Any) -> str:
+    """Return what container a dataset is: "array", "list", "tuple", "dict", "frame", ..., or "" if none."""
+    kind = type(data)
+    if kind is np.ndarray:
+        return "array"
+    if kind is list:
+        return "list"
+    if kind is tuple:
+        return "tuple"
+    if kind is dict:
+        return "dict"
+    found = frames.kind(data)
+    if found is not None:
+        return found[0]
+    module = kind.__module__
+    if module.startswith("scipy.sparse") and hasattr(data, "tocsr"):
+        return "sparse"
+    if module == "torch" and kind.__name__ == "Tensor":
+        return "tensor"
+    return ""
 
 
 def count(data: Any) -> int:
@@ -43,36 +66,61 @@ def count(data: Any) -> int:
     --------
     >>> count([3, 1, 2]), count(np.zeros((5, 2))), count((np.zeros((4, 2)), [0, 1, 1, 0]))
     (3, 5, 4)
+    >>> count({"age": [31, 62], "sex": ["F", "M"]})
+    2
     """
-    _check(data)
-    if isinstance(data, tuple):
-        sizes = [count(part) for part in data]
+    kind = _check(data)
+    if kind in ("tuple", "dict"):
+        sizes = [count(part) for part in _parts(data)]
         if len(set(sizes)) > 1:
             raise DataError(
                 f"The parts of the dataset have {sizes} records: aligned containers must have "
                 f"one entry per record each."
             )
         return sizes[0]
-    return len(data)
+    return int(data.shape[0]) if kind in ("sparse", "tensor") else len(data)
 
 
-def _check(data: Any) -> None:
-    if type(data) is np.ndarray:
+def _parts(data: Any) -> Any:
+    return data.values() if isinstance(data, dict) else data
+
+
+def _check(data: Any) -> str:
+    kind = _kind(data)
+    if kind in ("array", "tensor", "sparse"):
         if data.ndim == 0:
             raise DataError(
                 "The dataset is a 0-dimensional array: it needs a first axis that counts records."
             )
-    elif isinstance(data, tuple) and not hasattr(data, "_fields"):
-        if not data or not all(type(p) is np.ndarray or isinstance(p, list | tuple) for p in data):
+        if kind == "sparse" and data.ndim != 2:
+            raise DataError("The dataset is a sparse array that is not two-dimensional: records are rows.")
+    elif kind == "tuple":
+        if not data or not all(_kind(part) for part in data):
             raise DataError(
                 "The dataset is a tuple, which stands for aligned containers such as (X, y), but "
                 "not all of its parts are arrays or lists. Pass a list or an array of records."
             )
-    elif type(data) is not list:
+    elif kind == "dict":
+        if not data or not all(_kind(part) not in ("", "dict") for part in data.values()):
+            raise DataError(
+                "The dataset is a dict, which stands for aligned columns such as {'age': array}, but not all "
+                "of its values are arrays or lists. Pass a list of records."
+            )
+        if not all(type(name) is str for name in data):
+            raise DataError("The dataset is a dict whose keys are not all texts: they are names of columns.")
+    elif not kind:
         raise DataError(
-            f"The dataset is a {_name(type(data))}, which is not supported. Pass a numpy array, a "
-            f"list, or a tuple of aligned arrays (to_numpy() of a data frame, for example)."
+            f"The dataset is a {_name(type(data))}, which is not supported. Pass a numpy array, a list, a "
+            f"data frame or series of pandas or polars, a pyarrow Table, a sparse matrix, a torch tensor, or "
+            f"a tuple or dict of aligned ones{_hint(data)}."
         )
+    return kind
+
+
+def _hint(data: Any) -> str:
+    if type(data).__name__ == "LazyFrame":
+        return " (collect() a lazy frame)"
+    return " (to_numpy(), perhaps)" if hasattr(type(data), "to_numpy") else ""
 
 
 def _name(kind: type) -> str:
@@ -80,11 +128,23 @@ def _name(kind: type) -> str:
     return kind.__qualname__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
+def _each(data: Any, act: Any, *others: Any) -> Any:
+    """Do something with every part of aligned containers."""
+    if isinstance(data, dict):
+        return {name: act(part, *(other[name] for other in others)) for name, part in data.items()}
+    return tuple(map(act, data, *others))
+
+
 def head(data: Any, n: int) -> Any:
     """Return the first n records, without copying arrays."""
-    if isinstance(data, tuple):
-        return tuple(head(part, n) for part in data)
-    return data[:n]
+    if type(data) is np.ndarray or type(data) is list:
+        return data[:n]
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, lambda part: head(part, n))
+    if kind in ("frame", "series"):
+        return frames.head(data, n)
+    return take(data, np.arange(n)) if kind == "sparse" else data[:n]
 
 
 def take(data: Any, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Any:
@@ -95,39 +155,81 @@ def take(data: Any, positions: np.ndarray[Any, np.dtype[np.intp]]) -> Any:
     >>> take([5, 6, 7], np.array([2, 0]))
     [7, 5]
     """
-    if isinstance(data, tuple):
-        return tuple(take(part, positions) for part in data)
-    if isinstance(data, list):
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, lambda part: take(part, positions))
+    if kind == "list":
         return [data[i] for i in positions]
+    if kind in ("frame", "series"):
+        return frames.take(data, positions)
+    if kind == "sparse":
+        return data.tocsr()[positions].asformat(data.format)
     return data[positions]
 
 
 def concat(parts: Sequence[Any]) -> Any:
     """Join datasets of the same container, one after the other."""
     first = parts[0]
-    if isinstance(first, tuple):
+    kind = _kind(first)
+    if kind == "tuple":
         return tuple(concat(column) for column in zip(*parts, strict=True))
-    if isinstance(first, list):
+    if kind == "dict":
+        return {name: concat([part[name] for part in parts]) for name in first}
+    if kind == "list":
         return [record for part in parts for record in part]
+    if kind in ("frame", "series"):
+        return frames.concat(parts)
+    if kind == "sparse":
+        from scipy.sparse import vstack
+
+        return vstack(parts, format=first.format)
+    if kind == "tensor":
+        import torch
+
+        return torch.cat(list(parts))
     return np.concatenate(parts)
 
 
 def copy(data: Any) -> Any:
     """Return a copy that shares nothing that could be changed in place."""
-    if isinstance(data, tuple):
-        return tuple(copy(part) for part in data)
-    if isinstance(data, list):
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, copy)
+    if kind == "list":
         return data[:] if {type(r) for r in data} <= _ATOMS else _copy.deepcopy(data)
-    return _copy.deepcopy(data) if data.dtype.hasobject else data.copy()
+    if kind in ("frame", "series"):
+        return frames.copy(data)
+    if kind == "tensor":
+        return data.clone()
+    return _copy.deepcopy(data) if kind == "array" and data.dtype.hasobject else data.copy()
 
 
-def replace(data: Any, position: int, source: Any, at: int) -> None:
-    """Put record `at` of `source` at `position` of `data`, in place."""
-    if isinstance(data, tuple):
-        for part, origin in zip(data, source, strict=True):
-            replace(part, position, origin, at)
-    else:
-        data[position] = source[at]
+def neighbour(data: Any, position: int, n: int) -> Any:
+    """Return the first n records with the one at `position` replaced by the one at n, as a copy.
+
+    Examples
+    --------
+    >>> neighbour([5, 6, 7], 0, 2)
+    [7, 6]
+    """
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, lambda part: neighbour(part, position, n))
+    if kind in ("array", "list", "tensor"):
+        other = copy(data[:n])
+        other[position] = data[n]
+        return other
+    positions = np.arange(n)
+    positions[position] = n
+    return take(data, positions)
+
+
+def record(data: Any, at: int) -> Any:
+    """Return one record: of a frame or a sparse matrix a row of the same kind."""
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, lambda part: record(part, at))
+    return take(data, np.array([at])) if kind in ("frame", "sparse") else data[at]
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -146,24 +248,42 @@ def equal(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))
+    kind = _kind(one)
+    if kind in ("frame", "series"):
+        return bool(frames.describe(one) == frames.describe(other)) and all(
+            equal(a, b) for a, b in zip(frames.contents(one), frames.contents(other), strict=True)
+        )
+    if kind == "sparse":
+        a, b = one.tocoo(), other.tocoo()
+        return all(equal(getattr(a, x), getattr(b, x)) for x in ("data", "row", "col"))
+    if kind == "tensor":
+        return one.dtype == other.dtype and equal(one.detach().cpu().numpy(), other.detach().cpu().numpy())
     return bool(one == other) or bool(one != one and other != other)
 
 
 def describe(data: Any) -> Any:
-    """Return the public schema of a dataset as JSON: containers, dtypes, shapes, never n or values.
+    """Return the public schema of a dataset as JSON: containers, names, dtypes, shapes, never n or values.
 
     Examples
     --------
     >>> describe((np.zeros((4, 2)), [0, 1, 1, 0]))
     ['tuple', ['array', '<f8', [2]], ['list']]
     """
-    _check(data)
-    if isinstance(data, tuple):
+    kind = _check(data)
+    if kind == "tuple":
         return ["tuple", *map(describe, data)]
-    if isinstance(data, list):
+    if kind == "dict":
+        return ["dict", [[name, describe(part)] for name, part in data.items()]]
+    if kind == "list":
         return ["list"]
-    dtype = data.dtype
-    return ["array", _code(dtype), list(data.shape[1:])]
+    if kind in ("frame", "series"):
+        return frames.describe(data)
+    if kind == "sparse":
+        family = "array" if "array" in type(data).__name__ else "matrix"
+        return ["sparse", data.dtype.str, list(data.shape[1:]), f"{data.format}_{family}"]
+    if kind == "tensor":
+        return ["tensor", str(data.dtype).removeprefix("torch."), list(data.shape[1:]), str(data.device)]
+    return ["array", _code(data.dtype), list(data.shape[1:])]
 
 
 def _code(dtype: np.dtype[Any]) -> Any:
@@ -184,11 +304,20 @@ def _code(dtype: np.dtype[Any]) -> Any:
 
 
 def _show(schema: Any) -> str:
-    if schema[0] == "tuple":
+    kind = schema[0]
+    if kind == "tuple":
         return f"a tuple of ({', '.join(map(_show, schema[1:]))})"
-    if schema[0] == "list":
+    if kind == "dict":
+        return f"a dict of {{{', '.join(f'{name!r}: {_show(part)}' for name, part in schema[1])}}}"
+    if kind == "list":
         return "a list"
+    if kind in ("frame", "series"):
+        return frames.show(schema)
     shape = "" if not schema[2] else f" with records of shape {tuple(schema[2])}"
+    if kind == "sparse":
+        return f"a sparse {schema[3]} of {_dtype(schema[1]).name}{shape}"
+    if kind == "tensor":
+        return f"a torch tensor of {schema[1]} on {schema[3]}{shape}"
     dtype = _dtype(schema[1])
     # How long the longest text is tells about the data.
     return f"an array of {'text' if dtype.kind in 'SUT' else dtype.name}{shape}"
@@ -206,110 +335,309 @@ def _dtype(code: Any) -> np.dtype[Any]:
 
 
 def adopt(drawn: Any, schema: Any) -> Any:
-    """Bring drawn records into the container of the private data, where that is safe.
+    """Bring drawn records into the container of the private data, where that is easy.
 
-    A drawn array becomes a list when the private data is one; what the library does to the
-    private data in turn is :func:`bring_into`. Everything else is an error.
+    A drawn array becomes a list, a series, a tensor, or a frame with the private data's column names, if that
+    is what the private data is; a drawn series becomes an array or a list. What the library does to the
+    private data in turn is :func:`bring_into`. Everything else stays, and is found not to fit.
     """
     if schema is None:
         return drawn
-    if schema[0] == "tuple" and isinstance(drawn, tuple) and len(drawn) == len(schema) - 1:
+    wanted, kind = schema[0], _kind(drawn)
+    if wanted == "tuple" and kind == "tuple" and len(drawn) == len(schema) - 1:
         return tuple(map(adopt, drawn, schema[1:]))
-    if schema[0] == "list" and type(drawn) is np.ndarray:
-        return drawn.tolist()
+    if wanted == "dict" and kind == "dict":
+        parts = dict(schema[1])
+        return {name: adopt(part, parts.get(name)) for name, part in drawn.items()}
+    if kind == "series" and (wanted in ("array", "list") or (wanted == "series" and schema[1] != _of(drawn))):
+        (values,) = frames.contents(drawn)
+        return adopt(_typed(values), schema)
+    if kind != "array":
+        return drawn
+    if wanted == "list":
+        return drawn.tolist() if drawn.dtype.kind in "biufUM" else drawn
+    if (wanted == "series" and drawn.ndim == 1) or (
+        wanted == "frame" and drawn.ndim == 2 and drawn.shape[1] == len(schema[2])
+    ):
+        return frames.adopt(drawn, schema)
+    if wanted == "tensor" and drawn.dtype.kind in "biuf":
+        import torch
+
+        made = torch.from_numpy(np.ascontiguousarray(drawn))
+        # Numbers drawn by numpy have no float type of torch's: the private data's is as good.
+        return made.to(getattr(torch, schema[1])) if drawn.dtype.kind == "f" == schema[1][0] else made
     return drawn
 
 
-def match(schema: Any, drawn: Any) -> None:
-    """Refuse private data whose schema P could not have drawn. Names public facts only."""
-    if not _matches(schema, drawn):
-        if _show(schema) == _show(drawn):
-            raise DataError(
-                f"The dataset is {_show(schema)} with longer texts than the sampler can draw. Have the "
-                f"sampler draw texts of the longest width that may occur."
-            )
-        raise DataError(
-            f"The dataset is {_show(schema)}, but the sampler draws {_show(drawn)}. Calibration "
-            f"and release must run on the same kind of data: convert the dataset, or have the "
-            f"sampler draw what the dataset is."
+def _of(drawn: Any) -> str:
+    return (frames.kind(drawn) or ("", ""))[1]
+
+
+def _typed(values: Any) -> Any:
+    """Return texts as an array of texts, which comes out of a frame as one of objects."""
+    if values.dtype.kind == "O" and len(values) and all(type(value) is str for value in values):
+        return values.astype(str)
+    return values
+
+
+def liken(drawn: Any, schema: Any, support: Any = None) -> Any:
+    """Return drawn records in the container of the private data, or refuse. Names public facts only.
+
+    Parameters
+    ----------
+    drawn : dataset
+        Some records that P has drawn.
+    schema : list
+        The private data's schema.
+    support : object
+        P's support, if private records are brought into it.
+    """
+    made = adopt(drawn, schema)
+    problem = _mismatch(schema, describe(made), support)
+    if problem is not None:
+        raise DataError(problem)
+    return made
+
+
+def _mismatch(schema: Any, drawn: Any, support: Any) -> str | None:
+    kind = schema[0]
+    ends: Any
+    if kind == "tuple" and drawn[0] == "tuple" and len(schema) == len(drawn):
+        ends = support if isinstance(support, tuple) and len(support) == len(drawn) - 1 else [None] * 99
+        for at, parts in enumerate(zip(schema[1:], drawn[1:], ends, strict=False), 1):
+            problem = _mismatch(*parts)
+            if problem is not None:
+                return f"Part {at} of the dataset, which is a tuple, does not fit. {problem}"
+        return None
+    if kind == drawn[0] == "dict" and [name for name, _ in schema[1]] == [name for name, _ in drawn[1]]:
+        ends = support if isinstance(support, dict) else {}
+        for (name, one), (_, other) in zip(schema[1], drawn[1], strict=True):
+            problem = _mismatch(one, other, ends.get(name))
+            if problem is not None:
+                return f"The part {name!r} of the dataset does not fit. {problem}"
+        return None
+    if kind == drawn[0] in ("frame", "series"):
+        return frames.mismatch(schema, drawn)
+    if _matches(schema, drawn, support):
+        return None
+    if _show(schema) == _show(drawn):
+        return (
+            f"The dataset is {_show(schema)} with longer texts than the sampler can draw. Have the "
+            f"sampler draw texts of the longest width that may occur."
         )
+    width = ""
+    if kind == "frame" and drawn[0] == "array":
+        width = f" Its records have {len(schema[2])} columns; P's would have to be of that width."
+    return (
+        f"The dataset is {_show(schema)}, but the sampler draws {_show(drawn)}.{width} Calibration "
+        f"and release must run on the same kind of data: convert the dataset, or have the "
+        f"sampler draw what the dataset is."
+    )
 
 
-def _matches(schema: Any, drawn: Any) -> bool:
-    if schema[0] == "tuple" and drawn[0] == "tuple":
-        return len(schema) == len(drawn) and all(map(_matches, schema[1:], drawn[1:]))
-    if schema[0] == "list":
-        return drawn[0] == "list" or (drawn[0] == "array" and _dtype(drawn[1]).kind in "biuf")
-    if schema[0] != "array" or drawn[0] != "array" or schema[2] != drawn[2]:
+def _matches(schema: Any, drawn: Any, support: Any) -> bool:
+    kind = schema[0]
+    if kind != drawn[0]:
+        return False
+    if kind == "list":
+        return True
+    if kind in ("tensor", "sparse") and schema[3] != drawn[3]:
+        return False
+    if kind in ("tuple", "dict") or schema[2] != drawn[2]:
         return False
     if schema[1] == drawn[1]:
         return True
-    kinds = {_dtype(s[1]).kind for s in (schema, drawn)}
-    if kinds in ({"U"}, {"S"}):  # shorter texts fit where P draws longer ones
-        return bool(_dtype(schema[1]).itemsize <= _dtype(drawn[1]).itemsize)
+    if kind == "tensor":
+        return not {schema[1][0], drawn[1][0]} & {"c", "q"} and drawn[1] != "bool"
+    one, other = _dtype(schema[1]), _dtype(drawn[1])
+    if other.kind in "UO" and one.kind in "UO" and _fixed(support):
+        return True  # whatever P does not draw is mapped to what it draws
+    if {one.kind, other.kind} in ({"U"}, {"S"}):  # shorter texts fit where P draws longer ones
+        return bool(one.itemsize <= other.itemsize)
+    if one.kind == other.kind and one.kind in "mM":
+        return True
     # Numbers may differ in kind: the private data is cast to what P draws.
-    return all(_dtype(s[1]).kind in kinds for s, kinds in ((schema, "biuf"), (drawn, "iuf")))
+    return one.kind in "biuf" and other.kind in "iuf"
 
 
-def clippable(drawn: Any) -> bool:
-    """Tell whether records like these can be clipped into a support: arrays and lists of numbers."""
-    if isinstance(drawn, list):
-        return all(isinstance(record, int | float) for record in drawn)
-    return isinstance(drawn, np.ndarray) and drawn.dtype.kind in "biuf"
+def _fixed(support: Any) -> bool:
+    inner = support.inner if isinstance(support, domains.Maybe) else support
+    return isinstance(inner, domains.OneOf)
 
 
-def bring_into(data: Any, drawn: Any, support: Support | None) -> Any:
-    """Return a copy of private records in P's dtype and, if given, inside P's support.
+def fits(drawn: Any, support: Any) -> str | None:
+    """Say why records like these cannot be brought into a support; None if they can."""
+    kind = _kind(drawn)
+    if support is None:
+        return None
+    if kind == "tuple":
+        if not isinstance(support, tuple) or domains.is_pair(support) or len(support) != len(drawn):
+            return f"its support must be a tuple of {len(drawn)}, one for each part"
+        found = [fits(*parts) for parts in zip(drawn, support, strict=True)]
+        return next((problem for problem in found if problem), None)
+    if kind in ("frame", "dict") or (kind == "list" and drawn and isinstance(drawn[0], dict)):
+        names = frames.names(drawn) if kind == "frame" else list(drawn if kind == "dict" else drawn[0])
+        if not isinstance(support, dict):
+            return "its support must be given by column: {'age': (0, 120), ...}"
+        unknown = [name for name in support if name not in names]
+        return f"its support names {unknown!r}, which it does not draw" if unknown else None
+    if isinstance(support, dict) or (isinstance(support, tuple) and not domains.is_pair(support)):
+        return "its support is that of several columns, and it draws only one"
+    if _fixed(support):
+        return None if kind != "sparse" else "sparse matrices have no fixed values"
+    if kind == "list":
+        if not all(isinstance(one, int | float) for one in drawn):
+            return "only numbers in a list can be brought into bounds"
+        return None
+    if kind == "series":
+        return None
+    pair = support.inner if isinstance(support, domains.Maybe) else support
+    if pair is None:
+        return None
+    letter = "f" if kind == "tensor" else drawn.dtype.kind
+    if letter not in "biufmM":
+        return "only numbers, dates, fixed texts and columns of these can be brought into a support"
+    ends = [np.shape(end) for end in pair]
+    shape = tuple(drawn.shape[1:])
+    if not all(_broadcasts(end, shape) for end in ends):
+        return (
+            f"its support has bounds of shape {ends[0]}, and its records have shape {shape}: give one bound "
+            f"for all, or one for each number of a record"
+        )
+    if kind == "sparse" and not (np.all(np.asarray(pair[0]) <= 0) and np.all(np.asarray(pair[1]) >= 0)):
+        return "the support of a sparse matrix must contain 0"
+    return None
 
-    Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are
-    clipped; NaN, which P's support does not contain, becomes the middle of a bounded support
-    or the one finite end of a half-bounded one.
+
+def _broadcasts(end: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(end, shape) == shape
+    except ValueError:
+        return False
+
+
+def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
+    """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
+
+    Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
+    values and values that P does not draw become one that it does (see :mod:`privatize.domains`).
+
+    Parameters
+    ----------
+    data : dataset
+        The private records, whose schema fits.
+    drawn : dataset
+        Some records that P has drawn, as it drew them.
+    support : object
+        P's support, or None to leave values as they are.
 
     Examples
     --------
-    >>> bring_into(np.array([-1, 50, 200]), ["array", "<f8", []], (0.0, 100.0))
+    >>> bring_into(np.array([-1, 50, 200]), np.zeros(2), (0.0, 100.0))
     array([  0.,  50., 100.])
+    >>> bring_into([-1, 50, 200], np.zeros(2), (0.0, 100.0))
+    [0.0, 50.0, 100.0]
     """
-    if drawn[0] == "tuple":
-        return tuple(bring_into(part, schema, None) for part, schema in zip(data, drawn[1:], strict=True))
-    if isinstance(data, list):
-        if drawn[0] != "array":
-            copied = copy(data)
-            return copied if support is None else [_clip_one(record, support) for record in copied]
-        values = bring_into(_numbers(data), drawn, support)
-        if list(values.shape[1:]) != drawn[2]:
-            raise DataError(f"The records of the list are not of the shape {tuple(drawn[2])} that P draws.")
+    kind, own = _kind(drawn), _kind(data)
+    if kind == "tuple":
+        ends = [None] * len(drawn) if support is None else support
+        return tuple(bring_into(*parts) for parts in zip(data, drawn, ends, strict=True))
+    if kind == "dict":
+        ends = {} if support is None else support
+        return {name: bring_into(part, drawn[name], ends.get(name)) for name, part in data.items()}
+    if kind in ("frame", "series"):
+        if own == kind and _of(data) == _of(drawn):
+            return frames.bring(data, drawn, support)
+        (values,) = frames.contents(drawn)
+        return bring_into(data, _typed(values), support)
+    if kind == "list":
+        copied = copy(data)
+        if support is None:
+            return copied
+        if isinstance(support, dict):
+            return _bring_dicts(copied, drawn, support)
+        if _fixed(support):
+            return domains.bring_texts(copied, support)
+        return [_clip_one(one, support) for one in copied]
+    if kind == "sparse":
+        made = data.astype(drawn.dtype, copy=True)
+        if support is not None and len(np.shape(support[0])) == 0:
+            made.data = domains.bring_numbers(made.data, drawn.dtype, support)
+        elif support is not None:
+            made = made.tocoo()
+            ends = tuple(np.broadcast_to(end, drawn.shape[1:])[made.col] for end in support)
+            made.data = domains.bring_numbers(made.data, drawn.dtype, ends)
+            made = made.asformat(data.format)
+        return made
+    if kind == "tensor":
+        return adopt(domains.bring(data.detach().cpu().numpy(), _torch(drawn), support), describe(drawn))
+    # An array was drawn; the private data is one, or something that drawn arrays are made into.
+    if own == "list" and drawn.dtype.kind in "UO" and support is None:
+        return copy(data)
+    if own == "list":
+        values = domains.bring(_numbers(data, drawn.dtype), drawn.dtype, support)
+        if values.shape[1:] != drawn.shape[1:]:
+            raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
         return values.tolist()
-    dtype = _dtype(drawn[1])
-    if support is None or data.dtype.kind not in "biuf":
-        return _cast(data, dtype) if data.dtype != dtype else copy(data)
-    low, high = (np.asarray(end, dtype=np.float64) for end in support)
-    if dtype.kind in "iu":  # whole numbers inside the support, so that rounding does not leave it
-        low, high = np.ceil(low), np.floor(high)
-        if data.dtype.kind in "iu":
-            inside = _cast(data, dtype)
-            below, above = inside < low, inside > high
-            return np.where(below, _cast(low, dtype), np.where(above, _cast(high, dtype), inside))
-    if data.dtype.kind == "f":
-        values = np.clip(data, low, high)
-        missing = np.isnan(values)
-        if missing.any():
-            values = np.where(missing, _home(low, high), values)
-    else:
-        values = np.clip(data.astype(np.float64), low, high)
-    return _cast(values, dtype)
+    if own in ("frame", "series"):
+        return adopt(frames.plain(data, drawn.dtype, support), describe(data))
+    if own == "tensor":
+        values = domains.bring(data.detach().cpu().numpy(), drawn.dtype, support)
+        return adopt(values, describe(data))
+    if data.dtype == drawn.dtype and (support is None or drawn.dtype.kind not in "biufmMUSTO"):
+        return copy(data)
+    return domains.bring(data, drawn.dtype, support)
 
 
-def _home(low: Any, high: Any) -> Any:
-    """Return the value that stands for a missing one: inside the support, public."""
-    with np.errstate(invalid="ignore"):
-        middle = low / 2 + high / 2
-    home = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-    return np.where(np.isfinite(low) & np.isfinite(high), middle, home)
+def _torch(tensor: Any) -> np.dtype[Any]:
+    found: np.dtype[Any] = tensor.numpy().dtype
+    return found
 
 
-def _numbers(data: list[Any]) -> Any:
+def _bring_dicts(data: list[Any], drawn: list[Any], support: dict[str, Any]) -> list[Any]:
+    """Return records that are dicts with P's keys: what one lacks is missing, what P lacks is left out."""
+    first = drawn[0]
+    whole = all(isinstance(one, dict) for one in data)
+    if not whole:
+        raise DataError("The records of the list are not all dicts, as those that P draws are.")
+    made = {}
+    for name, example in first.items():
+        values = [one.get(name) for one in data]
+        made[name] = _bring_values(values, example, support.get(name))
+    return [dict(zip(made, one, strict=True)) for one in zip(*made.values(), strict=True)]
+
+
+def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
+    """Return one column of a list of dicts inside its support."""
+    kept = isinstance(support, domains.Maybe)
+    inner = support.inner if kept else support
+    if isinstance(inner, domains.OneOf):
+        return domains.bring_texts(values, support)
+    if inner is None:
+        return values
+    gone = [domains.missing(value) for value in values]
+    dated = np.asarray(inner[0]).dtype.kind == "M"
+    try:
+        if dated:
+            found = np.array([None if g else v for v, g in zip(values, gone, strict=True)], dtype="M8[us]")
+            fine = domains.bring_moments(found, np.asarray(inner[0]).dtype, inner).tolist()
+        else:
+            numbers = np.array([math.nan if g else _float(v) for v, g in zip(values, gone, strict=True)])
+            whole = isinstance(example, int) and not isinstance(example, bool)
+            fine = domains.bring_numbers(numbers, np.dtype(np.int64 if whole else np.float64), inner).tolist()
+    except (TypeError, ValueError):
+        raise DataError(
+            "Values of the records are not of the type that P draws. Convert them, or use domain='as-is'."
+        ) from None
+    return [None if kept and g else value for value, g in zip(fine, gone, strict=True)]
+
+
+def _numbers(data: list[Any], dtype: np.dtype[Any]) -> Any:
     """Return a list of numbers as an array, in a dtype that holds them; integers of any size."""
+    if dtype.kind in "UO":
+        made = np.empty(len(data), dtype=object)
+        made[:] = data
+        return made
     try:
         values = np.array(data)
     except ValueError:  # ragged
@@ -317,7 +645,9 @@ def _numbers(data: list[Any]) -> Any:
     if values.dtype.kind == "O" and all(isinstance(v, int | float) for v in values.ravel().tolist()):
         # Integers beyond 64 bits, or beyond every float.
         values = np.array([_float(v) for v in values.ravel().tolist()]).reshape(values.shape)
-    if values.dtype.kind not in "biuf":
+    if values.dtype.kind == "O" and dtype.kind == "M":
+        values = np.array(data, dtype="M8[us]")
+    if values.dtype.kind not in ("biuf" if dtype.kind != "M" else "M"):
         raise DataError(
             "The records of the list are not all numbers, as those that P draws are. Convert them, leave out "
             "what is missing, or have the sampler draw lists of what they are."
@@ -332,31 +662,16 @@ def _float(value: float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _clip_one(record: Any, support: Support) -> Any:
+def _clip_one(one: Any, support: Any) -> Any:
     """Clip a record of a list, if it is a number."""
-    if isinstance(record, np.generic):
-        record = record.item()
-    if isinstance(record, bool):
-        return record
-    if not isinstance(record, int | float):
+    if isinstance(one, np.generic):
+        one = one.item()
+    if isinstance(one, bool):
+        return one
+    if not isinstance(one, int | float):
         raise DataError(
-            f"Records of the list are of type {type(record).__name__}, which cannot be brought into P's "
+            f"Records of the list are of type {type(one).__name__}, which cannot be brought into P's "
             f"support. Convert them to int or float, or use domain='as-is'."
         )
-    schema: list[Any] = ["array", "<i8" if isinstance(record, int) else "<f8", []]
-    return bring_into([record], schema, support)[0]
-
-
-def _cast(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the values in another dtype; integers saturate, they never wrap."""
-    if dtype.kind not in "iu" or values.dtype.kind == "b":
-        with np.errstate(over="ignore"):  # a warning would tell that a private number is huge
-            return values.astype(dtype)
-    ends = np.iinfo(dtype)
-    if values.dtype.kind in "iu":
-        own = np.iinfo(values.dtype)
-        return np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
-    # In float64, since float32 has no 2^31 - 1; the nearest floats inside the integer range.
-    high = np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max)
-    whole = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
-    return np.clip(whole, float(ends.min), high).astype(dtype)
+    dtype = np.dtype(np.int64 if isinstance(one, int) else np.float64)
+    return bring_into([one], np.zeros(1, dtype), support)[0]

@@ -22,6 +22,7 @@ from privatize import coins
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
+    NotReproducibleError,
     PlanError,
     SettingsError,
     ZeroSensitivityError,
@@ -42,6 +43,8 @@ Vector = NDArray[np.float64]
 Norm = Callable[[Vector], float]
 
 SMALLEST = 1e-300
+# How much a function may round differently from run to run, relative to its sensitivity.
+_JITTER = 2.0**-20
 """Estimates are at least this: floats have all their digits there."""
 
 
@@ -70,7 +73,10 @@ class Sensitivity:
     schema : list
         The schema of the datasets, as JSON.
     classes : dict
-        The named tuples and dataclasses in the output, by name.
+        The named tuples, dataclasses and frames in the output, by name.
+    jitter : bool
+        Whether the function rounds differently from run to run (libraries that sum in parallel do); the
+        estimate then has room for that, 2⁻¹⁶ of itself.
     """
 
     value: float
@@ -83,8 +89,9 @@ class Sensitivity:
     gaps: Vector = field(repr=False)
     structure: list[Any] = field(repr=False)
     schema: list[Any] = field(repr=False)
-    classes: dict[str, type] = field(default_factory=dict, repr=False)
+    classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
+    jitter: bool = field(default=False, repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
 
@@ -175,7 +182,7 @@ class Sensitivity:
             if self._note is not None:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
-        return replace(self, value=value, plan=chosen)
+        return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
     def __repr__(self) -> str:
         rho = "" if self.rho is None else f", rho={self.rho:.3g}"
@@ -205,6 +212,8 @@ class Memory:
         ``note(plan)`` is called before a further plan is read from the gaps.
     checked : int
         How many of them belong to a calibration that ended well.
+    jitter : bool
+        Whether the function has been seen to round differently from run to run.
     """
 
     gaps: Vector
@@ -213,6 +222,7 @@ class Memory:
     save: Callable[[int, Vector, list[Any] | None], None]
     note: Callable[[Plan], object]
     checked: int = 0
+    jitter: bool = False
 
 
 def estimate_sensitivity(
@@ -321,9 +331,17 @@ bound=tolerance, seed=1)
         pairs.learn_classes(gaps)
     finally:
         coins.unwind(open_before)
+    if pairs.jitter > value * _JITTER:
+        raise NotReproducibleError(
+            f"The function rounds differently from run to run, by up to {pairs.jitter:.3g}, which is too "
+            f"much for a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread "
+            f"(POLARS_MAX_THREADS=1 in the environment, for polars), sorted data."
+        )
+    jitter = pairs.jitter > 0 or (memory is not None and memory.jitter)
     gaps.setflags(write=False)
     return Sensitivity(
-        value=value,
+        value=_widened(value, jitter),
+        jitter=jitter,
         n=pairs.n,
         plan=plan,
         norm=norm if isinstance(norm, str) else _norm_name(norm),
@@ -338,6 +356,12 @@ bound=tolerance, seed=1)
         _looks=[plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
     )
+
+
+def _widened(value: float, jitter: bool) -> float:
+    """Return an estimate with room for what a function rounds differently from run to run."""
+    # Both sides of the measured gap and both sides of a release: four times, and four times that.
+    return value * (1 + 16 * _JITTER) if jitter else value
 
 
 def _norm_name(norm: Any) -> str:
@@ -459,10 +483,11 @@ class _Run:
             if "timeout=" in what
             else " Is there enough memory for all of them? Use fewer workers=, then call forget()."
             if "SIGKILL" in what
-            else " Return the same types, keys and shapes for every dataset (always float(...), fixed "
-            "categories, classes defined outside the function): a structure that depends on the data gives "
-            "it away."
-            if what is STRUCTURE
+            else " The keys, labels, types and shapes of an answer are published as they are, so if they "
+            "depend on the data they give it away. Return the same ones for every dataset: reindex to fixed "
+            "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, always float(...), define "
+            "classes outside the function."
+            if what.startswith(STRUCTURE)
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None
             else " Make the function work on all data that the sampler can draw, choose another sampler, or "

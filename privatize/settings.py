@@ -6,11 +6,9 @@ import functools
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-import numpy as np
-
-from privatize import coins
+from privatize import coins, domains
 from privatize.errors import SettingsError
 from privatize.execution import check_timeout, check_workers, executor
 from privatize.mechanisms import Mechanism, as_mechanism
@@ -129,8 +127,8 @@ class Settings:
         return vars(self) | {"workers": None}
 
     @functools.cached_property
-    def support(self) -> tuple[Any, Any] | None:
-        """P's bounds, if any of them is finite."""
+    def support(self) -> Any:
+        """P's support, if it bounds anything."""
         return _support(self.sampler)
 
 
@@ -143,11 +141,9 @@ def _short(value: Any) -> str:
     return text if len(text) < 100 else text[:97] + "..."
 
 
-def _support(sampler: Any) -> tuple[Any, Any] | None:
-    ends = getattr(sampler, "support", None)
-    if ends is None or not any(np.isfinite(end).any() for end in ends):
-        return None
-    return cast("tuple[Any, Any]", ends)
+def _support(sampler: Any) -> Any:
+    support = getattr(sampler, "support", None)
+    return support if domains.bounded(support) else None
 
 
 def _between(name: str, value: Any, low: float, high: float, hint: str) -> float:

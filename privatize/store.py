@@ -66,6 +66,8 @@ class Entry:
         How calibrations failed, by plan.
     checked : int
         How many of the gaps belong to a calibration that ended well.
+    jitter : bool
+        Whether the function has been seen to round differently from run to run.
     """
 
     key: str
@@ -75,6 +77,7 @@ class Entry:
     structure: list[Any] | None = None
     failure: dict[str, Any] = field(default_factory=dict)
     checked: int = 0
+    jitter: bool = False
 
 
 class Store:
@@ -130,7 +133,8 @@ class Store:
             version, seed, structure, failure, facts = rows[0]
             if version != SCHEMA:
                 raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
-            entry = Entry(key, int(seed), checked=int(json.loads(facts).get("checked", 0)))
+            told = json.loads(facts)
+            entry = Entry(key, int(seed), checked=int(told.get("checked", 0)), jitter="jitter" in told)
             entry.structure = None if structure is None else json.loads(structure)
             entry.failure = {} if failure is None else json.loads(failure)
             if entry.structure is not None and not size(entry.structure):

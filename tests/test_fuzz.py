@@ -630,7 +630,7 @@ class Sub(np.ndarray):
 
 def _frame(n: int) -> Any:
     pandas = pytest.importorskip("pandas")
-    return pandas.DataFrame({"a": base(n), TEXT: base(n)})
+    return pandas.DataFrame({"a": base(n), "b": base(n)})  # names are public
 
 
 def base(n: int) -> Any:

@@ -52,7 +52,8 @@ def test_modules_import_only_downwards():
         "cli", "testing", "auditing", "reports", "divergence", "distinguishing", "intervals", "decorator",
         "policy", "settings", "store", "database", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "fingerprint", "pairs", "progress", "coins", "threads",
-        "outputs", "samplers", "records", "mechanisms", "noise", "discrete", "planning", "errors",
+        "outputs", "samplers", "records", "frames", "domains", "mechanisms", "noise", "discrete",
+        "planning", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
     for at, room in enumerate(order):

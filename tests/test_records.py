@@ -13,6 +13,24 @@ from hypothesis import strategies as st
 from privatize import records
 from privatize.errors import DataError
 
+
+def sampled(schema):
+    """Return two records of a schema, as P would draw them."""
+    if schema[0] == "tuple":
+        return tuple(map(sampled, schema[1:]))
+    return [0.0, 0.0] if schema[0] == "list" else np.zeros((2, *schema[2]), records._dtype(schema[1]))
+
+
+def bring_into(data, schema, support=None):
+    """Bring records in, by the schema of what P draws."""
+    return records.bring_into(data, sampled(schema), support)
+
+
+def match(schema, drawn):
+    """Refuse private data that P could not have drawn, by the schema of what P draws."""
+    records.liken(sampled(drawn), schema)
+
+
 inf, nan = math.inf, math.nan
 
 PAIR = np.dtype([("age", "<i4"), ("pay", "<f8")])
@@ -201,8 +219,7 @@ def test_a_copy_shares_nothing_that_can_change(name):
 def test_replace_changes_one_record(name, position):
     """Neighbours would differ in more than one person, or in none."""
     drawn = make(name)
-    data = records.copy(records.head(drawn, 4))
-    records.replace(data, position, drawn, 4)
+    data = records.neighbour(drawn, position, 4)
     assert records.count(data) == 4
     assert records.describe(data) == records.describe(drawn)
     for i in range(4):
@@ -226,7 +243,9 @@ class Rows(list):
         (b"abc", "bytes"),
         ({1, 2}, "set"),
         ({"a": [1]}, "dict"),
-        (range(3), "range"),
+        ({"a": 1}, "dict.*aligned"),
+        ({}, "dict.*aligned"),
+        ({1: [2]}, "dict whose keys"),
         (iter([1, 2]), "list_iterator"),
         ((i for i in range(3)), "generator"),
         (collections.deque([1]), "collections.deque"),
@@ -274,8 +293,8 @@ def test_a_dataset_equals_itself_made_again(name):
 @every_container
 def test_one_other_record_is_noticed(name):
     """A sampler with randomness of its own would pass for reproducible."""
-    data, other = make(name), make(name)
-    records.replace(other, 1, data, 3)
+    data = make(name)
+    other = records.take(data, np.array([0, 3, *range(2, records.count(data))]))
     assert not records.equal(data, other)
     assert not records.equal(data, records.head(data, 4))
 
@@ -349,7 +368,7 @@ def test_schemas():
 def test_a_dataset_matches_itself(name):
     """Private data of exactly the kind that P draws would be refused."""
     schema = records.describe(make(name))
-    records.match(schema, schema)
+    match(schema, schema)
 
 
 @every_container
@@ -357,7 +376,7 @@ def test_a_dataset_of_ps_own_kind_comes_in_unchanged(name):
     """Private data of exactly the kind that P draws would be changed, shared, or fail on the way in."""
     data = make(name)
     schema = records.describe(data)
-    brought = records.bring_into(data, schema, None)
+    brought = bring_into(data, schema, None)
     assert records.equal(brought, data)
     assert records.describe(brought) == schema
     if isinstance(data, np.ndarray):
@@ -369,8 +388,8 @@ def test_a_stored_schema_works_like_a_fresh_one(name):
     """A schema that was remembered would not let its own data in."""
     data = make(name)
     stored = json.loads(json.dumps(records.describe(data)))
-    records.match(records.describe(data), stored)
-    assert records.equal(records.bring_into(data, stored, None), data)
+    match(records.describe(data), stored)
+    assert records.equal(bring_into(data, stored, None), data)
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has it from 2.0 on")
@@ -378,7 +397,7 @@ def test_strings_of_any_length():
     """A dataset of numpy's variable-width strings would fail on the way in."""
     data = np.array(["a", "bcd"], dtype=np.dtypes.StringDType())
     schema = records.describe(data)
-    assert records.bring_into(data, schema, None).tolist() == ["a", "bcd"]
+    assert bring_into(data, schema, None).tolist() == ["a", "bcd"]
 
 
 F8, F4, I8, I4, I2, U1, U8, B1 = (
@@ -406,7 +425,7 @@ F8, F4, I8, I4, I2, U1, U8, B1 = (
 )
 def test_what_matches(data, drawn):
     """A user would have to convert data that the library can convert."""
-    records.match(records.describe(data), drawn)
+    match(records.describe(data), drawn)
 
 
 @pytest.mark.parametrize(
@@ -428,7 +447,6 @@ def test_what_matches(data, drawn):
         (structured(PAIR), F8, "an array of "),
         (np.zeros(3), records.describe(structured(PAIR)), "float64, but"),
         (structured(PAIR), records.describe(structured(NESTED)), "an array of "),
-        ([1, 2], ["array", "<U3", []], "a list, but the sampler draws an array of text"),
         ([(1, 2.0)], records.describe(structured(PAIR)), "a list"),
         ((np.zeros(3), [1, 2, 3]), F8, r"a tuple of \(an array of float64, a list\)"),
         (np.zeros(3), ["tuple", F8, F8], "draws a tuple of"),
@@ -439,7 +457,7 @@ def test_what_matches(data, drawn):
 def test_what_does_not_match(data, drawn, message):
     """Calibration would run on another kind of data than the release."""
     with pytest.raises(DataError, match=message) as caught:
-        records.match(records.describe(data), drawn)
+        match(records.describe(data), drawn)
     assert "convert the dataset" in str(caught.value)
 
 
@@ -448,7 +466,7 @@ def test_a_mismatch_shows_no_private_value():
     secret = 8675309.25
     for data in ([secret], np.array([secret]), ([secret], np.array([secret])), objects([secret])):
         with pytest.raises(DataError) as caught:
-            records.match(records.describe(data), ["tuple", ["list"], ["list"], ["list"]])
+            match(records.describe(data), ["tuple", ["list"], ["list"], ["list"]])
         assert "8675309" not in str(caught.value) + repr(vars(caught.value))
 
 
@@ -475,25 +493,25 @@ def test_adopt_gives_the_private_datas_container():
 
 def test_clipping():
     """Private records outside P's support would reach a function that was never tried there."""
-    brought = records.bring_into(np.array([-1, 50, 200]), F8, (0.0, 100.0))
+    brought = bring_into(np.array([-1, 50, 200]), F8, (0.0, 100.0))
     assert brought.tolist() == [0, 50, 100]
     assert brought.dtype == np.float64
-    assert records.bring_into(np.array([-inf, inf]), F8, (0, 1)).tolist() == [0, 1]
-    assert records.bring_into([-1.0, 0.5, 7], F8, (0, 1)) == [0.0, 0.5, 1.0]
-    assert records.bring_into(np.array([True, False]), F8, (0.25, 0.5)).tolist() == [0.5, 0.25]
-    assert records.bring_into(np.array([-1, 1e9]), F8, (0, inf)).tolist() == [0, 1e9]
+    assert bring_into(np.array([-inf, inf]), F8, (0, 1)).tolist() == [0, 1]
+    assert bring_into([-1.0, 0.5, 7], F8, (0, 1)) == [0.0, 0.5, 1.0]
+    assert bring_into(np.array([True, False]), F8, (0.25, 0.5)).tolist() == [0.5, 0.25]
+    assert bring_into(np.array([-1, 1e9]), F8, (0, inf)).tolist() == [0, 1e9]
 
 
 def test_clipping_by_coordinate():
     """One column would be clipped to another's bounds."""
     support = np.array([0.0, -inf]), np.array([1.0, 5.0])
-    brought = records.bring_into(np.array([[2, 2], [-1, -9], [0.5, 9]]), ["array", "<f8", [2]], support)
+    brought = bring_into(np.array([[2, 2], [-1, -9], [0.5, 9]]), ["array", "<f8", [2]], support)
     assert brought.tolist() == [[1, 2], [0, -9], [0.5, 5]]
 
 
 def test_lists_are_clipped_too():
     """With a sampler that draws lists, domain="clip" would silently clip nothing."""
-    assert records.bring_into([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
+    assert bring_into([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -508,20 +526,20 @@ def test_lists_are_clipped_too():
 )
 def test_a_missing_value_gets_a_public_place_in_the_support(support, home):
     """A NaN would make the whole answer NaN, and so tell that it was there."""
-    assert records.bring_into(np.array([nan, 4.0]), F8, support).tolist()[0] == home
-    assert records.bring_into([nan, 4.0], F8, support)[0] == home
+    assert bring_into(np.array([nan, 4.0]), F8, support).tolist()[0] == home
+    assert bring_into([nan, 4.0], F8, support)[0] == home
 
 
 def test_missing_values_by_coordinate():
     """A NaN in one column would be given another column's place."""
     support = np.array([0.0, -inf, 7.0]), np.array([10.0, 5.0, inf])
-    assert records.bring_into(np.full((1, 3), nan), ["array", "<f8", [3]], support).tolist() == [[5, 5, 7]]
+    assert bring_into(np.full((1, 3), nan), ["array", "<f8", [3]], support).tolist() == [[5, 5, 7]]
 
 
 def test_without_a_support_nothing_is_clipped():
     """domain="as-is" would change the data all the same."""
     data = np.array([nan, inf, -1e300])
-    assert records.equal(records.bring_into(data, F8, None), data)
+    assert records.equal(bring_into(data, F8, None), data)
 
 
 def test_the_private_data_is_not_changed():
@@ -530,7 +548,7 @@ def test_the_private_data_is_not_changed():
         before = records.copy(data)
         drawn = ["array", "<f8", [2]] if isinstance(data[0], list) else F8
         for support in (None, (0.0, 1.0)):
-            brought = records.bring_into(data, drawn, support)
+            brought = bring_into(data, drawn, support)
             brought[0] = 99
             assert records.equal(data, before)
 
@@ -538,7 +556,7 @@ def test_the_private_data_is_not_changed():
 def test_tuples_are_cast_part_by_part():
     """The labels would be cast to the features' dtype."""
     drawn = ["tuple", ["array", "<f4", [2]], ["list"], I8]
-    features, names, labels = records.bring_into((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
+    features, names, labels = bring_into((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
     assert features.dtype == np.float32
     assert names == ["a", "b"]
     assert labels == [1, 2]
@@ -549,7 +567,7 @@ def test_objects_and_structures_are_copied_not_clipped():
     """A support for numbers would be applied to what has no order."""
     for name in ("objects", "strings", "structured"):
         data = make(name)
-        brought = records.bring_into(data, records.describe(data), (0.0, 1.0))
+        brought = bring_into(data, records.describe(data), (0.0, 1.0))
         assert records.equal(brought, data)
         assert not np.shares_memory(brought, data)
 
@@ -558,7 +576,7 @@ def test_objects_and_structures_are_copied_not_clipped():
 def test_records_of_a_list_must_have_ps_shape(data):
     """A list of pairs would be taken for a list of triples."""
     with pytest.raises(DataError, match=r"not of the shape \(3,\)"):
-        records.bring_into(data, ["array", "<f8", [3]], None)
+        bring_into(data, ["array", "<f8", [3]], None)
 
 
 @pytest.mark.parametrize(
@@ -566,7 +584,7 @@ def test_records_of_a_list_must_have_ps_shape(data):
 )
 def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
     """0.9 would become 0: rounding is to the nearest, for lists as for arrays."""
-    assert list(records.bring_into(data, drawn, None)) == [2, 2, -2, 0]
+    assert list(bring_into(data, drawn, None)) == [2, 2, -2, 0]
 
 
 # --- bring_into: no cast may wrap ---
@@ -590,7 +608,7 @@ def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
 @pytest.mark.parametrize("support", [None, (-inf, inf)], ids=["as-is", "unbounded"])
 def test_integers_saturate(data, drawn, expected, support):
     """A large salary would become a negative one; a near record, a far one."""
-    brought = records.bring_into(data, drawn, support)
+    brought = bring_into(data, drawn, support)
     assert brought.dtype == np.dtype(drawn[1])
     # float32 and float16 have no 2^31 - 1 or 32767 of their own: the float below is as good.
     slack = 0 if data.dtype != np.float32 and data.dtype != np.float16 else 2**8
@@ -612,8 +630,8 @@ def test_integers_saturate(data, drawn, expected, support):
 @pytest.mark.parametrize("support", [None, (0, 100)], ids=["as-is", "clip"])
 def test_a_list_comes_in_as_the_same_array_would(values, drawn, support):
     """The answer for a list would differ from the answer for an array of the same numbers, or fail."""
-    as_array = records.bring_into(np.array(values), drawn, support)
-    as_list = records.bring_into(values, drawn, support)
+    as_array = bring_into(np.array(values), drawn, support)
+    as_list = bring_into(values, drawn, support)
     assert as_list == as_array.tolist()
     assert type(as_list) is list
 
@@ -629,7 +647,7 @@ def test_a_float_lands_on_the_nearest_integer_there_is(value, source, target):
     with np.errstate(over="ignore"):
         data = np.array([value]).astype(source)
     ends = np.iinfo(target)
-    found = int(records.bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    found = int(bring_into(data, ["array", np.dtype(target).str, []], None)[0])
     exact = float(data[0])
     if math.isinf(exact):
         nearest = ends.max if exact > 0 else ends.min
@@ -648,7 +666,7 @@ def test_an_integer_lands_on_the_nearest_integer_there_is(value, target):
     """Any integer that is out of range would turn into any other."""
     data = np.array([value], dtype=np.uint64 if value >= 2**63 else np.int64)
     ends = np.iinfo(target)
-    found = int(records.bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    found = int(bring_into(data, ["array", np.dtype(target).str, []], None)[0])
     assert found == min(max(value, ends.min), ends.max)
 
 
@@ -656,20 +674,20 @@ def test_an_integer_lands_on_the_nearest_integer_there_is(value, target):
 def test_large_integers_inside_the_support_are_kept(value):
     """A record that P could have drawn would be changed on the way in."""
     support = (-(2.0**62), 2.0**62)
-    assert records.bring_into(np.array([value]), I8, support).tolist() == [value]
+    assert bring_into(np.array([value]), I8, support).tolist() == [value]
 
 
 def test_rounding_does_not_leave_the_support():
     """A record would be clipped to the bound, and then rounded to the integer beyond it."""
-    brought = records.bring_into(np.array([0, 2, 9]), I8, (0.5, 3.4))
+    brought = bring_into(np.array([0, 2, 9]), I8, (0.5, 3.4))
     assert brought.tolist() == [1, 2, 3]
-    assert records.bring_into(np.array([0, 2, 9]), I8, (0.5, 3.5)).tolist() == [1, 2, 3]
+    assert bring_into(np.array([0, 2, 9]), I8, (0.5, 3.5)).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("support", [None, (-1e300, 1e300)])
 def test_a_float_beyond_the_range_makes_no_noise(support):
     """A warning about an overflow would tell the public log that somebody's number is huge."""
-    brought = records.bring_into(np.array([1e300, -1e300]), F4, support)
+    brought = bring_into(np.array([1e300, -1e300]), F4, support)
     assert brought.dtype == np.float32
     assert brought[0] >= np.finfo(np.float32).max
     assert brought[1] <= np.finfo(np.float32).min
@@ -692,7 +710,7 @@ def test_each_record_is_changed_by_itself(values, other, position, drawn, suppor
     one = np.array(values)
     two = one.copy()
     two[position] = other
-    a, b = (records.bring_into(data, drawn, support) for data in (one, two))
+    a, b = (bring_into(data, drawn, support) for data in (one, two))
     assert records.equal(np.delete(a, position), np.delete(b, position))
     assert len(a) == len(b) == len(values)
     if support is not None and drawn in (F8, F4):

@@ -646,7 +646,7 @@ SAME = [
     (mixture([uniform(), normal()]), mixture((uniform(), normal()), [0.5, 0.5])),
     (mixture([stats.norm(0, 1), spenders]), mixture([stats.norm(), from_function(spenders)])),
     (from_function(spenders), as_sampler(spenders)),
-    (from_function(spenders, support=(0, 1)), from_function(spenders, support=[0.0, 1.0])),
+    (from_function(spenders, support=(0, 1)), from_function(spenders, support=(0.0, 1.0))),
     (as_sampler(stats.expon(scale=2)), as_sampler(stats.expon(0, 2))),
     (as_sampler(stats.norm), as_sampler(stats.norm(loc=0, scale=1))),
     (as_sampler(stats.gamma(2)), as_sampler(stats.gamma(a=2, scale=1.0))),

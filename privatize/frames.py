@@ -1,0 +1,817 @@
+"""Data frames and series of pandas, polars and pyarrow: rows, columns, schema.
+
+Columns go through narwhals, which knows all three. Rows are taken with each library's own words: they are
+taken for every sampled pair, and a detour would cost more than the work itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import domains
+from privatize.errors import DataError, SamplerError
+
+__all__ = [
+    "LIBRARIES",
+    "Column",
+    "adopt",
+    "alike",
+    "array_of",
+    "bring",
+    "columns",
+    "concat",
+    "contents",
+    "copy",
+    "describe",
+    "digest",
+    "head",
+    "is_float",
+    "kind",
+    "kinds",
+    "labels",
+    "make",
+    "mismatch",
+    "names",
+    "plain",
+    "replaced",
+    "select",
+    "show",
+    "take",
+    "with_numbers",
+]
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+_KINDS = {
+    ("pandas", "DataFrame"): "frame",
+    ("pandas", "Series"): "series",
+    ("polars", "DataFrame"): "frame",
+    ("polars", "Series"): "series",
+    ("pyarrow", "Table"): "frame",
+}
+# What the private data's columns may be, where P draws a column of a kind.
+_ACCEPTED = {
+    "int": ("bool", "int", "float"),
+    "float": ("bool", "int", "float"),
+    "bool": ("bool",),
+    "text": ("text", "object", "category"),
+    "category": ("category", "text", "object"),
+    "object": ("object", "text", "category"),
+    "date": ("date",),
+    "duration": ("duration",),
+    "other": (),
+}
+Array = NDArray[Any]
+
+
+@functools.cache
+def _of_type(cls: type) -> tuple[str, str] | None:
+    library = cls.__module__.partition(".")[0]
+    form = _KINDS.get((library, cls.__name__))
+    return None if form is None else (form, library)
+
+
+def kind(data: Any) -> tuple[str, str] | None:
+    """Return ("frame" or "series", library) of a frame or a series, and None of everything else.
+
+    Examples
+    --------
+    >>> kind([1, 2])
+    """
+    cls: Any = type(data)
+    return _of_type(cls)
+
+
+def _nw(series: Any) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(series, series_only=True)
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def take(data: Any, positions: Array) -> Any:
+    """Return the rows at the positions, in that order."""
+    library = type(data).__module__.partition(".")[0]
+    if library != "pandas":
+        return data.take(positions) if library == "pyarrow" else data[positions]
+    return _settled(data.take(positions), data)
+
+
+def head(data: Any, n: int) -> Any:
+    """Return the first n rows."""
+    if type(data).__module__.partition(".")[0] != "pandas":
+        return data.slice(0, n)
+    return _settled(data.iloc[:n].copy(), data)
+
+
+def _settled(rows: Any, data: Any) -> Any:
+    """Return a pandas object with its rows numbered anew, unless its index is a part of the records."""
+    if _index(data.index) is None:
+        import pandas as pd
+
+        rows.index = pd.RangeIndex(len(rows))
+    return rows
+
+
+def concat(parts: Sequence[Any]) -> Any:
+    """Join frames or series, one after the other."""
+    first = parts[0]
+    library = type(first).__module__.partition(".")[0]
+    if library == "pandas":
+        import pandas as pd
+
+        # Without those that are empty, whose dtypes pandas would otherwise let have a say.
+        filled = [part for part in parts if len(part)] or [first]
+        return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=_index(first.index) is None)
+    if library == "polars":
+        import polars as pl
+
+        return pl.concat(list(parts))
+    import pyarrow as pa
+
+    return pa.concat_tables(list(parts))
+
+
+def copy(data: Any) -> Any:
+    """Return a copy that shares nothing that could be changed in place."""
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas":
+        return data.copy()
+    return data.clone() if library == "polars" else data
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+def columns(data: Any) -> list[Any]:
+    """Return the columns of a frame, or a series as the only one."""
+    form, library = kind(data) or ("", "")
+    if form == "series":
+        return [data]
+    if library == "pandas":
+        return [data.iloc[:, at] for at in range(data.shape[1])]
+    return list(data.get_columns() if library == "polars" else data.columns)
+
+
+def names(data: Any) -> list[Any]:
+    """Return the names of a frame's columns, or a series' own."""
+    form, library = kind(data) or ("", "")
+    if form == "series":
+        return [data.name]
+    return list(data.column_names if library == "pyarrow" else data.columns)
+
+
+def select(data: Any, wanted: Any) -> Any:
+    """Return some columns of a frame or a dict of arrays, or one of them.
+
+    Examples
+    --------
+    >>> select({"age": np.array([30, 40]), "sex": np.array(["F", "M"])}, "age")
+    array([30, 40])
+    """
+    several = isinstance(wanted, list)
+    if isinstance(data, dict):
+        return {name: data[name] for name in wanted} if several else data[wanted]
+    if isinstance(data, list):
+        if several:
+            return [{name: record[name] for name in wanted} for record in data]
+        return [record[wanted] for record in data]
+    if (kind(data) or ("", ""))[1] == "pyarrow":
+        return data.select(wanted if several else [wanted])
+    return data[wanted]
+
+
+def _kind_of(column: Any) -> str:
+    """Return what a column holds, by its type alone: values are not looked at."""
+    if str(column.dtype if hasattr(column, "dtype") else column.type) == "object":
+        return "object"
+    dtype = _nw(column).dtype
+    name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    if dtype.is_integer():
+        return "int"
+    if dtype.is_float():
+        return "float"
+    return {
+        "Boolean": "bool",
+        "String": "text",
+        "Categorical": "category",
+        "Enum": "category",
+        "Datetime": "date",
+        "Date": "date",
+        "Duration": "duration",
+    }.get(name, "other")
+
+
+def _code(column: Any, what: str) -> str:
+    """Return a column's dtype as a text, without any values: categories may be taken from the data."""
+    if what == "category":
+        return "category"
+    dtype = column.dtype if hasattr(column, "dtype") else column.type
+    text = str(dtype)
+    return text if what != "other" or len(text) < 40 else type(dtype).__name__
+
+
+def _label(name: Any) -> Any:
+    """Return a column's name as JSON."""
+    if isinstance(name, tuple):
+        return [_label(part) for part in name]
+    if isinstance(name, np.integer):
+        return int(name)
+    if name is None or type(name) in (str, int):
+        return name
+    raise DataError(
+        f"The dataset has a column whose name is a {type(name).__name__}: names must be texts, integers or "
+        f"tuples of these."
+    )
+
+
+def _unlabel(label: Any) -> Any:
+    return tuple(map(_unlabel, label)) if isinstance(label, list) else label
+
+
+def _index(index: Any) -> Any:
+    """Return what the index of a pandas object is, or None if it only numbers the rows."""
+    name = type(index).__name__
+    if name == "RangeIndex" or (name == "Index" and index.name is None and index.dtype.kind in "iu"):
+        return None
+    if name == "MultiIndex":
+        return [name, [_settle(str(level.dtype)) for level in index.levels], list(map(str, index.names))]
+    return [name, [_settle(str(index.dtype))], [str(index.name)]]
+
+
+def _settle(code: str) -> str:
+    return "category" if code.startswith("category") else code
+
+
+def describe(data: Any) -> Any:
+    """Return the public schema of a frame or a series as JSON."""
+    form, library = kind(data) or ("", "")
+    labels = [_label(name) for name in names(data)]
+    found = []
+    for name, column in zip(labels, columns(data), strict=True):
+        what = _kind_of(column)
+        found.append([name, _code(column, what), what])
+    if len({repr(name) for name in labels}) < len(labels):
+        raise DataError("The dataset has two columns of the same name. Rename one.")
+    return [form, library, found, _index(data.index) if library == "pandas" else None]
+
+
+def show(schema: Any) -> str:
+    """Return what a schema is, in words."""
+    form, library, found = schema[:3]
+    thing = {"frame": "DataFrame", "series": "Series"}[form] if library != "pyarrow" else "Table"
+    if form == "series":
+        return f"a {library} Series of {found[0][1]}"
+    listed = ", ".join(f"{name!r}: {code}" for name, code, _ in found[:12])
+    return f"a {library} {thing} with the columns {{{listed}{', ...' if len(found) > 12 else ''}}}"
+
+
+def mismatch(schema: Any, drawn: Any) -> str | None:
+    """Say how the private data's schema differs from what P draws, and what to do; None if it fits."""
+    if schema[:2] != drawn[:2]:
+        fix = (
+            f"Have it draw the same: table(..., frame={schema[1]!r})."
+            if schema[0] == drawn[0] == "frame"
+            else "Convert the dataset, or have the sampler draw what the dataset is."
+        )
+        return f"The dataset is {show(schema)}, but the sampler draws {show(drawn)}. {fix}"
+    if schema[0] == "frame":
+        ours, theirs = ([column[0] for column in s[2]] for s in (schema, drawn))
+        more = [name for name in ours if name not in theirs]
+        less = [name for name in theirs if name not in ours]
+        if less:
+            return (
+                f"The dataset lacks the columns {less!r} that the sampler draws. Draw only those that there "
+                f"are (a table's P[[...]]), or add them to the dataset."
+            )
+        if more:
+            return (
+                f"The dataset has the columns {more!r}, which the sampler does not draw. Pass only "
+                f"data[{theirs!r}], or add them to the sampler."
+            )
+        if ours != theirs:
+            return (
+                f"The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}. "
+                f"Pass data[{theirs!r}]."
+            )
+    for (name, code, what), (_, wanted, target) in zip(schema[2], drawn[2], strict=True):
+        fits = what in _ACCEPTED[target] or (code == wanted)
+        if fits and what == "date" and _zone(code) != _zone(wanted):
+            fits = False
+        if not fits:
+            column = f"The column {name!r}" if schema[0] == "frame" else "The dataset"
+            return f"{column} is {code}, but the sampler draws {wanted}. {_fix(what, target)}"
+    if schema[3] != drawn[3]:
+        kept, wanted = (
+            "no index but the rows' numbers" if s[3] is None else f"a {s[3][0]}" for s in (schema, drawn)
+        )
+        return (
+            f"The dataset has {kept}, and the sampler draws {wanted}. Make the index a column with "
+            f"reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."
+        )
+    return None
+
+
+def _zone(code: str) -> str:
+    return code.partition("[")[2].partition(",")[2].strip(" ]'\"").removeprefix("time_zone=").strip("'")
+
+
+def _fix(what: str, target: str) -> str:
+    if target in ("int", "float"):
+        return "Convert it with astype(float), or have the sampler draw what it is."
+    if target == "category" and what in ("int", "float", "bool"):
+        return "Convert it to a categorical, or use choice(...), which draws plain values."
+    if target == "bool":
+        return "Convert it to booleans (astype('boolean') where some are missing)."
+    if target == "date":
+        return "Convert it to dates of the same time zone, or give dates(...) its tz=."
+    return "Convert it, or have the sampler draw what it is."
+
+
+# --- making -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Column:
+    """A drawn column on its way into a frame.
+
+    Attributes
+    ----------
+    values : array
+        The values; of a categorical one their codes.
+    missing : array or None
+        Which of them are missing.
+    categories : tuple or None
+        The categories of a categorical one.
+    ordered : bool
+        Whether these have an order.
+    zone : str or None
+        Time zone of instants, which are in UTC.
+    """
+
+    values: Array
+    missing: Array | None = None
+    categories: tuple[Any, ...] | None = None
+    ordered: bool = False
+    zone: str | None = None
+
+    def array(self) -> Array:
+        """Return it as an array: NaN, NaT or None where a value is missing."""
+        values = self.values
+        if self.categories is not None:
+            values = array_of(self.categories)[values]
+        if self.missing is None:
+            return values
+        if values.dtype.kind in "iuf":
+            return np.where(self.missing, np.nan, values)
+        if values.dtype.kind in "mM":
+            return np.where(self.missing, np.array("NaT", dtype=values.dtype), values)
+        found = values.astype(object)
+        found[self.missing] = None
+        return found
+
+    def take(self, positions: Array) -> Column:
+        """Return the column at the positions."""
+        missing = None if self.missing is None else self.missing[positions]
+        return Column(self.values[positions], missing, self.categories, self.ordered, self.zone)
+
+
+def array_of(values: Sequence[Any]) -> Array:
+    """Return values as an array: of numbers, of texts, or of objects if they are mixed."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, bool, str}:
+        return np.array(values)
+    if kinds == {int, float}:
+        return np.array(values, dtype=np.float64)
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def make(library: str, table: Mapping[Any, Column]) -> Any:
+    """Return columns as a frame of a library, a dict of arrays ("dict") or a list of dicts ("records")."""
+    if library == "dict":
+        return {name: column.array() for name, column in table.items()}
+    if library == "records":
+        found = [_values(column) for column in table.values()]
+        return [dict(zip(table, record, strict=True)) for record in zip(*found, strict=True)]
+    try:
+        if library == "pandas":
+            import pandas as pd
+
+            return pd.DataFrame({name: _pandas(column) for name, column in table.items()}, copy=False)
+        if library == "polars":
+            import polars as pl
+
+            return pl.DataFrame({name: _polars(column) for name, column in table.items()})
+        import pyarrow as pa
+
+        return pa.table({name: _pyarrow(column) for name, column in table.items()})
+    except ImportError:
+        raise SamplerError(
+            f"frame={library!r} needs {library}, which is not installed. Install it, or use frame='dict'."
+        ) from None
+
+
+def _values(column: Column) -> list[Any]:
+    """Return a column as Python's own values."""
+    array = column.array()
+    if array.dtype.kind in "mM":
+        found = array.astype("M8[us]" if array.dtype.kind == "M" and array.dtype != "M8[D]" else array.dtype)
+        return [None if value is None else value for value in found.tolist()]
+    if column.missing is not None:
+        return [None if domains.missing(value) else value for value in array.tolist()]
+    return list(array.tolist())
+
+
+def _pandas(column: Column) -> Any:
+    import pandas as pd
+
+    values, missing = column.values, column.missing
+    if column.categories is not None:
+        codes = values if missing is None else np.where(missing, -1, values)
+        return pd.Categorical.from_codes(codes, categories=list(column.categories), ordered=column.ordered)
+    if values.dtype.kind == "b" and missing is not None:
+        return pd.arrays.BooleanArray(values, missing.copy())
+    if values.dtype.kind == "M":
+        found = pd.Series(column.array().astype(pd.to_datetime(["2020-01-01"]).dtype))
+        return found if column.zone is None else found.dt.tz_localize("UTC").dt.tz_convert(column.zone)
+    if values.dtype.kind == "U":
+        return pd.Series(column.array().astype(object), dtype=_text())
+    return column.array()
+
+
+@functools.cache
+def _text() -> Any:
+    """Return the dtype of texts: that of a series of texts, which pandas 3 has changed."""
+    import pandas as pd
+
+    return pd.Series(["text"]).dtype
+
+
+def _polars(column: Column) -> Any:
+    import polars as pl
+
+    values, missing = column.values, column.missing
+    if column.categories is not None:
+        if all(isinstance(value, str) for value in column.categories):
+            codes = values if missing is None else np.where(missing, len(column.categories), values)
+            lookup = pl.Series([*column.categories, None], dtype=pl.Enum(list(column.categories)))
+            return lookup.gather(codes)
+        values = array_of(column.categories)[values]
+    if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
+        values = values.astype("M8[us]")
+    if values.dtype.kind in "UO":
+        found = pl.Series(values.tolist(), dtype=pl.String if values.dtype.kind == "U" else None)
+    else:
+        found = pl.Series(values)
+    if missing is not None:
+        found = found.zip_with(pl.Series(~missing), pl.Series([None], dtype=found.dtype))
+    if column.zone is not None:
+        found = found.dt.replace_time_zone("UTC").dt.convert_time_zone(column.zone)
+    return found
+
+
+def _pyarrow(column: Column) -> Any:
+    import pyarrow as pa
+
+    values, missing = column.values, column.missing
+    if column.categories is not None:
+        codes = pa.array(values, mask=missing, type=pa.int32())
+        return pa.DictionaryArray.from_arrays(
+            codes, pa.array(list(column.categories)), ordered=column.ordered
+        )
+    if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
+        kept = pa.timestamp("us", tz=column.zone)
+        return pa.array(values.astype("M8[us]"), mask=missing).cast(kept)
+    if values.dtype.kind == "U":
+        values = values.astype(object)
+    return pa.array(values, mask=missing)
+
+
+def adopt(array: Array, schema: Any) -> Any:
+    """Return a drawn array as a series, or as a frame with the private data's column names."""
+    form, library, found = schema[:3]
+    called = [_unlabel(name) for name, *_ in found]
+    if form == "series":
+        if library == "pandas":
+            import pandas as pd
+
+            return pd.Series(_pandas(Column(array)), name=called[0])
+        return _polars(Column(array)).rename(called[0])
+    if library == "pandas":
+        import pandas as pd
+
+        return pd.DataFrame(array, columns=pd.Index(called, tupleize_cols=False))
+    return make(library, {name: Column(array[:, at]) for at, name in enumerate(called)})
+
+
+def contents(data: Any) -> list[Array]:
+    """Return the columns as arrays, and a pandas index that is a part of the records as one more."""
+    found = [_numbers(column) for column in columns(data)]
+    if (kind(data) or ("", ""))[1] == "pandas" and _index(data.index) is not None:
+        made = np.empty(len(data), dtype=object)
+        made[:] = data.index.tolist()
+        found.append(made)
+    return found
+
+
+def is_float(data: Any, at: int) -> bool:
+    """Tell whether a column holds floating-point numbers."""
+    return _kind_of(columns(data)[at]) == "float"
+
+
+def replaced(data: Any, at: int, values: Array) -> Any:
+    """Return a frame or a series with other numbers in one of its columns."""
+    form, library = kind(data) or ("", "")
+    own = columns(data)[at]
+    made = _native(values, np.isnan(values) if values.dtype.kind == "f" else None, own)
+    if form == "series":
+        if library == "pandas":
+            made.index, made.name = data.index, data.name
+            return made
+        return made.rename(data.name)
+    if library == "pandas":
+        made.index = data.index
+        parts = columns(data)
+        parts[at] = made
+        import pandas as pd
+
+        frame = pd.concat(parts, axis=1)
+        frame.columns = data.columns
+        return frame
+    if library == "polars":
+        return data.with_columns(made.rename(data.columns[at]))
+    return data.set_column(at, data.column_names[at], made)
+
+
+# --- as answers -------------------------------------------------------------------------------
+
+
+def kinds(data: Any) -> list[str]:
+    """Return what the columns hold."""
+    return [_kind_of(column) for column in columns(data)]
+
+
+def labels(data: Any) -> list[list[str]]:
+    """Return the names of columns and the labels of rows, the first of them, as texts."""
+    rows: list[Any] = []
+    if (kind(data) or ("", ""))[1] == "pandas":
+        rows = data.index[:100].tolist()
+    else:
+        texts = [_nw(c).to_list()[:100] for c in columns(data) if _kind_of(c) not in ("int", "float")]
+        rows = list(zip(*texts, strict=True)) if len(texts) != 1 else texts[0]
+    return [[repr(name) for name in names(data)], [repr(row) for row in rows]]
+
+
+def digest(data: Any) -> str:
+    """Return everything in a frame that is not a number, as 64 hexadecimal digits."""
+    found: list[Any] = [kind(data), names(data)]
+    for column in columns(data):
+        what = _kind_of(column)
+        found.append((what, _code(column, what)))
+        if what not in ("int", "float"):
+            found.append(_nw(column).to_list())
+            found.append(repr(getattr(column, "dtype", None)))
+    if (kind(data) or ("", ""))[1] == "pandas":
+        found += [type(data.index).__name__, repr(data.index.names), data.index.tolist()]
+        found += [str(level.dtype) for level in _levels(data.index)]
+        if hasattr(data, "columns"):
+            found += [type(data.columns).__name__, repr(data.columns.names)]
+    found.append(len(data))
+    return hashlib.sha256(repr(found).encode()).hexdigest()
+
+
+def _levels(index: Any) -> list[Any]:
+    return list(index.levels) if hasattr(index, "levels") else [index]
+
+
+def alike(data: Any, seen: Any) -> bool:
+    """Tell whether two frames differ in numbers only."""
+    pandas = (kind(data) or ("", ""))[1] == "pandas"
+    if pandas:
+        if not data.index.identical(seen.index):
+            return False
+        if hasattr(data, "columns") != hasattr(seen, "columns"):
+            return False
+        if hasattr(data, "columns") and not data.columns.identical(seen.columns):
+            return False
+    if names(data) != names(seen) or len(data) != len(seen):
+        return False
+    for own, other in zip(columns(data), columns(seen), strict=True):
+        what = _kind_of(own)
+        if what in ("int", "float"):
+            if _kind_of(other) not in ("int", "float"):
+                return False
+        elif not _same(own, other, categories=True) or not own.equals(other):
+            return False
+    return True
+
+
+def with_numbers(seen: Any, values: list[Array]) -> Any:
+    """Return a frame like another one, with other numbers."""
+    places = [at for at, what in enumerate(kinds(seen)) if what in ("int", "float")]
+    for at, numbers in zip(places, values, strict=True):
+        seen = replaced(seen, at, numbers)
+    return seen
+
+
+# --- the private data -------------------------------------------------------------------------
+
+
+def plain(data: Any, dtype: np.dtype[Any], support: Any) -> Any:
+    """Return private numbers as the array that P would draw, in its dtype and inside its support."""
+    found = columns(data)
+    if (kind(data) or ("", ""))[0] == "series":
+        return domains.bring(_numbers(found[0]), dtype, support)
+    ends: Any = [None] * len(found) if support is None else _per_column(support, len(found))
+    made = [domains.bring(_numbers(c), dtype, end) for c, end in zip(found, ends, strict=True)]
+    return np.column_stack(made) if made else np.empty((len(data), 0), dtype)
+
+
+def _per_column(support: Any, width: int) -> list[Any]:
+    """Return the support of each coordinate of a record."""
+    if isinstance(support, domains.Maybe):
+        return [domains.Maybe(inner) for inner in _per_column(support.inner, width)]
+    if not domains.is_pair(support):
+        return [support] * width
+    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (width,)) for end in support)
+    return list(zip(low, high, strict=True))
+
+
+def _numbers(column: Any) -> Any:
+    """Return a column of numbers (or of moments, or texts) as an array; NaN where one is missing."""
+    series = _nw(column)
+    if _kind_of(column) in ("text", "object", "category"):
+        found = np.empty(len(column), dtype=object)
+        found[:] = [_own(value) for value in series.to_list()]
+        return found
+    if isinstance(_zone_of(series), str):
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    gone = series.is_null().to_numpy()
+    if not gone.any() or _kind_of(column) in ("date", "duration"):
+        values = series.to_numpy()
+        return values if values.dtype.kind != "O" else values.astype(np.float64)
+    filled = series.fill_null(0 if _kind_of(column) != "bool" else False).to_numpy()
+    return np.where(gone, np.nan, filled.astype(np.float64))
+
+
+def _zone_of(series: Any) -> Any:
+    return getattr(series.dtype, "time_zone", None)
+
+
+def _own(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def bring(data: Any, template: Any, support: Any) -> Any:
+    """Return a copy of a private frame or series in P's dtypes and, if a support is given, inside it.
+
+    Parameters
+    ----------
+    data : frame or series
+        The private data, whose schema fits.
+    template : frame or series
+        Some rows that P has drawn.
+    support : dict, or a series' support
+        P's support, by column; None leaves values as they are.
+    """
+    form, library = kind(data) or ("", "")
+    if form == "series":
+        (made,) = [_bring_column(data, template, support)]
+        return _reindexed(made, data, template) if library == "pandas" else made.rename(data.name)
+    ends = {} if support is None else support
+    called = names(template)
+    made = [
+        _bring_column(own, drawn, ends.get(name))
+        for name, own, drawn in zip(called, columns(data), columns(template), strict=True)
+    ]
+    if library == "pandas":
+        import pandas as pd
+
+        frame = pd.concat(made, axis=1) if made else pd.DataFrame(index=range(len(data)))
+        frame.columns = template.columns
+        return _reindexed(frame, data, template)
+    if library == "polars":
+        import polars as pl
+
+        return pl.DataFrame([column.rename(name) for name, column in zip(called, made, strict=True)])
+    import pyarrow as pa
+
+    return pa.table(dict(zip(called, made, strict=True)))
+
+
+def _reindexed(made: Any, data: Any, template: Any) -> Any:
+    """Give a pandas object the private data's index where it is a part of the records."""
+    if _index(template.index) is not None:
+        made.index = (
+            data.index
+            if data.index.dtype == template.index.dtype
+            else data.index.astype(template.index.dtype)
+        )
+    if hasattr(made, "name"):
+        made.name = data.name
+    return made
+
+
+def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
+    """Return one private column as P would draw it."""
+    target = _kind_of(drawn)
+    kept = isinstance(support, domains.Maybe)
+    if target == "other" or (support is None and _same(own, drawn)):
+        return own.reset_index(drop=True) if hasattr(own, "reset_index") else copy(own)
+    found: Any
+    values = _numbers(own)
+    if target in ("text", "category", "object"):
+        found = domains.bring_texts(values.tolist(), support)
+        if target == "text":
+            found = [value if isinstance(value, str) else None for value in found]
+        return _native(found, None, drawn)
+    if target in ("date", "duration"):
+        dtype = _moment(drawn)
+        found = domains.bring_moments(values, dtype, support)
+        return _native(found, np.isnat(found), drawn)
+    name = str(_nw(drawn).dtype).lower()
+    dtype = np.dtype("bool" if name == "boolean" else name)
+    gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    if support is None and dtype.kind == "f":
+        return _native(values.astype(dtype), gone, drawn)
+    inner = support.inner if kept else support
+    if dtype.kind == "b":
+        found = np.where(gone, False, values).astype(bool)
+    else:
+        found = domains.bring_numbers(values, dtype, inner)
+    # Where P draws missing values they stay, and where nothing is known too, if the column can have them.
+    stay = gone if kept or (support is None and _nullable(drawn)) else None
+    return _native(found, stay, drawn)
+
+
+def _same(own: Any, drawn: Any, *, categories: bool = False) -> bool:
+    """Tell whether two columns are of the very same dtype; whether categories are is another matter."""
+    name = "dtype" if hasattr(own, "dtype") else "type"
+    return bool(getattr(own, name) == getattr(drawn, name)) and (categories or _kind_of(own) != "category")
+
+
+def _nullable(drawn: Any) -> bool:
+    library = (kind(drawn) or ("", "pyarrow"))[1]
+    return library != "pandas" or not isinstance(drawn.dtype, np.dtype)
+
+
+def _moment(drawn: Any) -> np.dtype[Any]:
+    series = _nw(drawn)
+    if isinstance(_zone_of(series), str):
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    found: np.dtype[Any] = series.to_numpy().dtype
+    return found
+
+
+def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
+    """Return values as a column of P's own kind."""
+    gone = None if gone is None or not gone.any() else gone
+    found = kind(drawn)
+    if found is not None and found[1] == "pandas":
+        import pandas as pd
+
+        if isinstance(drawn.dtype, pd.CategoricalDtype):
+            known = set(drawn.dtype.categories)
+            return pd.Series(pd.Categorical([v if v in known else None for v in values], dtype=drawn.dtype))
+        if isinstance(values, list):
+            return pd.Series(values, dtype=drawn.dtype)
+        series = pd.Series(values)
+        if isinstance(drawn.dtype, pd.DatetimeTZDtype):
+            series = series.dt.tz_localize("UTC").dt.tz_convert(drawn.dtype.tz)
+        if gone is not None and values.dtype.kind not in "mM":
+            if values.dtype.kind == "f" and isinstance(drawn.dtype, np.dtype):
+                return pd.Series(np.where(gone, np.nan, values)).astype(drawn.dtype)
+            return series.astype(drawn.dtype).mask(gone)
+        return series.astype(drawn.dtype)
+    if found is not None and found[1] == "polars":
+        import polars as pl
+
+        if isinstance(values, list):
+            return pl.Series(values, dtype=pl.String if _kind_of(drawn) != "object" else None).cast(
+                drawn.dtype, strict=False
+            )
+        series = pl.Series(values)
+        if gone is not None:
+            series = series.zip_with(pl.Series(~gone), pl.Series([None], dtype=series.dtype))
+        zone = getattr(drawn.dtype, "time_zone", None)
+        if zone:
+            series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        return series.cast(drawn.dtype)
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(drawn.type):
+        known = drawn.combine_chunks().dictionary.to_pylist()
+        places = {value: at for at, value in enumerate(known)}
+        codes = pa.array([places.get(value) for value in values], type=drawn.type.index_type)
+        return pa.DictionaryArray.from_arrays(codes, pa.array(known, type=drawn.type.value_type))
+    return pa.array(values, mask=gone).cast(drawn.type)

@@ -1,0 +1,42 @@
+"""Public distributions P that the neighbouring datasets are drawn from.
+
+A sampler is anything with ``draw(n, rng) -> dataset of n records``, independent of each other
+and drawn with nothing but `rng`. P is public and part of the promise: the privacy is random
+differential privacy *with respect to P*.
+"""
+
+from privatize.domains import Maybe, OneOf
+from privatize.samplers.base import Distribution, Sampler, draw
+from privatize.samplers.bayes import marginal
+from privatize.samplers.combined import mixture
+from privatize.samplers.foreign import as_sampler, from_function
+from privatize.samplers.learners import blobs, labelled
+from privatize.samplers.numbers import integers, normal, uniform
+from privatize.samplers.public import bootstrap
+from privatize.samplers.tables import dependent, table
+from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
+
+__all__ = [
+    "Distribution",
+    "Maybe",
+    "OneOf",
+    "Sampler",
+    "as_sampler",
+    "blobs",
+    "boolean",
+    "bootstrap",
+    "categorical",
+    "choice",
+    "dates",
+    "dependent",
+    "draw",
+    "from_function",
+    "integers",
+    "labelled",
+    "marginal",
+    "mixture",
+    "normal",
+    "table",
+    "uniform",
+    "with_missing",
+]

@@ -1,0 +1,94 @@
+"""The paper's Bayesian choice of P: a parameter from a prior, a record from its likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from privatize import records
+from privatize.errors import SamplerError
+from privatize.samplers.base import Distribution, Rng, Sampler, draw, name_of, with_coins
+from privatize.samplers.foreign import Support, as_sampler
+
+__all__ = ["marginal"]
+
+
+def marginal(
+    prior: Any,
+    likelihood: Callable[..., Any],
+    *,
+    per: Literal["record", "dataset"] = "record",
+    support: Any = None,
+) -> Distribution:
+    """Draw records whose parameter is drawn too: the marginal of a Bayesian model.
+
+    Parameters
+    ----------
+    prior : sampler
+        What parameters are drawn from.
+    likelihood : callable
+        ``likelihood(theta, rng)`` returns one record for each parameter; or ``likelihood(theta)`` returns a
+        distribution of `scipy.stats` with these parameters.
+    per : {"record", "dataset"}
+        Whether every record has a parameter of its own, or all records of a dataset share one. With
+        "dataset" the records are exchangeable, not independent: the promise is then an average over the
+        prior, and for some parameters it may fail more often than gamma.
+    support : optional
+        What the records lie in.
+
+    References
+    ----------
+    Rubinstein & Aldà, ICML 2017, Section 5, on choosing P.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> from privatize.samplers import normal
+    >>> def weight(mean):
+    ...     return stats.norm(mean, 10)
+    >>> marginal(normal(75, 5), weight)
+    marginal(normal(75, 5), weight)
+    >>> marginal(normal(75, 5), weight).draw(2, np.random.default_rng(1))
+    array([80.03275577, 66.07527242])
+    """
+    if per not in ("record", "dataset"):
+        raise SamplerError(f"marginal(per={per!r}): it is 'record' or 'dataset'.")
+    if not callable(likelihood):
+        raise SamplerError(f"marginal(): likelihood={likelihood!r} is not a function of the parameters.")
+    made = _Marginal(as_sampler(prior), likelihood, per, Support.of(support))
+    draw(made, 2, np.random.default_rng(0))  # or refused
+    return made
+
+
+@dataclass(frozen=True, repr=False)
+class _Marginal(Distribution):
+    prior: Sampler
+    likelihood: Callable[..., Any]
+    per: str
+    given: Support | None
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        if self.per == "record":
+            theta = self.prior.draw(n, rng)
+        else:
+            theta = records.take(self.prior.draw(1, rng), np.zeros(n, dtype=np.intp))
+        found = with_coins(self.likelihood, theta, rng)
+        if not hasattr(found, "rvs"):
+            return found
+        mean = np.asarray(found.mean())
+        return found.rvs(size=mean.shape or n, random_state=rng)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.prior
+
+    @property
+    def support(self) -> Any:
+        return None if self.given is None else self.given.plain
+
+    def __repr__(self) -> str:
+        more = "" if self.per == "record" else ", per='dataset'"
+        more += "" if self.given is None else f", support={self.given!r}"
+        return f"marginal({self.prior!r}, {name_of(self.likelihood)}{more})"

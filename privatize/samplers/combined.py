@@ -1,0 +1,313 @@
+"""Distributions made of others: mixtures; mapped, truncated and clipped ones; those for data that grows."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from privatize import domains, records
+from privatize.errors import DataError, SamplerError
+from privatize.frames import Column
+from privatize.samplers.base import (
+    Distribution,
+    Frozen,
+    Rng,
+    Sampler,
+    box,
+    chosen,
+    draw,
+    name_of,
+    plain,
+    shares,
+)
+from privatize.samplers.foreign import Support, as_sampler
+from privatize.samplers.numbers import _Normal, _Uniform, normal, uniform
+
+__all__ = ["mixture"]
+
+
+def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -> Distribution:
+    """Draw each record from one of several distributions, chosen at random.
+
+    Parameters
+    ----------
+    components : sequence of samplers
+        Anything that ``sampler=`` accepts.
+    weights : sequence of float, optional
+        How often each is chosen, up to a common factor. Equally often by default.
+
+    Examples
+    --------
+    >>> from privatize.samplers import normal
+    >>> mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
+    mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
+    """
+    try:
+        parts = tuple(map(as_sampler, components))
+    except TypeError:
+        raise SamplerError(f"mixture({components!r}): the components must be a list of samplers.") from None
+    if not parts:
+        raise SamplerError("mixture([]) has no components.")
+    share = shares("weights", [1.0] * len(parts) if weights is None else weights, len(parts), "components")
+    none = tuple(records.head(draw(part, 2, np.random.default_rng(0)), 0) for part in parts)
+    try:
+        records.concat(none)
+    except Exception:  # whatever a library says to containers that are not alike
+        shown = "; ".join(sorted({str(records.describe(part)) for part in none}))
+        raise SamplerError(f"mixture(): the components draw different kinds of records: {shown}.") from None
+    return _Mixture(parts, cast("Frozen", share), none)
+
+
+@dataclass(frozen=True, repr=False)
+class _Mixture(Distribution):
+    components: tuple[Sampler, ...]
+    weights: Frozen
+    none: tuple[Any, ...] = field(compare=False)
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        # Who comes from where, then each component's records, put back into their places.
+        origin = chosen(self.weights, len(self.components), n, rng)
+        order = np.argsort(origin, kind="stable")
+        counts = np.bincount(origin, minlength=len(self.components))
+        parts = [c.draw(int(size), rng) for c, size in zip(self.components, counts, strict=True) if size]
+        places = np.empty(n, dtype=np.intp)
+        places[order] = np.arange(n)
+        # No records of every component, so that the dtype does not depend on who was chosen.
+        return records.take(records.concat([*self.none, *parts]), places)
+
+    def parts(self) -> Iterator[Any]:
+        yield from self.components
+
+    def _identity(self) -> Any:
+        return self.components, self.weights
+
+    @property
+    def support(self) -> Any:
+        return domains.join(getattr(component, "support", None) for component in self.components)
+
+    def __repr__(self) -> str:
+        parts = ", ".join(map(repr, self.components))
+        return f"mixture([{parts}], weights={self.weights!r})"
+
+
+# --- of one other -----------------------------------------------------------------------------
+
+
+def mapped(inner: Distribution, function: Callable[[Any], Any], support: Any) -> Distribution:
+    """Make a distribution of what a function makes of the records, or refuse the function."""
+    if not callable(function):
+        raise SamplerError(f"map({function!r}) needs a function of n records that returns n.")
+    made = _Mapped(inner, function, Support.of(support))
+    some = draw(inner, 16, np.random.default_rng(0))
+    try:
+        whole, part = (function(records.copy(records.head(some, size))) for size in (16, 8))
+        alone = records.equal(records.head(whole, 8), part)
+    except DataError:
+        alone = False
+    except Exception as error:
+        raise SamplerError(
+            f"map({name_of(function)}) raised {type(error).__name__} on drawn records: {error}. It gets n "
+            f"records, in the container that {inner!r} draws, and returns n."
+        ) from error
+    if not alone:
+        raise SamplerError(
+            f"map({name_of(function)}) does not make each record from its own one alone: the first 8 of 16 "
+            f"come out differently from those 8 by themselves. Records must stay independent."
+        )
+    return made
+
+
+@dataclass(frozen=True, repr=False)
+class _Mapped(Distribution):
+    inner: Distribution
+    function: Callable[[Any], Any]
+    given: Support | None
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return self.function(self.inner.draw(n, rng))
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    @property
+    def support(self) -> Any:
+        return None if self.given is None else self.given.plain
+
+    def __repr__(self) -> str:
+        more = "" if self.given is None else f", support={self.given!r}"
+        return f"{self.inner!r}.map({name_of(self.function)}{more})"
+
+
+def _ends(name: str, low: Any, high: Any) -> tuple[Frozen, Frozen]:
+    lows, highs = box(name, -math.inf if low is None else low, math.inf if high is None else high, None)
+    if np.isinf(lows).all() and np.isinf(highs).all():
+        raise SamplerError(f"{name}() needs a bound: {name}(low, high).")
+    return Frozen(lows), Frozen(highs)
+
+
+def _numeric(inner: Distribution, name: str, low: Frozen) -> None:
+    drawn = draw(inner, 2, np.random.default_rng(0))
+    if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "iuf":
+        raise SamplerError(
+            f"{name}() is for numbers, and {inner!r} draws something else. Of a table, do it to its columns."
+        )
+    try:
+        np.broadcast_to(low.array, drawn.shape[1:])
+    except ValueError:
+        raise SamplerError(
+            f"{name}(): bounds of shape {low.shape} do not fit records of shape {drawn.shape[1:]}."
+        ) from None
+
+
+def truncated(inner: Distribution, low: Any, high: Any) -> Distribution:
+    """Restrict a distribution to a box."""
+    ends = _ends("truncated", low, high)
+    _numeric(inner, "truncated", ends[0])
+    if isinstance(inner, _Uniform | _Normal):
+        own = inner.support or (-math.inf, math.inf)
+        lows = np.maximum(own[0], ends[0].array)
+        highs = np.minimum(own[1], ends[1].array)
+        if isinstance(inner, _Uniform):
+            return uniform(lows, highs)
+        return normal(inner.mean.array, inner.std.array, low=lows, high=highs)
+    made = _Truncated(inner, *ends)
+    draw(made, 1000, np.random.default_rng(0))  # or refused
+    return made
+
+
+@dataclass(frozen=True, repr=False)
+class _Truncated(Distribution):
+    inner: Distribution
+    low: Frozen
+    high: Frozen
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        kept: list[Any] = []
+        found = rounds = 0
+        while found < n or not kept:
+            x = self.inner.draw(max(2 * (n - found), 64), rng)
+            inside = (self.low.array <= x) & (x <= self.high.array)
+            x = x[inside.reshape(len(x), -1).all(axis=1)]
+            kept.append(x)
+            found, rounds = found + len(x), rounds + 1
+            if rounds >= 1000 and found < n:
+                raise SamplerError(
+                    f"{self!r}: fewer than one draw in a thousand lies between the bounds. Widen them."
+                )
+        return np.concatenate(kept)[:n]
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    @property
+    def support(self) -> Any:
+        return _narrowed(self.inner.support, self.low, self.high)
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r}.truncated({_arguments(self.low, self.high)})"
+
+
+def _narrowed(support: Any, low: Frozen, high: Frozen) -> Any:
+    if not domains.is_pair(support):
+        return low.end, high.end
+    return Frozen(np.clip(support[0], low.array, high.array)).end, Frozen(
+        np.clip(support[1], low.array, high.array)
+    ).end
+
+
+def _arguments(low: Frozen, high: Frozen) -> str:
+    shown: list[str] = []
+    for name, end in (("low", low), ("high", high)):
+        if not np.isinf(end.array).all():
+            same = end.shape and np.ptp(end.array) == 0
+            text = plain(end.array.flat[0].item()) if same else repr(end)
+            shown.append(text if len(shown) == (name == "high") else f"{name}={text}")
+    return ", ".join(shown).replace("inf", "math.inf")
+
+
+def clipped(inner: Distribution, low: Any, high: Any) -> Distribution:
+    """Move records to the nearest bound."""
+    ends = _ends("clip", low, high)
+    _numeric(inner, "clip", ends[0])
+    return _Clipped(inner, *ends)
+
+
+@dataclass(frozen=True, repr=False)
+class _Clipped(Distribution):
+    inner: Distribution
+    low: Frozen
+    high: Frozen
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        drawn = self.inner.draw(n, rng)
+        return np.clip(drawn, self.low.array, self.high.array).astype(drawn.dtype)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    @property
+    def support(self) -> Any:
+        return _narrowed(self.inner.support, self.low, self.high)
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r}.clip({_arguments(self.low, self.high)})"
+
+
+# --- for data that grows ----------------------------------------------------------------------
+
+
+def fixed(inner: Distribution, size: Any) -> Distribution:
+    """Make a distribution for data of which a fixed number of records is used."""
+    try:
+        count = -1 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        count = -1
+    if not 1 <= count < 2**53:
+        raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
+    return _Fixed(inner, count)
+
+
+@dataclass(frozen=True, repr=False)
+class _Fixed(Distribution):
+    inner: Distribution
+    size: int
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return self.inner.draw(n, rng)
+
+    def column(self, n: int, rng: Rng) -> Column:
+        return self.inner.column(n, rng)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    def _identity(self) -> Any:
+        return self.inner, self.size
+
+    @property
+    def support(self) -> Any:
+        return self.inner.support
+
+    def positions(self, n: int) -> Any:
+        """Return which of n records are used: those first in a fixed public order of all positions.
+
+        Examples
+        --------
+        >>> uniform(0, 1).fixed(size=3).positions(10)
+        array([3, 5, 9])
+        """
+        if n < self.size:
+            raise DataError(f"The dataset has {n} records, and fixed(size={self.size}) uses {self.size}.")
+        rank = np.random.Generator(np.random.PCG64(20170806)).random(n)
+        return np.sort(np.argpartition(rank, self.size - 1)[: self.size])
+
+    def __getitem__(self, columns: Any) -> Distribution:
+        return self.inner[columns].fixed(size=self.size)
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r}.fixed(size={self.size})"

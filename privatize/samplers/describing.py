@@ -1,0 +1,257 @@
+"""What a sampler draws, as a person would like to see it: a table, and a picture in a notebook."""
+
+from __future__ import annotations
+
+import html
+import operator
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import domains, frames
+from privatize.errors import SamplerError, SettingsError
+from privatize.samplers.base import Sampler, draw, plain
+
+__all__ = ["Description", "describe"]
+
+Array = NDArray[Any]
+_BARS = 30
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One column of what was drawn."""
+
+    name: str
+    support: str
+    facts: tuple[str, ...]  # mean, std, 5%, median, 95%; or the commonest values
+    missing: int
+    labels: tuple[str, ...]
+    heights: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a sampler draws. Its text is a table; a notebook shows a picture of each column too.
+
+    Attributes
+    ----------
+    sampler : str
+        The sampler's repr.
+    n, seed : int
+        How many records were drawn, and with which seed.
+    rows : tuple
+        One for each column.
+    """
+
+    sampler: str
+    n: int
+    seed: int
+    rows: tuple[_Row, ...]
+
+    def __str__(self) -> str:
+        head = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")
+        cells = [head]
+        for row in self.rows:
+            facts = row.facts if len(row.facts) == 5 else (", ".join(row.facts), "", "", "", "")
+            cells.append((row.name, row.support, *facts, str(row.missing)))
+        widths = [
+            max(len(line[at]) for line in cells if at < 2 or at == 7 or _short(line))
+            for at in range(len(head))
+        ]
+        lines = [f"{self.sampler}: {self.n:,} records, seed {self.seed}"]
+        for line in cells:
+            start = f"{line[0]:<{widths[0]}}   {line[1]:<{widths[1]}}"
+            room = sum(widths[2:7]) + 8
+            if _short(line):
+                middle = "  ".join(f"{line[at]:>{widths[at]}}" for at in range(2, 7))
+            else:
+                middle = line[2] if len(line[2]) <= room else line[2][: room - 3] + "..."
+            lines.append(f"{start}   {middle:<{room}}   {line[7]:>{widths[7]}}".rstrip())
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><td>{html.escape(row.name)}</td><td>{html.escape(row.support)}</td>"
+            f"<td>{html.escape(', '.join(row.facts) if len(row.facts) != 5 else _sentence(row.facts))}</td>"
+            f"<td>{row.missing}</td><td>{_picture(row)}</td></tr>"
+            for row in self.rows
+        )
+        return (
+            f"<div style='font-family:sans-serif'><p><code>{html.escape(self.sampler)}</code>: {self.n:,} "
+            f"records, seed {self.seed}</p><table><thead><tr><th>column</th><th>support</th><th>drawn</th>"
+            f"<th>missing</th><th></th></tr></thead><tbody>{body}</tbody></table></div>"
+        )
+
+    def plot(self) -> Any:
+        """Plot every column with matplotlib, and return the figure."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
+
+        figure, axes = plt.subplots(
+            1, len(self.rows), figsize=(3 * len(self.rows), 2.5), layout="constrained", squeeze=False
+        )
+        for ax, row in zip(axes[0], self.rows, strict=True):
+            ax.bar(range(len(row.heights)), row.heights, width=1.0 if len(row.facts) == 5 else 0.8)
+            shown = {0: row.labels[0], len(row.labels) - 1: row.labels[-1]}
+            if len(row.facts) != 5:
+                shown = dict(enumerate(row.labels))
+            ax.set_xticks(list(shown), list(shown.values()), rotation=0 if len(row.facts) == 5 else 45)
+            ax.set_yticks([])
+            ax.set_title(row.name)
+        return figure
+
+
+def _short(line: tuple[str, ...]) -> bool:
+    return line[3] != ""
+
+
+def _sentence(facts: tuple[str, ...]) -> str:
+    mean, std, low, median, high = facts
+    return f"{mean} ± {std}; 90% in [{low}, {high}], median {median}"
+
+
+def _picture(row: _Row) -> str:
+    """Draw the heights as a small SVG."""
+    most = max(row.heights, default=1) or 1
+    step = 150 / max(len(row.heights), 1)
+    bars = "".join(
+        f"<rect x='{at * step:.1f}' y='{40 - 38 * height / most:.1f}' width='{max(step - 1, 1):.1f}' "
+        f"height='{38 * height / most:.1f}'><title>{html.escape(label)}: {height}</title></rect>"
+        for at, (label, height) in enumerate(zip(row.labels, row.heights, strict=True))
+    )
+    name = html.escape(f"histogram of {row.name}", quote=True)
+    return f"<svg width='150' height='40' role='img' aria-label='{name}' fill='#2563eb'>{bars}</svg>"
+
+
+def describe(sampler: Sampler, n: int, seed: int) -> Description:
+    """Draw some records, and describe them."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        count = 0
+    if not 2 <= count <= 10_000_000:
+        raise SamplerError(f"describe(n={n!r}): the number of records is an integer from 2 to 10,000,000.")
+    drawn = draw(sampler, count, np.random.default_rng(seed))
+    support = getattr(sampler, "support", None)
+    rows = tuple(_row(name, values, inside) for name, values, inside in _columns("", drawn, support))
+    return Description(repr(sampler), count, seed, rows)
+
+
+def _columns(prefix: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array, Any]]:
+    """Return name, values and support of every column of what was drawn."""
+    ends: Any
+    if isinstance(drawn, tuple):
+        names = ("X", "y") if len(drawn) == 2 else tuple(map(str, range(len(drawn))))
+        ends = support if isinstance(support, tuple) else [None] * len(drawn)
+        for name, part, end in zip(names, drawn, ends, strict=True):
+            yield from _columns(f"{prefix}{name}", part, end)
+        return
+    ends = support if isinstance(support, dict) else {}
+    if isinstance(drawn, dict):
+        for name, part in drawn.items():
+            yield from _columns(name, part, ends.get(name))
+    elif frames.kind(drawn) is not None:
+        for name, values in zip(frames.names(drawn), frames.contents(drawn), strict=False):
+            own = support if (frames.kind(drawn) or ("",))[0] == "series" else ends.get(name)
+            yield str(name), values, own
+    elif isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
+        for name in drawn[0]:
+            made = np.array([None if domains.missing(r[name]) else r[name] for r in drawn], dtype=object)
+            yield name, _settled(made), ends.get(name)
+    else:
+        values = drawn
+        if hasattr(values, "toarray"):
+            values = values.toarray()
+        if hasattr(values, "detach"):
+            values = values.detach().cpu().numpy()
+        if isinstance(values, list):
+            try:
+                values = np.array(values)
+            except ValueError:
+                values = np.array(list(map(str, values)))
+        if values.ndim == 1:
+            yield prefix or "value", values, support
+            return
+        flat = values.reshape(len(values), -1)
+        shape = values.shape[1:]
+        for at in range(min(flat.shape[1], 50)):
+            own = support
+            if domains.is_pair(support):
+                own = tuple(np.broadcast_to(end, shape).ravel()[at].item() for end in support)
+            yield f"{prefix}[{at}]", flat[:, at], own
+
+
+def _settled(values: Array) -> Array:
+    for dtype in (np.float64, "M8[us]"):
+        try:
+            if not any(isinstance(value, str | bool) for value in values.tolist()):
+                return values.astype(dtype)
+        except (TypeError, ValueError):
+            continue
+    return values
+
+
+def _row(name: str, values: Array, support: Any) -> _Row:
+    if values.dtype.kind in "iuf" and not _few(values):
+        found = values[np.isfinite(values)].astype(np.float64)
+        return _numbers(name, found, support, len(values) - len(found), lambda x: f"{x:.4g}")
+    if values.dtype.kind == "M":
+        seen = values[~np.isnat(values)]
+        days = seen.astype("M8[s]").astype(np.float64)
+
+        def shown(at: float) -> str:
+            return str(np.datetime64(round(at), "s").astype("M8[D]"))
+
+        return _numbers(name, days, support, len(values) - len(seen), shown, lambda x: f"{x / 86_400:.4g} d")
+    present = [str(value) for value in values.tolist() if not domains.missing(value)]
+    top = Counter(present).most_common(12)
+    facts = tuple(f"{value} {times / max(len(values), 1):.1%}" for value, times in top)
+    gone = len(values) - len(present)
+    return _Row(name, _support(support), facts, gone, tuple(v for v, _ in top), tuple(t for _, t in top))
+
+
+def _few(values: Array) -> bool:
+    return values.dtype.kind in "iu" and len(np.unique(values[:1000])) <= 10
+
+
+def _numbers(name: str, found: Array, support: Any, gone: int, show: Any, width: Any = None) -> _Row:
+    if not len(found):
+        return _Row(name, _support(support), ("", "", "", "", ""), gone, ("",), (0,))
+    quantiles = np.quantile(found, [0.05, 0.5, 0.95])
+    facts = (show(found.mean()), (width or show)(found.std()), *map(show, quantiles))
+    low, high = found.min(), found.max()
+    heights, edges = np.histogram(found, bins=_BARS, range=(low, high if high > low else low + 1))
+    return _Row(
+        name, _support(support), facts, gone, tuple(map(show, edges[:-1])), tuple(int(h) for h in heights)
+    )
+
+
+def _support(support: Any) -> str:
+    if support is None:
+        return "unbounded"
+    if isinstance(support, domains.Maybe):
+        return f"{_support(support.inner)} or missing"
+    if isinstance(support, domains.OneOf):
+        shown = ", ".join(map(str, support.values[:6]))
+        return f"{{{shown}{', ...' if len(support.values) > 6 else ''}}}"
+    if domains.is_pair(support):
+        return f"[{', '.join(_end(end) for end in support)}]"
+    return "by column"
+
+
+def _end(end: Any) -> str:
+    if isinstance(end, np.datetime64):
+        return str(end)
+    value = np.asarray(end, dtype=np.float64)
+    if value.ndim:
+        return "..."
+    return plain(value.item()) if np.isfinite(value) else str(value.item())

@@ -1,0 +1,268 @@
+"""What users hold: scipy's distributions, functions of their own, samplers of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatize import domains, records
+from privatize.errors import SamplerError
+from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, name_of
+
+__all__ = ["as_sampler", "from_function"]
+
+
+def from_function(draw: Callable[[int, Rng], Any], support: Any = None) -> Distribution:
+    """Draw records with a function of your own.
+
+    Parameters
+    ----------
+    draw : callable
+        ``draw(n, rng)`` returns n independent records, with no randomness but `rng`, a
+        `numpy.random.Generator`.
+    support : optional
+        What every drawn record lies in: a pair (low, high) of bounds, a list of fixed values, or a dict of
+        these by column.
+
+    Examples
+    --------
+    >>> def spenders(n, rng):
+    ...     return rng.lognormal(3, 1, n)
+    >>> from_function(spenders)
+    from_function(spenders)
+    """
+    if not callable(draw):
+        raise SamplerError(f"from_function({draw!r}): draw must be a callable (n, rng) -> n records.")
+    return _Function(draw, Support.of(support))
+
+
+@dataclass(frozen=True, repr=False)
+class Support:
+    """A support that a user gave, checked."""
+
+    kind: str
+    inside: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, given: Any) -> Support | None:
+        """Read what a user wrote; None is none."""
+        if given is None or isinstance(given, Support):
+            return given
+        if isinstance(given, domains.Maybe):
+            return cls("maybe", (cls.of(given.inner),))
+        if isinstance(given, domains.OneOf):
+            return cls("values", (given,))
+        if isinstance(given, dict):
+            return cls("columns", tuple((name, cls.of(inner)) for name, inner in given.items()))
+        if isinstance(given, list):
+            if not given:
+                raise SamplerError("support=[] has no values.")
+            return cls("values", (domains.OneOf(tuple(given), given[0]),))
+        try:
+            low, high = given
+        except (TypeError, ValueError):
+            raise SamplerError(
+                f"support={given!r} is not a pair (low, high), a list of values, or a dict of these."
+            ) from None
+        if all(end is None or isinstance(end, tuple | list | dict | domains.OneOf) for end in given) and not (
+            isinstance(low, list) and isinstance(high, list)
+        ):
+            return cls("parts", (cls.of(low), cls.of(high)))
+        if all(isinstance(end, np.datetime64) for end in given):
+            return cls("moments", (low, high))
+        return cls("bounds", tuple(map(Frozen, box("support", low, high, None))))
+
+    @property
+    def plain(self) -> Any:
+        """It, as samplers have it."""
+        if self.kind == "bounds":
+            return tuple(end.end for end in self.inside)
+        if self.kind == "columns":
+            return {name: None if inner is None else inner.plain for name, inner in self.inside}
+        if self.kind == "parts":
+            return tuple(None if inner is None else inner.plain for inner in self.inside)
+        if self.kind == "maybe":
+            return domains.Maybe(None if self.inside[0] is None else self.inside[0].plain)
+        return self.inside[0] if self.kind == "values" else self.inside
+
+    def __repr__(self) -> str:
+        if self.kind == "bounds":
+            return f"({', '.join(_end(end) for end in self.inside)})"
+        if self.kind == "columns":
+            return f"{{{', '.join(f'{name!r}: {inner!r}' for name, inner in self.inside)}}}"
+        if self.kind == "maybe":
+            return f"Maybe({self.inside[0]!r})"
+        if self.kind == "values":
+            found = self.inside[0]
+            return repr(list(found.values)) if found.unknown == found.values[0] else repr(found)
+        return repr(self.inside)
+
+
+def _end(end: Frozen) -> str:
+    infinite = not end.shape and np.isinf(end.array)
+    return repr(end) if not infinite else ("inf" if end.array > 0 else "-inf")
+
+
+@dataclass(frozen=True, repr=False)
+class _Function(Distribution):
+    function: Callable[[int, Rng], Any]
+    given: Support | None = None
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return self.function(n, rng)
+
+    @property
+    def support(self) -> Any:
+        return None if self.given is None else self.given.plain
+
+    def __repr__(self) -> str:
+        more = "" if self.given is None else f", support={self.given!r}"
+        return f"from_function({name_of(self.function)}{more})"
+
+
+def as_sampler(value: Any) -> Sampler:
+    """Coerce what users hold into a sampler.
+
+    Parameters
+    ----------
+    value : Sampler, scipy.stats distribution, or callable
+        A sampler, a frozen distribution of `scipy.stats`, or a function ``(n, rng)``.
+
+    Examples
+    --------
+    >>> from scipy import stats
+    >>> as_sampler(stats.expon(scale=2))
+    scipy.stats.expon(scale=2)
+    >>> as_sampler("normal")
+    Traceback (most recent call last):
+        ...
+    privatize.errors.SamplerError: sampler='normal' is not a public distribution. ...
+    """
+    if str(getattr(value, "__module__", "")).startswith("privatize.samplers.") and hasattr(value, "__code__"):
+        raise SamplerError(f"sampler={value.__name__} is not called: write samplers.{value.__name__}(...).")
+    if not isinstance(value, type):
+        if isinstance(value, Sampler):
+            return value
+        if callable(getattr(value, "rvs", None)):
+            return _Scipy(_frozen(value))
+        if callable(getattr(value, "sample", None)) and hasattr(value, "cdf"):
+            return _ScipyNew(value)
+        if callable(value):
+            return from_function(value)
+    shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
+    raise SamplerError(
+        f"sampler={shown} is not a public distribution. Use one of privatize.samplers, such as "
+        f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
+        f"(n, rng) -> n records."
+    )
+
+
+def _frozen(distribution: Any) -> Any:
+    """Freeze a scipy distribution that was passed as it is."""
+    if hasattr(distribution, "dist"):
+        given = (*distribution.args, *distribution.kwds.values())
+        if any(np.ndim(value) for value in given):
+            raise SamplerError(
+                f"scipy.stats.{distribution.dist.name} with arrays for parameters draws no records that are "
+                f"alike. Use scalars, or from_function() for records of several coordinates."
+            )
+        return distribution
+    if not hasattr(distribution, "numargs"):
+        return distribution
+    if distribution.numargs:
+        raise SamplerError(
+            f"scipy.stats.{distribution.name} needs its shape parameters {distribution.shapes}: "
+            f"pass the frozen distribution, scipy.stats.{distribution.name}(...)."
+        )
+    return distribution()
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Scipy(Distribution):
+    distribution: Any
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
+        return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
+
+    @property
+    def support(self) -> Any:
+        ends = getattr(self.distribution, "support", None)
+        if ends is None:
+            return None
+        low, high = ends()
+        return Frozen(low).end, Frozen(high).end
+
+    def _identity(self) -> Any:
+        return self._facts()
+
+    def _facts(self) -> tuple[Any, ...]:
+        """Return what the distribution is: its name and its parameters with defaults filled in."""
+        frozen = self.distribution
+        if not hasattr(frozen, "dist"):  # a multivariate one keeps its parameters as attributes
+            return (_content(frozen),)
+        shapes = [s.strip() for s in frozen.dist.shapes.split(",")] if frozen.dist.shapes else []
+        given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
+        given = {"loc": 0, "scale": 1} | given
+        values = {k: np.asarray(v, dtype=np.float64).tolist() for k, v in given.items()}
+        # What a histogram or a table of values keeps beyond its parameters.
+        kept = [_content(vars(frozen.dist).get(name)) for name in ("_hpdf", "_hbins", "xk", "pk")]
+        return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(kept)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Scipy) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        frozen = getattr(self.distribution, "dist", self.distribution)
+        return hash((type(frozen), getattr(frozen, "name", None)))
+
+    def __repr__(self) -> str:
+        frozen = self.distribution
+        if not hasattr(frozen, "dist"):
+            return f"scipy.stats.{type(frozen).__name__.removesuffix('_frozen').removesuffix('_gen')}(...)"
+        shown = [*map(repr, frozen.args), *(f"{k}={v!r}" for k, v in frozen.kwds.items())]
+        return f"scipy.stats.{frozen.dist.name}({', '.join(shown)})"
+
+
+def _content(value: Any) -> Any:
+    """Return the parameters inside a multivariate distribution, without its generator."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, list | tuple):
+        return tuple(map(_content, value))
+    if hasattr(value, "__dict__") and type(value).__module__.startswith("scipy.stats"):
+        inside = {k: v for k, v in vars(value).items() if "random_state" not in k and k != "_dist"}
+        return type(value), tuple((k, _content(v)) for k, v in sorted(inside.items()))
+    return value
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _ScipyNew(Distribution):
+    """The distributions that `scipy.stats.make_distribution` and its kin give."""
+
+    distribution: Any
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return np.asarray(self.distribution.sample(n, rng=rng))
+
+    @property
+    def support(self) -> Any:
+        low, high = self.distribution.support()
+        return Frozen(low).end, Frozen(high).end
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
+
+    def _identity(self) -> Any:
+        with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):
+            return type(self.distribution), repr(self.distribution)
+
+    def __hash__(self) -> int:
+        return hash(type(self.distribution))
+
+    def __repr__(self) -> str:
+        return f"scipy.stats.{self.distribution!r}"

@@ -1,0 +1,270 @@
+"""Records of a public data set, drawn with replacement."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import frames, records
+from privatize.domains import Maybe, OneOf, is_pair, missing
+from privatize.errors import DataError, SamplerError
+from privatize.samplers.base import Distribution, Rng, plain
+
+__all__ = ["bootstrap", "is_private"]
+
+Array = NDArray[Any]
+
+
+def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
+    """Draw records with replacement from a public data set.
+
+    It is never the private data: P must be known without it. A call whose dataset is the public one, in the
+    same or another order, is refused.
+
+    Parameters
+    ----------
+    public : dataset
+        Any dataset that functions take: an array, a frame, a tuple (X, y), ...
+    smooth : float
+        Width of a normal kernel that is added to floating-point numbers, in standard deviations of each
+        coordinate; what leaves the public data's range is moved back to its edge. 0 draws the records as
+        they are. Integers, texts and dates are not smoothed.
+
+    Examples
+    --------
+    >>> P = bootstrap(np.array([31.0, 62.0, 45.0]))
+    >>> P
+    bootstrap(public)
+    >>> P.draw(4, np.random.default_rng(1))
+    array([62., 45., 45., 45.])
+    >>> P.support
+    (31.0, 62.0)
+    """
+    try:
+        width = float(smooth)
+    except (TypeError, ValueError):
+        width = -1.0
+    if not 0 <= width < np.inf:
+        raise SamplerError(f"bootstrap(smooth={smooth!r}): the width is a number >= 0.")
+    try:
+        size = records.count(public)
+    except DataError as error:
+        raise SamplerError(f"bootstrap(): the public data cannot be drawn from. {error}") from None
+    if size < 2:
+        raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
+    kept = records.copy(public)
+    return _Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Bootstrap(Distribution):
+    public: Any
+    smooth: float
+    digest: str
+    count: int
+    own: Any
+    origin: Any
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        taken = records.take(self.public, rng.integers(self.count, size=n))
+        return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
+
+    @property
+    def support(self) -> Any:
+        return self.own
+
+    def _identity(self) -> Any:
+        return self.digest, self.smooth
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"origin": None}  # of use only where the private data is
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bootstrap) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __repr__(self) -> str:
+        return f"bootstrap(public{'' if not self.smooth else f', smooth={plain(self.smooth)}'})"
+
+
+def _columns(data: Any) -> Iterator[Array]:
+    """Return everything in a dataset as flat arrays, one for each coordinate of a record."""
+    if isinstance(data, tuple | dict):
+        for part in data.values() if isinstance(data, dict) else data:
+            yield from _columns(part)
+    elif frames.kind(data) is not None:
+        yield from frames.contents(data)
+    elif isinstance(data, list):
+        if data and all(isinstance(record, dict) for record in data):
+            for name in data[0]:
+                yield from _columns([record.get(name) for record in data])
+            return
+        try:
+            yield from _columns(np.array(data))
+        except ValueError:  # ragged
+            made = np.empty(len(data), dtype=object)
+            made[:] = data
+            yield made
+    else:
+        if hasattr(data, "tocsr"):
+            data = data.toarray()
+        if hasattr(data, "detach"):
+            data = data.detach().cpu().numpy()
+        if data.dtype.names:
+            yield from (data[name] for name in data.dtype.names)
+        else:
+            yield from data.reshape(len(data), -1).T
+
+
+def _digest(data: Any) -> str:
+    """Return what a public dataset is, as 64 hexadecimal digits."""
+    found = hashlib.sha256(repr(records.describe(data)).encode())
+    for column in frames.columns(data) if frames.kind(data) is not None else ():
+        found.update(f"{getattr(column, 'dtype', None)!r}".encode())
+    for values in _columns(data):
+        if values.dtype.kind in "biufmM":
+            found.update(values.dtype.str.encode() + np.ascontiguousarray(values).tobytes())
+        else:
+            found.update(repr(values.tolist()).encode())
+    return found.hexdigest()
+
+
+def _support(data: Any) -> Any:
+    """Return the bounds of public records, and their values where they are not numbers."""
+    if isinstance(data, tuple):
+        return tuple(map(_support, data))
+    if isinstance(data, dict):
+        return {name: _support(part) for name, part in data.items()}
+    form = frames.kind(data)
+    if form is not None:
+        found = [_column_support(values) for values in frames.contents(data)[: len(frames.columns(data))]]
+        return dict(zip(frames.names(data), found, strict=True)) if form[0] == "frame" else found[0]
+    if isinstance(data, list):
+        if all(isinstance(record, dict) for record in data):
+            return {name: _support([record.get(name) for record in data]) for name in data[0]}
+        try:
+            data = np.array(data)
+        except ValueError:
+            return None
+    if hasattr(data, "tocsr"):
+        dense = data.toarray()
+        return np.minimum(dense.min(axis=0), 0), np.maximum(dense.max(axis=0), 0)
+    if hasattr(data, "detach"):
+        data = data.detach().cpu().numpy()
+    if data.ndim == 1:
+        return _column_support(data)
+    if data.dtype.kind not in "biuf" or np.isnan(data).all(axis=0).any():
+        return None
+    ends = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    return Maybe(ends) if np.isnan(data).any() else ends
+
+
+def _column_support(values: Array) -> Any:
+    kind = values.dtype.kind
+    if kind == "b":
+        return OneOf((False, True), unknown=False)
+    if kind in "iufmM":
+        gone = np.isnan(values) if kind == "f" else np.isnat(values) if kind in "mM" else np.zeros(0, bool)
+        if gone.all() and gone.size:
+            return None
+        seen = values[~gone] if gone.size else values
+        ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
+        return Maybe(ends) if gone.any() else ends
+    found = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    counts = Counter(value for value in found if not missing(value) and isinstance(value, str | int | float))
+    if not counts or len({type(value) for value in counts}) > 1:
+        return None
+    support = OneOf(tuple(sorted(counts)), unknown=counts.most_common(1)[0][0])
+    return Maybe(support) if any(map(missing, found)) else support
+
+
+def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
+    """Add a kernel to floating-point numbers, within the public data's range."""
+    if isinstance(taken, tuple):
+        ends = support if isinstance(support, tuple) and not is_pair(support) else [None] * len(taken)
+        parts = zip(taken, public, ends, strict=True)
+        return tuple(_smoothed(part, own, end, width, rng) for part, own, end in parts)
+    if isinstance(taken, dict):
+        return {name: _smoothed(taken[name], public[name], support[name], width, rng) for name in taken}
+    if frames.kind(taken) is not None:
+        columns = zip(frames.contents(taken), frames.contents(public), strict=False)
+        ends = list(support.values()) if isinstance(support, dict) else [support]
+        for at, ((values, own), end) in enumerate(zip(columns, ends, strict=False)):
+            if values.dtype.kind == "f" and frames.is_float(taken, at):
+                taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
+        return taken
+    if isinstance(taken, np.ndarray) and taken.dtype.kind == "f":
+        return _kernel(taken, public, support, width, rng)
+    if isinstance(taken, list) and all(type(value) is float for value in taken):
+        return _kernel(np.array(taken), np.array(public), support, width, rng).tolist()
+    return taken
+
+
+def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:
+    moved = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
+    ends = support.inner if isinstance(support, Maybe) else support
+    return (moved if ends is None else np.clip(moved, *ends)).astype(values.dtype)
+
+
+# --- never the private data -------------------------------------------------------------------
+
+
+def is_private(sampler: Any, data: Any) -> bool:
+    """Tell whether a sampler draws from the private data itself: the same object, or equal content.
+
+    Content is equal if all public columns are found among the private ones: value by value, or, where nearly
+    all of a column's values differ from each other, in another order.
+    """
+    public = list(_bootstraps(sampler))
+    if not public:
+        return False
+    parts = {id(data), *(id(part) for part in (data if isinstance(data, tuple) else ()))}
+    if isinstance(data, dict):
+        parts |= {id(part) for part in data.values()}
+    if any(id(each.origin) in parts for each in public):
+        return True
+    n = records.count(data)
+    if all(each.count != n for each in public):
+        return False
+    private = [_comparable(values) for values in _columns(data)]
+    return any(each.count == n and _held(each.public, private) for each in public)
+
+
+def _bootstraps(sampler: Any) -> Iterator[_Bootstrap]:
+    if isinstance(sampler, _Bootstrap):
+        yield sampler
+    elif isinstance(sampler, Distribution):
+        for part in sampler.parts():
+            yield from _bootstraps(part)
+
+
+def _comparable(values: Array) -> Array:
+    """Return values such that equal ones are equal, whatever container they come from."""
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if values.dtype.kind in "mM":
+        return values.astype(values.dtype.kind + "8[us]")
+    return np.array(["" if missing(value) else str(value) for value in values.tolist()])
+
+
+def _held(public: Any, private: list[Array]) -> bool:
+    columns = [_comparable(values) for values in _columns(public)]
+    if all(any(_same(own, other) for other in private) for own in columns):
+        return True
+    columns, private = [np.sort(each) for each in columns], [np.sort(each) for each in private]
+    told = any(len(np.unique(each)) >= 0.9 * len(each) for each in columns) and len(columns[0]) >= 10
+    return told and all(any(_same(own, other) for other in private) for own in columns)
+
+
+def _same(one: Array, other: Array) -> bool:
+    if one.dtype.kind != other.dtype.kind or one.shape != other.shape:
+        return False
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fmM")

@@ -1,0 +1,248 @@
+"""Tables: columns drawn side by side, and projections of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from privatize import domains, frames
+from privatize.errors import SamplerError
+from privatize.frames import Column
+from privatize.samplers.base import Distribution, Rng, Sampler, draw, name_of, with_coins
+from privatize.samplers.foreign import Support, as_sampler
+from privatize.samplers.values import column_of
+
+__all__ = ["dependent", "table"]
+
+Frame = Literal["pandas", "polars", "pyarrow", "dict", "records"]
+_FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
+
+
+def table(
+    columns: Mapping[str, Any] | None = None, /, *, frame: Frame = "pandas", **named: Any
+) -> Distribution:
+    """Draw records of several columns.
+
+    Parameters
+    ----------
+    columns : mapping, optional
+        Columns whose names are no Python names, or are "frame".
+    frame : {"pandas", "polars", "pyarrow", "dict", "records"}
+        What is drawn: a data frame, a dict of arrays, or a list of dicts.
+    **named : samplers or callables
+        One distribution for each column, independent of the others; or a function of the columns drawn
+        so far, a dict of arrays, and perhaps of a generator: ``lambda columns, rng: ...`` (see
+        :func:`dependent`).
+
+    Examples
+    --------
+    >>> from privatize.samplers import categorical, integers
+    >>> P = table(age=integers(0, 120), sex=categorical(["F", "M"]), frame="dict")
+    >>> P
+    table(age=integers(0, 120), sex=categorical(['F', 'M']), frame='dict')
+    >>> P.draw(2, np.random.default_rng(1))
+    {'age': array([57, 61]), 'sex': array(['M', 'M'], dtype='<U1')}
+    >>> P["age"]
+    table(age=integers(0, 120), sex=categorical(['F', 'M']), frame='dict')['age']
+    >>> P.support
+    {'age': (0, 120), 'sex': OneOf(('F', 'M'), unknown='F')}
+    """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise SamplerError("table() takes its columns by name: table(age=..., sex=...), or a dict of them.")
+    given = dict(columns or {}) | named
+    if not given:
+        raise SamplerError("table() has no columns: table(age=integers(0, 120), ...).")
+    if frame not in _FRAMES:
+        raise SamplerError(f"frame={frame!r} is not one of {', '.join(map(repr, _FRAMES))}.")
+    parts: list[tuple[str, Any]] = []
+    for name, value in given.items():
+        if not isinstance(name, str):
+            raise SamplerError(f"table(): the column name {name!r} is not a text.")
+        if isinstance(value, Sampler | Dependent) or hasattr(value, "rvs") or hasattr(value, "sample"):
+            parts.append((name, value if isinstance(value, Dependent) else as_sampler(value)))
+        elif callable(value) and not isinstance(value, type):
+            parts.append((name, dependent(value)))
+        else:
+            as_sampler(value)  # or refused
+    made = _Table(tuple(parts), frame)
+    draw(made, 2, np.random.default_rng(0))  # or refused
+    return made
+
+
+def dependent(function: Callable[..., Any], support: Any = None) -> Any:
+    """Make a column of a table from the columns before it.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(columns)`` or ``function(columns, rng)``: gets a dict of the arrays drawn so far, and
+        returns an array; each of its values from the same record's alone.
+    support : optional
+        A pair of bounds that its numbers are clipped to, or a list of the values that it returns.
+
+    Examples
+    --------
+    >>> from privatize.samplers import integers, table
+    >>> def earned(columns, rng):
+    ...     return rng.normal(500 * columns["age"], 9000)
+    >>> table(age=integers(18, 70), income=dependent(earned, support=(0, 100_000)))
+    table(age=integers(18, 70), income=dependent(earned, support=(0, 100000)))
+    """
+    if not callable(function):
+        raise SamplerError(f"dependent({function!r}) needs a function of the columns drawn so far.")
+    return Dependent(function, Support.of(support))
+
+
+@dataclass(frozen=True, repr=False)
+class Dependent:
+    """A column that is made from those before it."""
+
+    function: Callable[..., Any]
+    given: Support | None
+
+    @property
+    def support(self) -> Any:
+        """What its values lie in."""
+        return None if self.given is None else self.given.plain
+
+    def column(self, before: dict[str, Any], n: int, rng: Rng) -> Column:
+        """Return n values, made from the columns before."""
+        found = with_coins(self.function, before, rng)
+        found = found if isinstance(found, Column) else Column(np.asarray(found))
+        if found.values.shape != (n,):
+            raise SamplerError(
+                f"The dependent column {name_of(self.function)} has shape {found.values.shape} for {n} "
+                f"records: it returns an array of one value for each."
+            )
+        support = self.support
+        inner = support.inner if isinstance(support, domains.Maybe) else support
+        if domains.is_pair(inner) and found.values.dtype.kind in "iuf":
+            values = np.clip(found.values, *inner).astype(found.values.dtype)
+            return Column(values, found.missing, found.categories, found.ordered, found.zone)
+        return found
+
+    def __repr__(self) -> str:
+        more = "" if self.given is None else f", support={self.given!r}"
+        return f"dependent({name_of(self.function)}{more})"
+
+
+@dataclass(frozen=True, repr=False)
+class _Table(Distribution):
+    columns: tuple[tuple[str, Any], ...]
+    frame: Frame
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return frames.make(self.frame, self.drawn(n, rng))
+
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
+        """Draw the columns; those that nobody wants only if others may be made from them."""
+        needed = dict(self.columns)
+        alone = wanted is not None and not any(isinstance(needed[name], Dependent) for name in wanted)
+        found: dict[str, Column] = {}
+        arrays: dict[str, Any] = {}
+        lazy = any(isinstance(part, Dependent) for part in needed.values())
+        for name, part in self.columns:
+            if alone and name not in (wanted or ()):
+                continue
+            if isinstance(part, Dependent):
+                found[name] = part.column(dict(arrays), n, rng)
+            else:
+                found[name] = column_of(part, n, rng)
+            if lazy and not alone:
+                arrays[name] = found[name].array()
+        return found if wanted is None else {name: found[name] for name in wanted}
+
+    def parts(self) -> Iterator[Any]:
+        for _, part in self.columns:
+            yield part
+
+    @property
+    def support(self) -> Any:
+        return {name: getattr(part, "support", None) for name, part in self.columns}
+
+    def __repr__(self) -> str:
+        frame = "" if self.frame == "pandas" else f"frame={self.frame!r}"
+        if all(name.isidentifier() and name != "frame" for name, _ in self.columns):
+            shown = ", ".join(f"{name}={part!r}" for name, part in self.columns)
+        else:
+            shown = "{" + ", ".join(f"{name!r}: {part!r}" for name, part in self.columns) + "}"
+        return f"table({', '.join(filter(None, (shown, frame)))})"
+
+
+def projection(parent: Distribution, columns: Any) -> Distribution:
+    """Make the distribution of some columns of a table."""
+    support = parent.support
+    if isinstance(parent, _Table):
+        known = [name for name, _ in parent.columns]
+    else:
+        drawn = draw(parent, 2, np.random.default_rng(0))
+        form = frames.kind(drawn)
+        if isinstance(drawn, dict):
+            known = list(drawn)
+        elif form is not None and form[0] == "frame":
+            known = frames.names(drawn)
+        elif isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
+            known = list(drawn[0])
+        else:
+            raise SamplerError(f"{parent!r} draws no table, so it has no column {columns!r}.")
+    several = isinstance(columns, list)
+    wanted = columns if several else [columns]
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted or len(set(wanted)) < len(wanted):
+        raise SamplerError(
+            f"P[{columns!r}]: the columns are {known!r}. Name one, or a list of different ones."
+        )
+    return _Projection(parent, tuple(wanted), several, _part(support, wanted, several))
+
+
+def _part(support: Any, wanted: list[str], several: bool) -> Any:
+    if not isinstance(support, dict):
+        return None
+    return {name: support.get(name) for name in wanted} if several else support.get(wanted[0])
+
+
+@dataclass(frozen=True, repr=False)
+class _Projection(Distribution):
+    parent: Distribution
+    columns: tuple[str, ...]
+    several: bool
+    own: Any = None
+
+    @property
+    def _wanted(self) -> Any:
+        return list(self.columns) if self.several else self.columns[0]
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        if isinstance(self.parent, _Table):
+            found = self.parent.drawn(n, rng, self.columns)
+            if not self.several and self.parent.frame in ("dict", "pyarrow"):
+                return found[self.columns[0]].array()
+            return frames.select(frames.make(self.parent.frame, found), self._wanted)
+        return frames.select(self.parent.draw(n, rng), self._wanted)
+
+    def column(self, n: int, rng: Rng) -> Column:
+        if isinstance(self.parent, _Table) and not self.several:
+            return self.parent.drawn(n, rng, self.columns)[self.columns[0]]
+        return super().column(n, rng)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.parent
+
+    def _identity(self) -> Any:
+        return self.parent, self.columns, self.several
+
+    @property
+    def support(self) -> Any:
+        return self.own
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Projection) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash((self.columns, self.several))
+
+    def __repr__(self) -> str:
+        return f"{self.parent!r}[{self._wanted!r}]"

@@ -1,0 +1,291 @@
+"""Values that are not measured: categories, texts, booleans, dates, and what is missing."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privatize.domains import Maybe, OneOf
+from privatize.errors import SamplerError
+from privatize.frames import Column, array_of
+from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, chosen, plain, shares
+from privatize.samplers.foreign import as_sampler
+
+__all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
+
+
+def categorical(
+    values: Sequence[Any],
+    p: Sequence[float] | None = None,
+    *,
+    ordered: bool = False,
+    unknown: Any = None,
+) -> Distribution:
+    """Draw from fixed categories: a categorical column of a table.
+
+    Parameters
+    ----------
+    values : sequence of str, int, float or bool
+        The categories, all of one type.
+    p : sequence of float, optional
+        How often each is drawn, up to a common factor. Equally often by default.
+    ordered : bool
+        Whether the categories have an order.
+    unknown : optional
+        The category that private values which are none of them, or missing, are mapped to with
+        ``domain="clip"``. The first one by default.
+
+    Examples
+    --------
+    >>> categorical(["F", "M"], p=[0.6, 0.4])
+    categorical(['F', 'M'], p=[0.6, 0.4])
+    >>> categorical(["F", "M"]).support
+    OneOf(('F', 'M'), unknown='F')
+    """
+    kept, share, home = _fixed("categorical", values, p, unknown)
+    return _Values(kept, _kinds(kept), share, home, True, bool(ordered))
+
+
+def choice(values: Sequence[Any], p: Sequence[float] | None = None, *, unknown: Any = None) -> Distribution:
+    """Draw from fixed values: texts, or numbers.
+
+    Parameters
+    ----------
+    values : sequence of str, int, float or bool
+        What is drawn, all of one type.
+    p : sequence of float, optional
+        How often each is drawn, up to a common factor. Equally often by default.
+    unknown : optional
+        What private values that are none of these, or missing, are mapped to with ``domain="clip"``. The
+        first one by default.
+
+    Examples
+    --------
+    >>> choice(["red", "green"]).draw(3, np.random.default_rng(1))
+    array(['red', 'green', 'green'], dtype='<U5')
+    """
+    kept, share, home = _fixed("choice", values, p, unknown)
+    return _Values(kept, _kinds(kept), share, home, False, False)
+
+
+def boolean(p: float = 0.5) -> Distribution:
+    """Draw True with probability `p`, and False otherwise.
+
+    Examples
+    --------
+    >>> boolean(0.3)
+    boolean(0.3)
+    """
+    try:
+        chance = float(p)
+    except (TypeError, ValueError):
+        chance = -1.0
+    if not 0 <= chance <= 1:
+        raise SamplerError(f"boolean({p!r}): p is a probability, between 0 and 1.")
+    kept = (False, True)
+    return _Values(kept, _kinds(kept), Frozen([1 - chance, chance]), False, False, False)
+
+
+def _fixed(name: str, values: Any, p: Any, unknown: Any) -> tuple[tuple[Any, ...], Frozen | None, Any]:
+    if isinstance(values, str | bytes) or not np.iterable(values):
+        raise SamplerError(f"{name}({values!r}): the values must be a list.")
+    kept = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    kinds = {type(value) for value in kept}
+    if kinds == {int, float}:
+        kept, kinds = tuple(map(float, kept)), {float}
+    if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
+        raise SamplerError(
+            f"{name}({list(kept)!r}): the values must be texts, or numbers, or booleans, and at least one. "
+            f"Missing ones are drawn by with_missing(...)."
+        )
+    if len(set(kept)) < len(kept) or any(value != value for value in kept):
+        raise SamplerError(f"{name}({list(kept)!r}): the values must be different from each other.")
+    home = kept[0] if unknown is None else unknown
+    if home not in kept or type(home) is not type(kept[0]):
+        raise SamplerError(f"{name}(..., unknown={unknown!r}): it must be one of the values {list(kept)!r}.")
+    return kept, shares("p", p, len(kept), "values"), home
+
+
+def _kinds(values: tuple[Any, ...]) -> str:
+    return type(values[0]).__name__  # 1 == True == 1.0, and they are not the same
+
+
+@dataclass(frozen=True, repr=False)
+class _Values(Distribution):
+    immutable: ClassVar[bool] = True
+    values: tuple[Any, ...]
+    kind: str
+    p: Frozen | None
+    unknown: Any
+    categorical: bool
+    ordered: bool
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return array_of(self.values)[chosen(self.p, len(self.values), n, rng)]
+
+    def column(self, n: int, rng: Rng) -> Column:
+        codes = chosen(self.p, len(self.values), n, rng)
+        if not self.categorical:
+            return Column(array_of(self.values)[codes])
+        return Column(codes, categories=self.values, ordered=self.ordered)
+
+    @property
+    def support(self) -> Any:
+        return OneOf(self.values, self.unknown)
+
+    def __repr__(self) -> str:
+        if self.kind == "bool" and self.values == (False, True) and self.p and not self.categorical:
+            return f"boolean({plain(self.p.array[1].item())})"
+        p = "" if self.p is None else f", p={self.p!r}"
+        more = (", ordered=True" if self.ordered else "") + (
+            "" if self.unknown == self.values[0] else f", unknown={self.unknown!r}"
+        )
+        return f"{'categorical' if self.categorical else 'choice'}({list(self.values)!r}{p}{more})"
+
+
+def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -> Distribution:
+    """Draw days between two days, both included, each equally often; or times of day as well.
+
+    Parameters
+    ----------
+    start, end : str, date, datetime or datetime64
+        The first and the last.
+    tz : str, optional
+        Time zone, such as "Europe/Berlin". Start and end are the clock's time there, and times are drawn.
+    times : bool
+        Draw times of day too, in whole seconds.
+
+    Examples
+    --------
+    >>> dates("2020-01-01", "2024-12-31")
+    dates('2020-01-01', '2024-12-31')
+    >>> dates("2020-01-01", "2024-12-31").draw(2, np.random.default_rng(1))
+    array(['2022-05-09', '2022-07-23'], dtype='datetime64[D]')
+    """
+    unit = "s" if times or tz is not None else "D"
+    ends = []
+    for name, given in (("start", start), ("end", end)):
+        try:
+            day = np.datetime64(
+                str(given).replace(" ", "T") if not isinstance(given, np.datetime64) else given
+            )
+            moment = day.astype(f"M8[{unit}]")
+            if name == "end" and unit == "s" and np.datetime_data(day.dtype)[0] == "D":
+                moment += np.timedelta64(86_399, "s")  # the whole of the last day
+            if np.isnat(moment) or not np.datetime64("0001") <= moment < np.datetime64("10000"):
+                raise ValueError
+        except (TypeError, ValueError):
+            raise SamplerError(f"dates(): {name}={given!r} is not a date such as '2020-01-31'.") from None
+        ends.append(moment if tz is None else _to_utc(moment, tz))
+    if not ends[0] < ends[1]:
+        raise SamplerError(f"dates({start!r}, {end!r}): the start must be before the end.")
+    return _Dates(ends[0], ends[1], tz, unit)
+
+
+def _zone(tz: str) -> Any:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(tz)
+    except (OSError, ValueError, TypeError, KeyError):
+        raise SamplerError(f"dates(): tz={tz!r} is not a time zone such as 'Europe/Berlin'.") from None
+
+
+def _to_utc(moment: Any, tz: str) -> Any:
+    local = moment.item().replace(tzinfo=_zone(tz))
+    return np.datetime64(local.astimezone(dt.UTC).replace(tzinfo=None), "s")
+
+
+@dataclass(frozen=True, repr=False)
+class _Dates(Distribution):
+    immutable: ClassVar[bool] = True
+    start: Any
+    end: Any
+    tz: str | None
+    unit: str
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        span = int((self.end - self.start).astype(np.int64))
+        return self.start + rng.integers(0, span, n, endpoint=True).astype(f"m8[{self.unit}]")
+
+    def column(self, n: int, rng: Rng) -> Column:
+        return Column(self.draw(n, rng), zone=self.tz)
+
+    @property
+    def support(self) -> Any:
+        return self.start, self.end
+
+    def __repr__(self) -> str:
+        if self.tz is None:
+            more = "" if self.unit == "D" else ", times=True"
+            return f"dates({str(self.start)!r}, {str(self.end)!r}{more})"
+        local = [
+            end.item().replace(tzinfo=dt.UTC).astimezone(_zone(self.tz)).replace(tzinfo=None)
+            for end in (self.start, self.end)
+        ]
+        return f"dates({str(local[0])!r}, {str(local[1])!r}, tz={self.tz!r})"
+
+
+def with_missing(values: Any, rate: float) -> Distribution:
+    """Draw values of which some are missing: NaN, NaT or None, or what a frame has for it.
+
+    Parameters
+    ----------
+    values : sampler
+        What those that are not missing are drawn from.
+    rate : float
+        The share of missing ones.
+
+    Examples
+    --------
+    >>> from privatize.samplers import integers
+    >>> with_missing(integers(0, 9), 0.5).draw(4, np.random.default_rng(1))
+    array([ 4.,  5.,  7., nan])
+    """
+    try:
+        share = float(rate)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 < share < 1:
+        raise SamplerError(f"with_missing(..., {rate!r}): the rate is a share between 0 and 1.")
+    return _Missing(as_sampler(values), share)
+
+
+@dataclass(frozen=True, repr=False)
+class _Missing(Distribution):
+    values: Sampler
+    rate: float
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return self.column(n, rng).array()
+
+    def column(self, n: int, rng: Rng) -> Column:
+        drawn = column_of(self.values, n, rng)
+        gone = rng.random(n) < self.rate
+        gone = gone if drawn.missing is None else gone | drawn.missing
+        return Column(drawn.values, gone, drawn.categories, drawn.ordered, drawn.zone)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.values
+
+    @property
+    def support(self) -> Any:
+        inner = getattr(self.values, "support", None)
+        return inner if isinstance(inner, Maybe) else Maybe(inner)
+
+    def __repr__(self) -> str:
+        return f"with_missing({self.values!r}, {self.rate!r})"
+
+
+def column_of(sampler: Sampler, n: int, rng: Rng) -> Column:
+    """Return n values of any sampler as a column."""
+    if isinstance(sampler, Distribution):
+        return sampler.column(n, rng)
+    values = np.asarray(sampler.draw(n, rng))
+    if values.shape != (n,):
+        raise SamplerError(f"{sampler!r} drew no column of {n} values for a table.")
+    return Column(values)
