@@ -242,7 +242,7 @@ class Rows(list):
         ("abc", "a str,"),
         (b"abc", "bytes"),
         ({1, 2}, "set"),
-        ({"a": [1]}, "dict"),
+        (range(3), "range"),
         ({"a": 1}, "dict.*aligned"),
         ({}, "dict.*aligned"),
         ({1: [2]}, "dict whose keys"),
