@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,7 +200,7 @@ def audit(
     n : int
         Number of records.
     *args, **kwargs
-        The function's other arguments.
+        The function's other arguments; and ``like=``, as :meth:`PrivateFunction.estimate` takes it.
     pairs : int, optional
         Fresh pairs of neighbours; by default 20/gamma, and 1,000 at least.
     releases : int
@@ -247,13 +247,13 @@ def audit(
         del n, args, kwargs  # it may be the data
         raise wrong
     settings = private_function.settings
-    sensitivity, function, around = private_function._audited(n, args, kwargs)
+    sensitivity, brought, like, around = private_function._audited(n, args, kwargs)
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)
     if _whole("releases", releases, 0) and releases < 100:
         raise SettingsError(f"releases={releases} are too few to tell anything: take 100 or more, or 0.")
     chosen = coins.check_seed(seed)
     base = coins.fresh_seed() if chosen is None else chosen
-    task = _Auditing(private_function, sensitivity, function, around, workers, progress, count)
+    task = _Auditing(private_function, sensitivity, brought, like, around, workers, progress, count)
     alpha = (1 - confidence) / 2
 
     own = settings.sampler if sampler is None else as_sampler(sampler)
@@ -297,7 +297,8 @@ class _Auditing:
 
     private: PrivateFunction[..., Any]
     sensitivity: Sensitivity
-    function: Callable[[Any], Any]
+    brought: Any
+    like: Any
     around: Any
     workers: Any
     progress: bool | None
@@ -307,12 +308,14 @@ class _Auditing:
         """Return fresh pairs of one distribution, and their gaps."""
         settings, sensitivity = self.private.settings, self.sensitivity
         words = np.random.SeedSequence(base, spawn_key=(coins.AUDIT, at)).generate_state(2, np.uint64)
+        own = sampler == settings.sampler
         pairs = Pairs(
-            self.function,
+            self.brought.function if own else self.brought,
             n=sensitivity.n,
             sampler=sampler,
             norm=settings.mechanism.norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
+            like=self.like,
             around=self.around,
             s0=sensitivity.coin_seed,
         )

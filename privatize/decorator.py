@@ -166,6 +166,20 @@ class _Marking:
             _running.set(before)
 
 
+@dataclass(frozen=True)
+class _Brought:
+    """A function of data that P did not draw: it sees what private data would be made into."""
+
+    function: Callable[[Any], Any]
+    drawn: Any
+    support: Any
+
+    def __call__(self, data: Any) -> Any:
+        with np.errstate(all="ignore"):
+            brought = records.bring_into(data, self.drawn, self.support)
+        return self.function(brought)
+
+
 def _first(own: Any, common: Any) -> Any:
     return common if own is None else own
 
@@ -680,11 +694,20 @@ class PrivateFunction(Generic[P, R]):
 
     def _audited(
         self, n: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[Sensitivity, Callable[[Any], Any], _Marking]:
-        """Return the estimate, and the function that it is of, for an audit."""
+    ) -> tuple[Sensitivity, _Brought, Any, _Marking]:
+        """Return the estimate, the function that it is of, and what data is made like, for an audit."""
+        like = kwargs.pop("like", None)
+        wrong = _not_empty(like)
+        if wrong is not None:
+            del args, kwargs, like
+            raise wrong
         call = self._binding.bind_public(args, kwargs)
-        sensitivity = self._sensitivity(operator.index(n), call, None)
-        return sensitivity, self._function(call, sensitivity.coin_seed), _Marking(self._root)
+        drawn = self._drawn()
+        schema = None if like is None else self._like(drawn, records.describe(like))
+        sensitivity = self._sensitivity(self._used(operator.index(n)), call, schema)
+        support = self._settings.support if self._settings.domain == "clip" else None
+        function = self._function(call, sensitivity.coin_seed)
+        return sensitivity, _Brought(function, drawn, support), schema, _Marking(self._root)
 
     def _marked(self, act: Callable[[], object]) -> None:
         """Do something while this function's calls to itself run raw."""

@@ -107,8 +107,10 @@ def _check(data: Any) -> str:
                 "of its values are arrays or lists. Pass a list of records."
             )
         if not all(type(name) is str for name in data):
-            raise DataError("The dataset is a dict whose keys are not all texts, as names of columns are. Pass a list of "
-                "records, or name the columns.")
+            raise DataError(
+                "The dataset is a dict whose keys are not all texts, as names of columns are. Pass a list of "
+                "records, or name the columns."
+            )
     elif not kind:
         raise DataError(
             f"The dataset is a {_name(type(data))}, which is not supported. Pass a numpy array, a list, a "

@@ -210,9 +210,21 @@ def test_workers_measure_the_same():
     assert np.array_equal(inline.coverage.losses, processes.coverage.losses)
 
 
+def test_data_from_elsewhere_is_brought_into_ps_support_first():
+    """A user would be told of failures that clipping private records prevents."""
+    wide = [samplers.uniform(0, 3)]
+    clipped, bare = (
+        quick(private().replace(domain=domain), releases=0, under=wide).under[0]
+        for domain in ("clip", "as-is")
+    )
+    assert clipped.losses[-1] <= 1.3 < bare.losses[-1]
+    assert clipped.beyond < bare.beyond
+
+
 def test_other_distributions_have_pairs_of_their_own():
     """A user would compare two distributions by the same luck, or see a claim made for both."""
-    found = quick(private(), releases=0, under=[samplers.uniform(0, 3), UNIT, stats.norm(0.5, 0.2)])
+    mean = private(domain="as-is")
+    found = quick(mean, releases=0, under=[samplers.uniform(0, 3), UNIT, stats.norm(0.5, 0.2)])
     wide, same, normal = found.under
     assert wide.beyond > 50 and wide.holds and found.holds
     assert wide.divergence == pytest.approx(math.log(3), abs=0.2) and wide.transferred == 1
@@ -223,7 +235,7 @@ def test_other_distributions_have_pairs_of_their_own():
 
 def test_another_distribution_in_place_of_p():
     """A user who doubts P could not measure the promise under the distribution that they believe in."""
-    found = quick(private(), releases=0, sampler=samplers.uniform(0, 3))
+    found = quick(private(domain="as-is"), releases=0, sampler=samplers.uniform(0, 3))
     assert not found.holds and found.coverage.beyond > 50 and "uniform(0, 3)" in found.coverage.sampler
 
 
