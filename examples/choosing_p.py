@@ -71,14 +71,13 @@ def penalties(quick: bool) -> None:
 
 def picture(path: str) -> None:
     """Draw the estimate as P changes."""
-    import matplotlib as mpl
+    from matplotlib import rcParams
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "choosing"
-    import matplotlib.pyplot as plt
-
+    rcParams["svg.hashsalt"] = "choosing"  # the same file at every run
     widths = np.geomspace(1, 200, 25)
-    figure, ax = plt.subplots(figsize=(6.5, 3.8), layout="constrained")
+    figure: Any = Figure(figsize=(6.5, 3.8), layout="constrained")
+    ax = figure.subplots()
     for text, make in {
         "P = normal(45, width)": lambda w: samplers.normal(45, w),
         "P = normal(45, width).truncated(0, 120)": lambda w: samplers.normal(45, w).truncated(0, 120),
@@ -90,7 +89,6 @@ def picture(path: str) -> None:
     ax.set(xscale="log", yscale="log", xlabel="width of P", ylabel=f"estimate Δ̂ (mean age, n={N:,})")
     ax.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
 
 
 def main(quick: bool, path: str | None) -> None:

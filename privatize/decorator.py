@@ -567,7 +567,7 @@ class PrivateFunction(Generic[P, R]):
                     f"domain='clip' brings private records into P's support, which {sampler!r} does not "
                     f"allow: {problem}. Or use domain='as-is', and clip inside the function."
                 )
-        if getattr(type(sampler), "immutable", False):  # others may draw something else later
+        if getattr(sampler, "settled", False):  # others may draw something else later
             self._root._schema = (sampler, drawn)
         return drawn
 

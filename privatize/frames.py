@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -157,7 +157,7 @@ def columns(data: Any) -> list[Any]:
     if form == "series":
         return [data]
     if library == "pandas":
-        return [data.iloc[:, at] for at in range(data.shape[1])]
+        return [column for _, column in data.items()]
     return list(data.get_columns() if library == "polars" else data.columns)
 
 
@@ -189,9 +189,29 @@ def select(data: Any, wanted: Any) -> Any:
     return data[wanted]
 
 
+def _dtype(column: Any) -> Any:
+    return column.dtype if hasattr(column, "dtype") else column.type
+
+
+_KNOWN: dict[Any, str] = {}
+
+
 def _kind_of(column: Any) -> str:
     """Return what a column holds, by its type alone: values are not looked at."""
-    if str(column.dtype if hasattr(column, "dtype") else column.type) == "object":
+    dtype = _dtype(column)
+    if type(dtype).__name__ in _CATEGORIES:  # not kept: it holds the categories, which may be private
+        return "category"
+    found = _KNOWN.get(dtype)
+    if found is None:
+        found = _KNOWN[dtype] = _of_column(column, dtype)
+    return found
+
+
+_CATEGORIES = ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+
+
+def _of_column(column: Any, native: Any) -> str:
+    if str(native) == "object":
         return "object"
     dtype = _nw(column).dtype
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
@@ -214,7 +234,7 @@ def _code(column: Any, what: str) -> str:
     """Return a column's dtype as a text, without any values: categories may be taken from the data."""
     if what == "category":
         return "category"
-    dtype = column.dtype if hasattr(column, "dtype") else column.type
+    dtype = _dtype(column)
     text = str(dtype)
     return text if what != "other" or len(text) < 40 else type(dtype).__name__
 
@@ -350,7 +370,9 @@ class Column:
     missing : array or None
         Which of them are missing.
     categories : tuple or None
-        The categories of a categorical one.
+        What the codes stand for, if the values are codes.
+    plain : bool
+        Whether these are plain values, and not categories.
     ordered : bool
         Whether these have an order.
     zone : str or None
@@ -360,6 +382,7 @@ class Column:
     values: Array
     missing: Array | None = None
     categories: tuple[Any, ...] | None = None
+    plain: bool = False
     ordered: bool = False
     zone: str | None = None
 
@@ -381,7 +404,7 @@ class Column:
     def take(self, positions: Array) -> Column:
         """Return the column at the positions."""
         missing = None if self.missing is None else self.missing[positions]
-        return Column(self.values[positions], missing, self.categories, self.ordered, self.zone)
+        return replace(self, values=self.values[positions], missing=missing)
 
 
 def array_of(values: Sequence[Any]) -> Array:
@@ -438,15 +461,37 @@ def _pandas(column: Column) -> Any:
     values, missing = column.values, column.missing
     if column.categories is not None:
         codes = values if missing is None else np.where(missing, -1, values)
+        if column.plain and column.categories and isinstance(column.categories[0], str):
+            return _looked_up(column.categories).take(codes, allow_fill=missing is not None)
+        if column.plain:
+            return _pandas(Column(array_of(column.categories)[values], missing))
         return pd.Categorical.from_codes(codes, categories=list(column.categories), ordered=column.ordered)
     if values.dtype.kind == "b" and missing is not None:
         return pd.arrays.BooleanArray(values, missing.copy())
     if values.dtype.kind == "M":
-        found = pd.Series(column.array().astype(pd.to_datetime(["2020-01-01"]).dtype))
-        return found if column.zone is None else found.dt.tz_localize("UTC").dt.tz_convert(column.zone)
+        found = column.array().astype(_moments())
+        if column.zone is None:
+            return found
+        return pd.Series(found).dt.tz_localize("UTC").dt.tz_convert(column.zone)
     if values.dtype.kind == "U":
         return pd.Series(column.array().astype(object), dtype=_text())
     return column.array()
+
+
+@functools.cache
+def _moments() -> Any:
+    """Return the dtype of dates that were read from texts, which pandas 3 has changed."""
+    import pandas as pd
+
+    return pd.to_datetime(["2020-01-01"]).dtype
+
+
+@functools.lru_cache(maxsize=256)
+def _looked_up(texts: tuple[str, ...]) -> Any:
+    """Return texts as an array of pandas', from which they are taken by code."""
+    import pandas as pd
+
+    return pd.Series(list(texts), dtype=_text()).array
 
 
 @functools.cache
@@ -464,8 +509,8 @@ def _polars(column: Column) -> Any:
     if column.categories is not None:
         if all(isinstance(value, str) for value in column.categories):
             codes = values if missing is None else np.where(missing, len(column.categories), values)
-            lookup = pl.Series([*column.categories, None], dtype=pl.Enum(list(column.categories)))
-            return lookup.gather(codes)
+            dtype: Any = pl.String if column.plain else pl.Enum(list(column.categories))
+            return pl.Series([*column.categories, None], dtype=dtype).gather(codes)
         values = array_of(column.categories)[values]
     if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
         values = values.astype("M8[us]")
@@ -486,6 +531,8 @@ def _pyarrow(column: Column) -> Any:
     values, missing = column.values, column.missing
     if column.categories is not None:
         codes = pa.array(values, mask=missing, type=pa.int32())
+        if column.plain:
+            return pa.array(list(column.categories)).take(codes)
         return pa.DictionaryArray.from_arrays(
             codes, pa.array(list(column.categories)), ordered=column.ordered
         )
@@ -649,6 +696,9 @@ def _per_column(support: Any, width: int) -> list[Any]:
 
 def _numbers(column: Any) -> Any:
     """Return a column of numbers (or of moments, or texts) as an array; NaN where one is missing."""
+    dtype = _dtype(column)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
+        return column.to_numpy()
     series = _nw(column)
     if _kind_of(column) in ("text", "object", "category"):
         found = np.empty(len(column), dtype=object)

@@ -71,7 +71,8 @@ def test_import_is_light():
     """`import privatize` loads nothing heavy."""
     code = (
         "import sys, privatize\n"
-        "heavy = ('scipy', 'pandas', 'sklearn', 'torch', 'dask', 'ray', 'matplotlib', 'multiprocess')\n"
+        "heavy = ('scipy', 'pandas', 'sklearn', 'torch', 'dask', 'ray', 'matplotlib', 'multiprocess',\n"
+        "  'narwhals', 'polars', 'pyarrow')\n"
         "assert not [m for m in sys.modules if m.split('.')[0] in heavy], sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

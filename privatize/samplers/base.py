@@ -7,7 +7,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_checkable
 
 import numpy as np
 
@@ -68,9 +68,17 @@ class Distribution(abc.ABC):
             raise SamplerError(f"{self!r} draws records of several numbers, which is no column of a table.")
         return Column(values)
 
+    immutable: ClassVar[bool] = False
+
     def parts(self) -> Iterator[Any]:
         """Return the samplers that it is made of."""
         return iter(())
+
+    @property
+    def settled(self) -> bool:
+        """Whether it will always draw the same kind of records: it is made of no function of the user's."""
+        parts = list(self.parts())
+        return self.immutable or bool(parts and all(getattr(part, "settled", False) for part in parts))
 
     # -- what can be made of it --
 

@@ -85,6 +85,10 @@ class _Marginal(Distribution):
         yield self.prior
 
     @property
+    def settled(self) -> bool:
+        return False  # the function may change
+
+    @property
     def support(self) -> Any:
         return None if self.given is None else self.given.plain
 

@@ -135,6 +135,10 @@ class _Mapped(Distribution):
         yield self.inner
 
     @property
+    def settled(self) -> bool:
+        return False  # the function may change
+
+    @property
     def support(self) -> Any:
         return None if self.given is None else self.given.plain
 

@@ -76,6 +76,10 @@ class _Bootstrap(Distribution):
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
     @property
+    def settled(self) -> bool:
+        return True
+
+    @property
     def support(self) -> Any:
         return self.own
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -120,8 +120,7 @@ class Dependent:
         support = self.support
         inner = support.inner if isinstance(support, domains.Maybe) else support
         if domains.is_pair(inner) and found.values.dtype.kind in "iuf":
-            values = np.clip(found.values, *inner).astype(found.values.dtype)
-            return Column(values, found.missing, found.categories, found.ordered, found.zone)
+            return replace(found, values=np.clip(found.values, *inner).astype(found.values.dtype))
         return found
 
     def __repr__(self) -> str:

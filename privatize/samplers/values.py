@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -129,9 +129,7 @@ class _Values(Distribution):
 
     def column(self, n: int, rng: Rng) -> Column:
         codes = chosen(self.p, len(self.values), n, rng)
-        if not self.categorical:
-            return Column(array_of(self.values)[codes])
-        return Column(codes, categories=self.values, ordered=self.ordered)
+        return Column(codes, categories=self.values, plain=not self.categorical, ordered=self.ordered)
 
     @property
     def support(self) -> Any:
@@ -267,7 +265,7 @@ class _Missing(Distribution):
         drawn = column_of(self.values, n, rng)
         gone = rng.random(n) < self.rate
         gone = gone if drawn.missing is None else gone | drawn.missing
-        return Column(drawn.values, gone, drawn.categories, drawn.ordered, drawn.zone)
+        return replace(drawn, missing=gone)
 
     def parts(self) -> Iterator[Any]:
         yield self.values
