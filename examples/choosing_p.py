@@ -78,13 +78,17 @@ def picture(path: str) -> None:
     widths = np.geomspace(1, 200, 25)
     figure: Any = Figure(figsize=(6.5, 3.8), layout="constrained")
     ax = figure.subplots()
-    for text, make in {
-        "P = normal(45, width)": lambda w: samplers.normal(45, w),
-        "P = normal(45, width).truncated(0, 120)": lambda w: samplers.normal(45, w).truncated(0, 120),
-        "P = normal(45, width).clip(0, 120)": lambda w: samplers.normal(45, w).clip(0, 120),
-    }.items():
-        found = [private(make(float(width))).estimate(N).value for width in widths]
-        ax.plot(widths, found, label=text)
+    lines: dict[str, list[float]] = {}
+    for width in widths:
+        normal = samplers.normal(45, width)
+        for text, sampler in {
+            "P = normal(45, width)": normal,
+            "P = normal(45, width).truncated(0, 120)": normal.truncated(0, 120),
+            "P = normal(45, width).clip(0, 120)": normal.clip(0, 120),
+        }.items():
+            lines.setdefault(text, []).append(private(sampler).estimate(N).value)
+    for text, values in lines.items():
+        ax.plot(widths, values, label=text)
     ax.axhline(120 / N, color="gray", linestyle=":", label="worst case for ages in [0, 120]")
     ax.set(xscale="log", yscale="log", xlabel="width of P", ylabel=f"estimate Δ̂ (mean age, n={N:,})")
     ax.legend(fontsize="small")
