@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,8 @@ class Coverage:
     divergence : float or None
         Of this distribution from P (Kullback-Leibler, in nats), estimated where it can be.
     transferred : float or None
-        The gamma that the paper's Proposition 6 gives for this distribution.
+        The gamma that the paper's Proposition 6 gives for this distribution, where the divergence is known
+        and not estimated: an estimate is off by more than what the Proposition can bear.
     """
 
     sampler: str
@@ -263,7 +264,12 @@ def audit(
     for at, other in enumerate(map(as_sampler, under)):
         measured_there, there = task.measure(other, base, at + 1)
         kl = divergence.kl(own, other, coins.stream(base, coins.AUDIT, at + 1))
-        found = _coverage(measured_there, there, sensitivity, settings, alpha, claimed=False, kl=kl)
+        known = divergence.exact(own, other)
+        found = _coverage(measured_there, there, sensitivity, settings, alpha, claimed=False)
+        if known is not None:
+            transferred = min(1.0, transfer(sensitivity.gamma, sensitivity.n, known))
+            found = replace(found, transferred=transferred)
+        found = replace(found, divergence=kl)
         others.append(found)
     told = _told(measured, gaps, sensitivity, settings, releases, alpha)
     return Audit(
@@ -346,7 +352,6 @@ def _coverage(
     alpha: float,
     *,
     claimed: bool,
-    kl: float | None = None,
 ) -> Coverage:
     count, beyond = len(gaps), int((gaps > sensitivity.value).sum())
     low, high = clopper_pearson(beyond, count, alpha)
@@ -368,8 +373,6 @@ def _coverage(
         gamma=gamma,
         holds=holds,
         losses=np.sort(losses(gaps, sensitivity.value, settings)),
-        divergence=kl,
-        transferred=None if kl is None else min(1.0, transfer(gamma, pairs.n, kl)),
     )
 
 

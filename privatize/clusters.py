@@ -124,9 +124,7 @@ def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
         return "refused", str(error)
     except BaseException as error:  # of the sampler, say
         return "raised", Cause.of(order.span[0], error).plain()
-    return "found", [
-        Found(f.start, f.gaps, f.seconds, f.structure, f.tossing, f.cause and f.cause.plain()) for f in found
-    ]
+    return "found", [replace(f, cause=f.cause and f.cause.plain()) for f in found]
 
 
 def _unwatched(index: int) -> None:

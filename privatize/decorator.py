@@ -36,6 +36,7 @@ from privatize.errors import (
     PrivateRunError,
     PrivatizeError,
     PrivatizeWarning,
+    SamplerError,
     SettingsError,
 )
 from privatize.fingerprint import PrivateReachable, token, warn_changed
@@ -211,7 +212,7 @@ class PrivateFunction(Generic[P, R]):
         self._memory: OrderedDict[tuple[Any, ...], Sensitivity] = OrderedDict()
         self._root: PrivateFunction[Any, Any] = self
         self._original = original
-        self._schema: tuple[Any, Any] | None = None  # a sampler, and two records that it draws
+        self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
         self._target: Any = None  # what it is bound to, as a method
         # Name, documentation and module, but not attributes: they could be anything, ours included.
         functools.update_wrapper(cast("Any", self), raw, updated=())
@@ -555,20 +556,39 @@ class PrivateFunction(Generic[P, R]):
 
     def _drawn(self) -> Any:
         """Return two records that the sampler draws: container, names, dtypes, shapes."""
-        sampler, cached = self._settings.sampler, self._root._schema
-        if cached is not None and cached[0] is sampler:
-            return cached[1]
-        drawn = draw(sampler, 2, coins.stream(0, coins.PILOT))
-        records.describe(drawn)  # or refused
-        if self._settings.domain == "clip":
-            problem = records.fits(drawn, self._settings.support)
+        sampler, domain = self._settings.sampler, self._settings.domain
+        # What is made of functions may draw something else later.
+        sure = getattr(sampler, "settled", False)
+        key = (id(sampler), domain, None if sure else token([sampler], self.__name__, version="template"))
+        cached = self._root._schema
+        if cached is not None and cached[0] is sampler and cached[1] == key:
+            return cached[2]
+        many = draw(sampler, _TEMPLATE, coins.stream(0, coins.PILOT))
+        few = draw(sampler, 2, coins.stream(0, coins.PILOT, 1))
+        drawn = records.head(many, 2)
+        if not records.alike(drawn, few) or _code(drawn) != _code(few):
+            raise SamplerError(
+                f"{sampler!r} draws records of different kinds: once {_code(drawn)}, once {_code(few)}. "
+                f"Have it draw the same container, columns, dtypes and categories each time, whatever the "
+                f"values."
+            )
+        if domain == "clip":
+            support = self._settings.support
+            problem = records.fits(drawn, support)
             if problem is not None:
                 raise SettingsError(
                     f"domain='clip' brings private records into P's support, which {sampler!r} does not "
                     f"allow: {problem}. Or use domain='as-is', and clip inside the function."
                 )
-        if getattr(sampler, "settled", False):  # others may draw something else later
-            self._root._schema = (sampler, drawn)
+            with np.errstate(all="ignore"):
+                brought = records.bring_into(many, drawn, support)
+            if not records.equal(brought, many):
+                raise SamplerError(
+                    f"{sampler!r} draws records outside its own support {support!r}, so private data would "
+                    f"be brought into something else than what is calibrated. Widen the support, or clip "
+                    f"what is drawn."
+                )
+        self._root._schema = (sampler, key, drawn)
         return drawn
 
     def _like(self, drawn: Any, schema: Any) -> Any:
@@ -688,7 +708,7 @@ class PrivateFunction(Generic[P, R]):
         if entry.checked < plan.m:
             took = round(time.perf_counter() - start, 3)
             facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
-            facts |= {"jitter": True} if found.jitter else {}
+            facts |= {"jitter": found.jitter} if found.jitter else {}
             quiet(store.describe, entry.key, **facts)
         return found
 
@@ -780,6 +800,7 @@ _BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
     "records that the answer is to hide. Bootstrap from public data, or name P without looking at any."
 )
+_TEMPLATE = 1000  # records that are drawn to see what P draws
 _RECALLED = 256  # estimates that are held in memory in front of the store
 
 
@@ -829,6 +850,12 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
                 f"no private data."
             )
     return None
+
+
+def _code(drawn: Any) -> Any:
+    """Return the schema of drawn records, without how long their texts happen to be."""
+    schema = records.describe(drawn)
+    return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 
 def _not_empty(like: Any) -> SettingsError | None:

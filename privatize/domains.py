@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Maybe", "OneOf", "bounded", "bring", "bring_moments", "bring_numbers", "bring_texts", "join"]
+__all__ = [
+    "Maybe",
+    "OneOf",
+    "bounded",
+    "bring",
+    "bring_moments",
+    "bring_numbers",
+    "bring_texts",
+    "cast",
+    "codes",
+    "is_pair",
+    "join",
+    "missing",
+]
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -140,27 +153,49 @@ def join(supports: Iterable[Any]) -> Any:
 # --- bringing values in -----------------------------------------------------------------------
 
 
-def bring(values: Array, dtype: np.dtype[Any], support: Any) -> Any:
-    """Return an array of anything in P's dtype and, if a support is given, inside it."""
+def bring(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask | None = None) -> Any:
+    """Return an array of anything in P's dtype and, if a support is given, inside it.
+
+    Parameters
+    ----------
+    values : array
+        The private values.
+    dtype : dtype
+        What P draws.
+    support : object
+        What P's values lie in, or None.
+    gone : array of bool, optional
+        Which of the values are missing, beyond those that are NaN, NaT or None.
+    """
     if dtype.kind in "biuf" and values.dtype.kind in "biuf":
-        return bring_numbers(values, dtype, support)
+        return bring_numbers(values, dtype, support, gone)
     if _dated(values) and values.dtype.kind == dtype.kind:
-        return bring_moments(values, dtype, support)
-    if dtype.kind in "USTO" and support is not None:
-        found = bring_texts(values.ravel().tolist(), support)
-        if dtype.kind == "O":
-            made = np.empty(len(found), dtype=object)
-            made[:] = found
-            return made.reshape(values.shape)
-        return np.array(found, dtype=dtype).reshape(values.shape)
-    return values.astype(dtype)
+        return bring_moments(values, dtype, support, gone)
+    if dtype.kind not in "USTO":
+        return values.astype(dtype)
+    listed = values.ravel().tolist()
+    if gone is not None:
+        listed = [None if lost else value for value, lost in zip(listed, gone.ravel().tolist(), strict=True)]
+    if support is not None:
+        listed = bring_texts(listed, support)
+    elif gone is None:
+        return values.astype(dtype)
+    if dtype.kind == "O":
+        made = np.empty(len(listed), dtype=object)
+        made[:] = listed
+        return made.reshape(values.shape)
+    inner = support.inner if isinstance(support, Maybe) else support
+    if dtype.kind == "U" and isinstance(inner, OneOf):  # as wide as the values, whatever few draws were
+        dtype = np.result_type(dtype, np.array(inner.values).dtype)
+    return np.array(listed, dtype=dtype).reshape(values.shape)
 
 
-def bring_numbers(values: Array, dtype: np.dtype[Any], support: Any) -> Any:
+def bring_numbers(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask | None = None) -> Any:
     """Return numbers in another dtype and, if a support is given, inside it.
 
-    Numbers are clipped; NaN, which P's support does not contain, becomes the middle of a bounded support or
-    the one finite end of a half-bounded one.
+    Numbers are clipped; missing ones, which P's support does not contain, become the middle of a bounded
+    support or the one finite end of a half-bounded one. Where P draws missing values too, they are NaN in
+    floats, and for the caller to mark in other dtypes.
 
     Examples
     --------
@@ -170,34 +205,37 @@ def bring_numbers(values: Array, dtype: np.dtype[Any], support: Any) -> Any:
     array([0, 1, 0])
     """
     kept = isinstance(support, Maybe)
-    if kept:
-        support = support.inner
-    if isinstance(support, OneOf):
+    inner = support.inner if kept else support
+    lost = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    lost = lost if gone is None else lost | gone
+    if isinstance(inner, OneOf):
+        inside = np.isin(values, np.array(inner.values)) & ~lost
+        found = np.where(inside, cast(values, dtype), np.array(inner.unknown, dtype=dtype))
+    elif inner is None:
         found = cast(values, dtype)
-        inside = np.isin(found, np.array(support.values, dtype=dtype))
-        if values.dtype.kind == "f":  # what rounding made of a missing value, or of 0.4, is not known
-            exact = np.isin(values, np.array(support.values, dtype=np.float64))
-            inside &= exact | (np.isnan(values) if kept else False)
-        if kept and dtype.kind == "f":
-            inside |= np.isnan(found)
-        return np.where(inside, found, np.array(support.unknown, dtype=dtype))
-    if support is None:
-        return cast(values, dtype)
-    low, high = (np.asarray(end, dtype=np.float64) for end in support)
+        if gone is None or dtype.kind != "f":
+            return found
+        return np.where(gone, np.array(np.nan, dtype=dtype), found)
+    else:
+        found = _clipped(values, dtype, inner, lost)
+    if kept and dtype.kind == "f":
+        return np.where(lost, np.array(np.nan, dtype=dtype), found)
+    return found
+
+
+def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Array:
+    low, high = (np.asarray(end, dtype=np.float64) for end in ends)
     if dtype.kind in "iu":  # whole numbers inside the support, so that rounding does not leave it
         low, high = np.ceil(low), np.floor(high)
-        if values.dtype.kind in "iu":
-            inside = cast(values, dtype)
-            below, above = inside < low, inside > high
-            return np.where(below, cast(low, dtype), np.where(above, cast(high, dtype), inside))
-    if values.dtype.kind == "f":
-        clipped = np.clip(values, low, high)
-        missing = np.isnan(clipped)
-        if missing.any() and not (kept and dtype.kind == "f"):
-            clipped = np.where(missing, home(low, high), clipped)
+    standing = cast(np.asarray(home(low, high)), dtype)
+    if dtype.kind in "iu" and values.dtype.kind in "iu":
+        inside = cast(values, dtype)
+        below, above = inside < low, inside > high
+        found = np.where(below, cast(low, dtype), np.where(above, cast(high, dtype), inside))
     else:
-        clipped = np.clip(values.astype(np.float64), low, high)
-    return cast(clipped, dtype)
+        numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
+        found = cast(np.clip(np.where(lost, 0, numbers), low, high), dtype)
+    return np.where(lost, standing, found)
 
 
 def home(low: Any, high: Any) -> Any:
@@ -208,7 +246,7 @@ def home(low: Any, high: Any) -> Any:
     return np.where(np.isfinite(low) & np.isfinite(high), middle, end)
 
 
-def bring_moments(values: Array, dtype: np.dtype[Any], support: Any) -> Array:
+def bring_moments(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask | None = None) -> Array:
     """Return dates, times or durations in another unit and, if a support is given, inside it.
 
     Examples
@@ -218,22 +256,24 @@ def bring_moments(values: Array, dtype: np.dtype[Any], support: Any) -> Array:
     array(['2020-12-31', '2020-07-01'], dtype='datetime64[D]')
     """
     kept = isinstance(support, Maybe)
-    if kept:
-        support = support.inner
-    if isinstance(support, OneOf):
-        allowed = np.array(support.values, dtype=dtype)
+    inner = support.inner if kept else support
+    if gone is not None:
+        values = np.where(gone, np.array("NaT", dtype=values.dtype), values)
+    if isinstance(inner, OneOf):
         found = values.astype(dtype)
-        inside = np.isin(found, allowed) | (np.isnat(found) & kept)
-        return np.where(inside, found, np.array(support.unknown, dtype=dtype))
-    if support is not None:
-        # In the values' own unit: casting first could overflow.
-        ends = [np.asarray(end).astype(values.dtype) for end in support]
-        values = np.clip(values, *ends)
-    found = values.astype(dtype)
-    if support is None or kept:
-        return found
-    low, high = (np.asarray(end).astype(dtype) for end in support)
-    return np.where(np.isnat(found), low + (high - low) // 2, found)
+        inside = np.isin(found, np.array(inner.values, dtype=dtype)) | (np.isnat(found) & kept)
+        return np.where(inside, found, np.array(inner.unknown, dtype=dtype))
+    if inner is None:
+        return values.astype(dtype)
+    # In microseconds, which hold every year: in nanoseconds a far bound would wrap around.
+    unit = np.dtype(f"{values.dtype.kind}8[us]")
+    low, high = (np.asarray(end).astype(unit) for end in inner)
+    coarse = values.astype(unit)
+    clipped = np.clip(coarse, low, high)
+    if not kept:
+        clipped = np.where(np.isnat(clipped), low + (high - low) // 2, clipped)
+    # Values inside keep what they have below a microsecond.
+    return np.where(clipped == coarse, values.astype(dtype), clipped.astype(dtype))
 
 
 def bring_texts(values: list[Any], support: Any) -> list[Any]:
@@ -253,7 +293,7 @@ def bring_texts(values: list[Any], support: Any) -> list[Any]:
         support = support.inner
     if not isinstance(support, OneOf):
         return [None if missing(value) else value for value in values]
-    allowed = {(type(value), value): value for value in support.values}
+    allowed = {_key(value): value for value in support.values}
     unknown = support.unknown
     made: list[Any] = []
     for value in values:
@@ -263,10 +303,34 @@ def bring_texts(values: list[Any], support: Any) -> list[Any]:
             made.append(None)
             continue
         try:
-            made.append(allowed.get((type(value), value), unknown))
+            made.append(allowed.get(_key(value), unknown))
         except TypeError:  # not hashable: nothing that P draws
             made.append(unknown)
     return made
+
+
+def _key(value: Any) -> tuple[str, Any]:
+    """Return a value such that 1 and 1.0 are the same, and True is another."""
+    kind = type(value)
+    return ("number" if kind in (int, float) else kind.__name__, value)
+
+
+def codes(values: list[Any], known: list[Any]) -> list[int]:
+    """Return the place of each value among known ones, -1 where it is none of them.
+
+    Examples
+    --------
+    >>> codes(["M", "x", None], ["F", "M"])
+    [1, -1, -1]
+    """
+    places = {_key(value): at for at, value in enumerate(known)}
+    found = []
+    for value in values:
+        try:
+            found.append(places.get(_key(value), -1))
+        except TypeError:  # not hashable
+            found.append(-1)
+    return found
 
 
 def missing(value: Any) -> bool:

@@ -41,6 +41,7 @@ __all__ = [
     "names",
     "plain",
     "replaced",
+    "same",
     "select",
     "show",
     "take",
@@ -446,6 +447,10 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
 
 def _values(column: Column) -> list[Any]:
     """Return a column as Python's own values."""
+    if column.categories is not None:
+        gone = np.zeros(len(column.values), dtype=bool) if column.missing is None else column.missing
+        codes = zip(column.values.tolist(), gone.tolist(), strict=True)
+        return [None if lost else column.categories[code] for code, lost in codes]
     array = column.array()
     if array.dtype.kind in "mM":
         found = array.astype("M8[us]" if array.dtype.kind == "M" and array.dtype != "M8[D]" else array.dtype)
@@ -469,21 +474,13 @@ def _pandas(column: Column) -> Any:
     if values.dtype.kind == "b" and missing is not None:
         return pd.arrays.BooleanArray(values, missing.copy())
     if values.dtype.kind == "M":
-        found = column.array().astype(_moments())
+        found = column.array().astype("M8[us]")
         if column.zone is None:
             return found
         return pd.Series(found).dt.tz_localize("UTC").dt.tz_convert(column.zone)
     if values.dtype.kind == "U":
         return pd.Series(column.array().astype(object), dtype=_text())
     return column.array()
-
-
-@functools.cache
-def _moments() -> Any:
-    """Return the dtype of dates that were read from texts, which pandas 3 has changed."""
-    import pandas as pd
-
-    return pd.to_datetime(["2020-01-01"]).dtype
 
 
 @functools.lru_cache(maxsize=256)
@@ -549,16 +546,29 @@ def adopt(array: Array, schema: Any) -> Any:
     form, library, found = schema[:3]
     called = [_unlabel(name) for name, *_ in found]
     if form == "series":
+        column = _settled_column(array, found[0][2])
         if library == "pandas":
             import pandas as pd
 
-            return pd.Series(_pandas(Column(array)), name=called[0])
-        return _polars(Column(array)).rename(called[0])
+            return pd.Series(_pandas(column), name=called[0])
+        return _polars(column).rename(called[0])
     if library == "pandas":
         import pandas as pd
 
         return pd.DataFrame(array, columns=pd.Index(called, tupleize_cols=False))
     return make(library, {name: Column(array[:, at]) for at, name in enumerate(called)})
+
+
+def _settled_column(array: Array, what: str) -> Column:
+    """Return a drawn array as a column whose dtype follows from what the private data is, not from values."""
+    if array.dtype.kind != "O":
+        return Column(array)
+    gone = np.array([domains.missing(value) for value in array.tolist()], dtype=bool)
+    if what == "bool":
+        return Column(np.where(gone, False, array).astype(bool), gone)
+    if what in ("text", "object", "category"):
+        return Column(np.where(gone, "", array).astype(str), gone)
+    return Column(array)
 
 
 def contents(data: Any) -> list[Array]:
@@ -675,12 +685,16 @@ def with_numbers(seen: Any, values: list[Array]) -> Any:
 
 
 def plain(data: Any, dtype: np.dtype[Any], support: Any) -> Any:
-    """Return private numbers as the array that P would draw, in its dtype and inside its support."""
+    """Return private values as the array that P would draw, in its dtype and inside its support."""
     found = columns(data)
     if (kind(data) or ("", ""))[0] == "series":
-        return domains.bring(_numbers(found[0]), dtype, support)
+        values, gone = _split(found[0])
+        return domains.bring(values, dtype, support, gone)
     ends: Any = [None] * len(found) if support is None else _per_column(support, len(found))
-    made = [domains.bring(_numbers(c), dtype, end) for c, end in zip(found, ends, strict=True)]
+    made = []
+    for column, end in zip(found, ends, strict=True):
+        values, gone = _split(column)
+        made.append(domains.bring(values, dtype, end, gone))
     return np.column_stack(made) if made else np.empty((len(data), 0), dtype)
 
 
@@ -695,23 +709,40 @@ def _per_column(support: Any, width: int) -> list[Any]:
 
 
 def _numbers(column: Any) -> Any:
-    """Return a column of numbers (or of moments, or texts) as an array; NaN where one is missing."""
+    """Return a column of anything as an array: NaN, NaT or None where a value is missing."""
+    values, gone = _split(column)
+    if gone is None or not gone.any() or values.dtype.kind in "mM":
+        return values
+    if values.dtype.kind == "b":
+        return np.where(gone, None, values.astype(object))
+    return np.where(gone, np.nan, values.astype(np.float64))
+
+
+def _split(column: Any) -> tuple[Any, Array | None]:
+    """Return a column's values, and which are missing beyond NaN, NaT and None.
+
+    What dtype the values have follows from the column's dtype alone, not from what is missing.
+    """
     dtype = _dtype(column)
     if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
-        return column.to_numpy()
-    series = _nw(column)
-    if _kind_of(column) in ("text", "object", "category"):
+        return column.to_numpy(), None
+    series, what = _nw(column), _kind_of(column)
+    if what in ("text", "object", "category", "other"):
         found = np.empty(len(column), dtype=object)
         found[:] = [_own(value) for value in series.to_list()]
-        return found
+        return found, None
     if isinstance(_zone_of(series), str):
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    if what in ("date", "duration"):
+        return series.to_numpy(), None
     gone = series.is_null().to_numpy()
-    if not gone.any() or _kind_of(column) in ("date", "duration"):
-        values = series.to_numpy()
-        return values if values.dtype.kind != "O" else values.astype(np.float64)
-    filled = series.fill_null(0 if _kind_of(column) != "bool" else False).to_numpy()
-    return np.where(gone, np.nan, filled.astype(np.float64))
+    filled = series.fill_null(False if what == "bool" else 0) if gone.any() else series
+    return filled.to_numpy().astype(_plain_dtype(series)), gone
+
+
+def _plain_dtype(series: Any) -> np.dtype[Any]:
+    name = str(series.dtype).lower()
+    return np.dtype("bool" if name == "boolean" else name)
 
 
 def _zone_of(series: Any) -> Any:
@@ -737,7 +768,7 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     form, library = kind(data) or ("", "")
     if form == "series":
         (made,) = [_bring_column(data, template, support)]
-        return _reindexed(made, data, template) if library == "pandas" else made.rename(data.name)
+        return _reindexed(made, data, template) if library == "pandas" else made.rename(template.name)
     ends = {} if support is None else support
     called = names(template)
     made = [
@@ -768,7 +799,7 @@ def _reindexed(made: Any, data: Any, template: Any) -> Any:
             else data.index.astype(template.index.dtype)
         )
     if hasattr(made, "name"):
-        made.name = data.name
+        made.name = template.name  # P's, like all that the function sees
     return made
 
 
@@ -778,30 +809,29 @@ def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
     kept = isinstance(support, domains.Maybe)
     if target == "other" or (support is None and _same(own, drawn)):
         return own.reset_index(drop=True) if hasattr(own, "reset_index") else copy(own)
-    found: Any
-    values = _numbers(own)
+    values, gone = _split(own)
     if target in ("text", "category", "object"):
-        found = domains.bring_texts(values.tolist(), support)
+        texts = domains.bring_texts(values.tolist(), support)
         if target == "text":
-            found = [value if isinstance(value, str) else None for value in found]
-        return _native(found, None, drawn)
+            texts = [value if isinstance(value, str) else None for value in texts]
+        return _native(texts, None, drawn)
     if target in ("date", "duration"):
-        dtype = _moment(drawn)
-        found = domains.bring_moments(values, dtype, support)
+        found = domains.bring_moments(values, _moment(drawn), support, gone)
         return _native(found, np.isnat(found), drawn)
-    name = str(_nw(drawn).dtype).lower()
-    dtype = np.dtype("bool" if name == "boolean" else name)
-    gone = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    if support is None and dtype.kind == "f":
-        return _native(values.astype(dtype), gone, drawn)
-    inner = support.inner if kept else support
-    if dtype.kind == "b":
-        found = np.where(gone, False, values).astype(bool)
-    else:
-        found = domains.bring_numbers(values, dtype, inner)
+    dtype = _plain_dtype(_nw(drawn))
+    found = domains.bring_numbers(values, dtype, support, gone)
     # Where P draws missing values they stay, and where nothing is known too, if the column can have them.
-    stay = gone if kept or (support is None and _nullable(drawn)) else None
-    return _native(found, stay, drawn)
+    if not (kept or (support is None and _nullable(drawn))):
+        return _native(found, None, drawn)
+    lost = np.zeros(len(found), dtype=bool) if gone is None else gone
+    if dtype.kind != "f" and values.dtype.kind == "f":
+        lost = lost | np.isnan(values)
+    return _native(found, lost, drawn)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Tell whether two columns are of the very same dtype, categories included."""
+    return _same(one, other, categories=True)
 
 
 def _same(own: Any, drawn: Any, *, categories: bool = False) -> bool:
@@ -831,8 +861,8 @@ def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
         import pandas as pd
 
         if isinstance(drawn.dtype, pd.CategoricalDtype):
-            known = set(drawn.dtype.categories)
-            return pd.Series(pd.Categorical([v if v in known else None for v in values], dtype=drawn.dtype))
+            codes = domains.codes(values, drawn.dtype.categories.tolist())
+            return pd.Series(pd.Categorical.from_codes(codes, dtype=drawn.dtype))
         if isinstance(values, list):
             return pd.Series(values, dtype=drawn.dtype)
         series = pd.Series(values)
@@ -861,7 +891,8 @@ def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
 
     if pa.types.is_dictionary(drawn.type):
         known = drawn.combine_chunks().dictionary.to_pylist()
-        places = {value: at for at, value in enumerate(known)}
-        codes = pa.array([places.get(value) for value in values], type=drawn.type.index_type)
-        return pa.DictionaryArray.from_arrays(codes, pa.array(known, type=drawn.type.value_type))
+        codes = domains.codes(values, known)
+        places = pa.array([None if code < 0 else code for code in codes], type=drawn.type.index_type)
+        inside = pa.array(known, type=drawn.type.value_type)
+        return pa.DictionaryArray.from_arrays(places, inside, ordered=drawn.type.ordered)
     return pa.array(values, mask=gone).cast(drawn.type)

@@ -102,7 +102,8 @@ def _reply(jobs: list[Any], message: bytes, watch: Any) -> tuple[int, str, Any]:
         found = evaluate(pairs, around, start, stop, learned, watch, settled=True)
         cause = None if found.cause is None else _facts(found.cause)
         gaps = found.gaps.tobytes()
-        return number, "found", (found.start, gaps, found.seconds, found.structure, found.tossing, cause)
+        learned = (found.structure, found.tossing)
+        return number, "found", (found.start, gaps, found.seconds, *learned, cause, found.jitter)
     except PrivatizeError as error:
         return number, "error", error.plain().facts()
     except Refused as error:
@@ -432,8 +433,9 @@ class Pool:
             raise ExecutionError(
                 f"Drawing the pairs failed in a worker: {raised.text}."
             ) from raised.exception()
-        start, gaps, seconds, structure, tossing, cause = content
-        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause and _cause(cause))
+        start, gaps, seconds, structure, tossing, cause, jitter = content
+        cause = cause and _cause(cause)
+        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause, jitter)
         if (start, start + len(found.gaps)) != worker.span:
             raise ExecutionError("A worker answered another question than it was asked.")  # never seen
         worker.span = None

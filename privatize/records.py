@@ -19,6 +19,7 @@ from privatize.errors import DataError
 
 __all__ = [
     "adopt",
+    "alike",
     "bring_into",
     "concat",
     "copy",
@@ -261,7 +262,34 @@ def equal(one: Any, other: Any) -> bool:
         return all(equal(getattr(a, x), getattr(b, x)) for x in ("data", "row", "col"))
     if kind == "tensor":
         return one.dtype == other.dtype and equal(one.detach().cpu().numpy(), other.detach().cpu().numpy())
+    if domains.missing(one) or domains.missing(other):
+        return domains.missing(one) and domains.missing(other)
     return bool(one == other) or bool(one != one and other != other)
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Tell whether two drawn datasets are of the same kind; arrays of numbers may differ in dtype.
+
+    Examples
+    --------
+    >>> alike(np.zeros(2), np.ones(3, dtype=int)), alike(np.zeros(2), np.zeros((2, 2)))
+    (True, False)
+    """
+    kind = _kind(one)
+    if kind != _kind(other):
+        return False
+    if kind == "tuple":
+        return len(one) == len(other) and all(map(alike, one, other))
+    if kind == "dict":
+        return list(one) == list(other) and all(alike(one[name], other[name]) for name in one)
+    if kind in ("frame", "series"):
+        same = [frames.same(a, b) for a, b in zip(frames.columns(one), frames.columns(other), strict=False)]
+        return bool(frames.describe(one) == frames.describe(other)) and all(same)
+    if kind == "array":
+        return one.shape[1:] == other.shape[1:] and (
+            one.dtype.kind == other.dtype.kind or {one.dtype.kind, other.dtype.kind} <= set("biuf")
+        )
+    return bool(describe(one) == describe(other))
 
 
 def describe(data: Any) -> Any:
@@ -489,7 +517,8 @@ def fits(drawn: Any, support: Any) -> str | None:
     if _fixed(support):
         return None if kind != "sparse" else "sparse matrices have no fixed values"
     if kind == "list":
-        if not all(isinstance(one, int | float) for one in drawn):
+        present = [one for one in drawn if not domains.missing(one)]
+        if not all(isinstance(one, int | float) for one in present):
             return "only numbers in a list can be brought into bounds"
         return None
     if kind == "series":
@@ -563,25 +592,23 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
             return domains.bring_texts(copied, support)
         return [_clip_one(one, support) for one in copied]
     if kind == "sparse":
-        made = data.astype(drawn.dtype, copy=True)
-        if support is not None and len(np.shape(support[0])) == 0:
-            made.data = domains.bring_numbers(made.data, drawn.dtype, support)
-        elif support is not None:
-            made = made.tocoo()
-            ends = tuple(np.broadcast_to(end, drawn.shape[1:])[made.col] for end in support)
-            made.data = domains.bring_numbers(made.data, drawn.dtype, ends)
-            made = made.asformat(data.format)
-        return made
+        made = data.tocsr(copy=True)
+        made.sum_duplicates()
+        made = made.tocoo()
+        if support is not None:
+            support = tuple(np.broadcast_to(end, drawn.shape[1:])[made.col] for end in support)
+        made.data = domains.bring_numbers(made.data, drawn.dtype, support)
+        return made.asformat(data.format)
     if kind == "tensor":
         return adopt(domains.bring(data.detach().cpu().numpy(), _torch(drawn), support), describe(drawn))
     # An array was drawn; the private data is one, or something that drawn arrays are made into.
-    if own == "list" and drawn.dtype.kind in "UO" and support is None:
-        return copy(data)
     if own == "list":
-        values = domains.bring(_numbers(data, drawn.dtype), drawn.dtype, support)
+        if drawn.dtype.kind in "UO" and support is None:
+            return copy(data)
+        values, gone = _listed(data, drawn.dtype)
         if values.shape[1:] != drawn.shape[1:]:
             raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
-        return values.tolist()
+        return domains.bring(values, drawn.dtype, support, gone).tolist()
     if own in ("frame", "series"):
         return adopt(frames.plain(data, drawn.dtype, support), describe(data))
     if own == "tensor":
@@ -635,27 +662,53 @@ def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
     return [None if kept and g else value for value, g in zip(fine, gone, strict=True)]
 
 
-def _numbers(data: list[Any], dtype: np.dtype[Any]) -> Any:
-    """Return a list of numbers as an array, in a dtype that holds them; integers of any size."""
+def _listed(data: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """Return a list as an array that P's dtype can be made from, and which values are missing.
+
+    Value by value: what becomes of one does not depend on what the others are.
+    """
     if dtype.kind in "UO":
         made = np.empty(len(data), dtype=object)
         made[:] = data
-        return made
+        return made, None
+    if dtype.kind == "f" and {type(value) for value in data} == {float}:
+        return np.array(data), None
     try:
-        values = np.array(data)
+        values = np.array(data, dtype=object)
     except ValueError:  # ragged
-        values = np.array([None])
-    if values.dtype.kind == "O" and all(isinstance(v, int | float) for v in values.ravel().tolist()):
-        # Integers beyond 64 bits, or beyond every float.
-        values = np.array([_float(v) for v in values.ravel().tolist()]).reshape(values.shape)
-    if values.dtype.kind == "O" and dtype.kind == "M":
-        values = np.array(data, dtype="M8[us]")
-    if values.dtype.kind not in ("biuf" if dtype.kind != "M" else "M"):
-        raise DataError(
-            "The records of the list are not all numbers, as those that P draws are. Convert them, leave out "
-            "what is missing, or have the sampler draw lists of what they are."
-        )
-    return values
+        raise DataError(_ODD) from None
+    flat = values.ravel().tolist()
+    gone = np.array([domains.missing(value) for value in flat], dtype=bool)
+    present = [0 if lost else _bare(value) for value, lost in zip(flat, gone, strict=True)]
+    if dtype.kind in "mM":
+        try:
+            found = np.array(present, dtype=f"{dtype.kind}8[us]")
+        except (TypeError, ValueError):
+            raise DataError(_ODD) from None
+    elif not all(isinstance(value, int | float) for value in present):
+        raise DataError(_ODD)
+    elif dtype.kind in "iu" and all(isinstance(value, int) for value in present):
+        found = np.array([min(max(value, -(2**63)), 2**63 - 1) for value in present], dtype=np.int64)
+    elif dtype.kind in "iu":
+        # Integers stay as they are, and floats are rounded each by itself.
+        near = [
+            value if isinstance(value, int) else int(domains.cast(np.array(value), np.dtype(np.int64)))
+            for value in present
+        ]
+        return _listed([None if lost else v for v, lost in zip(near, gone, strict=True)], dtype)
+    else:
+        found = np.array([_float(value) for value in present], dtype=np.float64)
+    return found.reshape(values.shape), gone.reshape(values.shape) if gone.any() else None
+
+
+_ODD = (
+    "The records of the list are not all numbers, as those that P draws are. Convert them, leave out what is "
+    "missing, or have the sampler draw lists of what they are."
+)
+
+
+def _bare(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _float(value: float) -> float:
@@ -669,12 +722,13 @@ def _clip_one(one: Any, support: Any) -> Any:
     """Clip a record of a list, if it is a number."""
     if isinstance(one, np.generic):
         one = one.item()
-    if isinstance(one, bool):
+    kept = isinstance(support, domains.Maybe)
+    if kept and domains.missing(one):
         return one
-    if not isinstance(one, int | float):
+    if not domains.missing(one) and not isinstance(one, int | float):
         raise DataError(
-            f"Records of the list are of type {type(one).__name__}, which cannot be brought into P's "
-            f"support. Convert them to int or float, or use domain='as-is'."
+            "Records of the list are not all numbers, which alone can be brought into P's support. Convert "
+            "them to int or float, or use domain='as-is'."
         )
     dtype = np.dtype(np.int64 if isinstance(one, int) else np.float64)
-    return bring_into([one], np.zeros(1, dtype), support)[0]
+    return bring_into([one], np.zeros(1, dtype), support.inner if kept else support)[0]

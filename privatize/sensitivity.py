@@ -74,9 +74,9 @@ class Sensitivity:
         The schema of the datasets, as JSON.
     classes : dict
         The named tuples, dataclasses and frames in the output, by name.
-    jitter : bool
-        Whether the function rounds differently from run to run (libraries that sum in parallel do); the
-        estimate then has room for that, 2⁻¹⁶ of itself.
+    jitter : float
+        By how much the function was seen to round differently from run to run, as libraries do that sum in
+        parallel; the estimate then has room for that, 2⁻¹⁶ of itself.
     """
 
     value: float
@@ -91,7 +91,7 @@ class Sensitivity:
     schema: list[Any] = field(repr=False)
     classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
-    jitter: bool = field(default=False, repr=False)
+    jitter: float = field(default=0.0, repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
 
@@ -212,8 +212,8 @@ class Memory:
         ``note(plan)`` is called before a further plan is read from the gaps.
     checked : int
         How many of them belong to a calibration that ended well.
-    jitter : bool
-        Whether the function has been seen to round differently from run to run.
+    jitter : float
+        By how much the function has been seen to round differently from run to run.
     """
 
     gaps: Vector
@@ -222,7 +222,7 @@ class Memory:
     save: Callable[[int, Vector, list[Any] | None], None]
     note: Callable[[Plan], object]
     checked: int = 0
-    jitter: bool = False
+    jitter: float = 0.0
 
 
 def estimate_sensitivity(
@@ -331,13 +331,9 @@ bound=tolerance, seed=1)
         pairs.learn_classes(gaps)
     finally:
         coins.unwind(open_before)
-    if pairs.jitter > value * _JITTER:
-        raise NotReproducibleError(
-            f"The function rounds differently from run to run, by up to {pairs.jitter:.3g}, which is too "
-            f"much for a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread "
-            f"(POLARS_MAX_THREADS=1 in the environment, for polars), sorted data."
-        )
-    jitter = pairs.jitter > 0 or (memory is not None and memory.jitter)
+    jitter = max(pairs.jitter, 0.0 if memory is None else memory.jitter)
+    if "polars" in str(pairs.schema):  # it sums in parallel, in whatever order, whether or not it was seen
+        jitter = max(jitter, SMALLEST)
     gaps.setflags(write=False)
     return Sensitivity(
         value=_widened(value, jitter),
@@ -358,8 +354,14 @@ bound=tolerance, seed=1)
     )
 
 
-def _widened(value: float, jitter: bool) -> float:
-    """Return an estimate with room for what a function rounds differently from run to run."""
+def _widened(value: float, jitter: float) -> float:
+    """Return an estimate with room for what a function rounds differently from run to run, or refuse it."""
+    if jitter > value * _JITTER:
+        raise NotReproducibleError(
+            f"The function rounds differently from run to run, by up to {jitter:.3g}, which is too much for "
+            f"a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread (for polars, "
+            f"POLARS_MAX_THREADS=1 in the environment), sorted data."
+        )
     # Both sides of the measured gap and both sides of a release: four times, and four times that.
     return value * (1 + 16 * _JITTER) if jitter else value
 
@@ -451,6 +453,7 @@ class _Run:
         self.unsaved.append((start, stop))
         pairs = self.task.pairs
         pairs.structure = pairs.structure or found.structure
+        pairs.jitter = max(pairs.jitter, found.jitter)
         failed = int(np.isinf(found.gaps).sum())
         if failed:
             self.failed += failed

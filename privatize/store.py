@@ -66,8 +66,8 @@ class Entry:
         How calibrations failed, by plan.
     checked : int
         How many of the gaps belong to a calibration that ended well.
-    jitter : bool
-        Whether the function has been seen to round differently from run to run.
+    jitter : float
+        By how much the function has been seen to round differently from run to run.
     """
 
     key: str
@@ -77,7 +77,7 @@ class Entry:
     structure: list[Any] | None = None
     failure: dict[str, Any] = field(default_factory=dict)
     checked: int = 0
-    jitter: bool = False
+    jitter: float = 0.0
 
 
 class Store:
@@ -134,7 +134,9 @@ class Store:
             if version != SCHEMA:
                 raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
             told = json.loads(facts)
-            entry = Entry(key, int(seed), checked=int(told.get("checked", 0)), jitter="jitter" in told)
+            entry = Entry(
+                key, int(seed), checked=int(told.get("checked", 0)), jitter=float(told.get("jitter", 0.0))
+            )
             entry.structure = None if structure is None else json.loads(structure)
             entry.failure = {} if failure is None else json.loads(failure)
             if entry.structure is not None and not size(entry.structure):

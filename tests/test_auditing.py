@@ -18,7 +18,7 @@ import privatize.auditing as auditing
 from privatize import Bernstein, Exponential, Gaussian, audit, plan, privatize, samplers
 from privatize.cli import main
 from privatize.distinguishing import tell_apart
-from privatize.divergence import kl
+from privatize.divergence import exact, kl
 from privatize.errors import ArgumentError, AuditError, PrivatizeError, SettingsError
 from privatize.intervals import above, clopper_pearson, high_share, low_share
 from privatize.settings import Settings
@@ -116,7 +116,27 @@ def test_the_marginal_test_is_sized():
 def test_divergence_is_near_the_known_one(p, q, known):
     """A user would be shown a distance between distributions that is not theirs."""
     found = [kl(p, q, np.random.default_rng(seed)) for seed in range(5)]
+    assert np.allclose(found, known, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [(samplers.normal(0, 1), stats.norm(1, 1)), (UNIT, stats.uniform(0, 2)), (UNIT, stats.norm(0.5, 1))],
+)
+def test_an_estimated_divergence_is_near_the_known_one(p, q):
+    """A user would be shown a distance that is not theirs where there is no closed form."""
+    other = {"norm": lambda a, b: samplers.normal(a, b), "uniform": lambda a, b: samplers.uniform(a, a + b)}
+    known = exact(p, other[q.dist.name](*q.args))
+    found = [kl(p, samplers.as_sampler(q), np.random.default_rng(seed)) for seed in range(5)]
+    assert exact(p, samplers.as_sampler(q)) is None
     assert np.allclose(found, known, atol=0.12 + 0.05 * known)
+
+
+def test_an_estimated_divergence_promises_nothing():
+    """A user would be given a gamma that rests on an estimate."""
+    found = quick(private(), releases=0, under=[stats.norm(0.5, 1), samplers.normal(0.5, 1)]).under
+    assert found[0].divergence == pytest.approx(found[1].divergence, abs=0.2)
+    assert found[0].transferred is None and found[1].transferred > found[1].gamma
 
 
 def test_divergence_is_none_where_it_cannot_be_estimated():
@@ -128,7 +148,10 @@ def test_divergence_is_none_where_it_cannot_be_estimated():
     assert kl(coin, UNIT, rng) is None
     assert kl(UNIT, words, rng) is None
     assert kl(UNIT, samplers.uniform(0, 1, size=2), rng) is None
-    assert kl(samplers.uniform(0, 1, size=11), samplers.uniform(0, 2, size=11), rng) is None
+    wide = [samplers.normal(np.zeros(11), 1, low=-1, high=high) for high in (1, 2)]
+    assert kl(*wide, rng) is None
+    shared = samplers.marginal(samplers.normal(0, 1), lambda t, rng: rng.normal(t), per="dataset")
+    assert kl(shared, shared.clip(-9, 9), rng) is None
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,11 @@ class Distribution(abc.ABC):
         parts = list(self.parts())
         return self.immutable or bool(parts and all(getattr(part, "settled", False) for part in parts))
 
+    @property
+    def independent(self) -> bool:
+        """Whether the records of a dataset are independent of each other, and not only exchangeable."""
+        return all(getattr(part, "independent", True) for part in self.parts())
+
     # -- what can be made of it --
 
     def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
@@ -168,8 +173,8 @@ class Distribution(abc.ABC):
         >>> from privatize import samplers
         >>> print(samplers.uniform(0, 100).describe())
         uniform(0, 100): 10,000 records, seed 0
-        column   support        mean    std      5%   median    95%   missing
-        value    [0, 100]      50.07  28.88   5.026    50.26  95.01         0
+        column   support     mean    std     5%  median    95%   missing
+        value    [0, 100]   49.94  28.91  4.988   50.08  94.99         0
         """
         from privatize.samplers.describing import describe
 
@@ -294,6 +299,23 @@ def name_of(function: Any) -> str:
         return f"partial({', '.join([name_of(function.func), *bound])})"
     name = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
     return str(name or f"{type(function).__qualname__}()").rpartition(".")[2]
+
+
+def inside(drawn: Any, support: Any) -> Any:
+    """Return drawn records brought into a support that a user gave: P is what lies in it."""
+    if support is None:
+        return drawn
+    problem = records.fits(drawn, support)
+    if problem is not None:
+        raise SamplerError(f"The support={support!r} does not fit what is drawn: {problem}.")
+    return records.bring_into(drawn, drawn, support)
+
+
+def loose(part: Any) -> Any:
+    """Return a part of another sampler, or refuse one that is for a fixed number of records."""
+    if hasattr(part, "positions"):
+        raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
+    return part
 
 
 def with_coins(function: Callable[..., Any], first: Any, rng: Rng) -> Any:

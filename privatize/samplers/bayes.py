@@ -10,7 +10,7 @@ import numpy as np
 
 from privatize import records
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Rng, Sampler, draw, name_of, with_coins
+from privatize.samplers.base import Distribution, Rng, Sampler, draw, inside, name_of, with_coins
 from privatize.samplers.foreign import Support, as_sampler
 
 __all__ = ["marginal"]
@@ -37,7 +37,7 @@ def marginal(
         "dataset" the records are exchangeable, not independent: the promise is then an average over the
         prior, and for some parameters it may fail more often than gamma.
     support : optional
-        What the records lie in.
+        What the records lie in; what the likelihood draws outside is brought into it.
 
     References
     ----------
@@ -51,8 +51,8 @@ def marginal(
     ...     return stats.norm(mean, 10)
     >>> marginal(normal(75, 5), weight)
     marginal(normal(75, 5), weight)
-    >>> marginal(normal(75, 5), weight).draw(2, np.random.default_rng(1))
-    array([80.03275577, 66.07527242])
+    >>> marginal(normal(75, 5), weight).draw(2, np.random.default_rng(1)).round(1)
+    array([80. , 66.1])
     """
     if per not in ("record", "dataset"):
         raise SamplerError(f"marginal(per={per!r}): it is 'record' or 'dataset'.")
@@ -76,10 +76,13 @@ class _Marginal(Distribution):
         else:
             theta = records.take(self.prior.draw(1, rng), np.zeros(n, dtype=np.intp))
         found = with_coins(self.likelihood, theta, rng)
-        if not hasattr(found, "rvs"):
-            return found
-        mean = np.asarray(found.mean())
-        return found.rvs(size=mean.shape or n, random_state=rng)
+        if hasattr(found, "rvs"):
+            found = found.rvs(size=np.shape(found.mean()) or n, random_state=rng)
+        return inside(found, self.support)
+
+    @property
+    def independent(self) -> bool:
+        return self.per == "record" and super().independent
 
     def parts(self) -> Iterator[Any]:
         yield self.prior

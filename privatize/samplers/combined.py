@@ -21,6 +21,8 @@ from privatize.samplers.base import (
     box,
     chosen,
     draw,
+    inside,
+    loose,
     name_of,
     plain,
     shares,
@@ -48,18 +50,19 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
     mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
     """
     try:
-        parts = tuple(map(as_sampler, components))
+        parts = tuple(loose(as_sampler(component)) for component in components)
     except TypeError:
         raise SamplerError(f"mixture({components!r}): the components must be a list of samplers.") from None
     if not parts:
         raise SamplerError("mixture([]) has no components.")
     share = shares("weights", [1.0] * len(parts) if weights is None else weights, len(parts), "components")
     none = tuple(records.head(draw(part, 2, np.random.default_rng(0)), 0) for part in parts)
-    try:
-        records.concat(none)
-    except Exception:  # whatever a library says to containers that are not alike
-        shown = "; ".join(sorted({str(records.describe(part)) for part in none}))
-        raise SamplerError(f"mixture(): the components draw different kinds of records: {shown}.") from None
+    kinds = [records.alike(none[0], part) for part in none]
+    if not all(kinds):
+        raise SamplerError(
+            f"mixture(): {parts[0]!r} and {parts[kinds.index(False)]!r} draw different kinds of records: "
+            f"containers, columns, dtypes and categories must be the same."
+        )
     return _Mixture(parts, cast("Frozen", share), none)
 
 
@@ -129,7 +132,7 @@ class _Mapped(Distribution):
     given: Support | None
 
     def draw(self, n: int, rng: Rng) -> Any:
-        return self.function(self.inner.draw(n, rng))
+        return inside(self.function(self.inner.draw(n, rng)), self.support)
 
     def parts(self) -> Iterator[Any]:
         yield self.inner
@@ -172,6 +175,11 @@ def truncated(inner: Distribution, low: Any, high: Any) -> Distribution:
     """Restrict a distribution to a box."""
     ends = _ends("truncated", low, high)
     _numeric(inner, "truncated", ends[0])
+    if not inner.independent:
+        raise SamplerError(
+            f"{inner!r} draws records that share a parameter, which drawing some of them again would not. "
+            f"Truncate in its likelihood."
+        )
     if isinstance(inner, _Uniform | _Normal):
         own = inner.support or (-math.inf, math.inf)
         lows = np.maximum(own[0], ends[0].array)
@@ -217,6 +225,8 @@ class _Truncated(Distribution):
 
 
 def _narrowed(support: Any, low: Frozen, high: Frozen) -> Any:
+    if isinstance(support, domains.Maybe):
+        return domains.Maybe(_narrowed(support.inner, low, high))
     if not domains.is_pair(support):
         return low.end, high.end
     return Frozen(np.clip(support[0], low.array, high.array)).end, Frozen(
@@ -249,7 +259,7 @@ class _Clipped(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         drawn = self.inner.draw(n, rng)
-        return np.clip(drawn, self.low.array, self.high.array).astype(drawn.dtype)
+        return domains.bring_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
 
     def parts(self) -> Iterator[Any]:
         yield self.inner
@@ -303,7 +313,7 @@ class _Fixed(Distribution):
         Examples
         --------
         >>> uniform(0, 1).fixed(size=3).positions(10)
-        array([3, 5, 9])
+        array([0, 2, 5])
         """
         if n < self.size:
             raise DataError(f"The dataset has {n} records, and fixed(size={self.size}) uses {self.size}.")
@@ -312,6 +322,18 @@ class _Fixed(Distribution):
 
     def __getitem__(self, columns: Any) -> Distribution:
         return self.inner[columns].fixed(size=self.size)
+
+    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
+        return self.inner.map(function, support).fixed(size=self.size)
+
+    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
+        return self.inner.truncated(low, high).fixed(size=self.size)
+
+    def clip(self, low: Any = None, high: Any = None) -> Distribution:
+        return self.inner.clip(low, high).fixed(size=self.size)
+
+    def fixed(self, *, size: int) -> Distribution:
+        return self.inner.fixed(size=size)
 
     def __repr__(self) -> str:
         return f"{self.inner!r}.fixed(size={self.size})"

@@ -11,7 +11,7 @@ import numpy as np
 
 from privatize import domains, records
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, name_of
+from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, inside, name_of
 
 __all__ = ["as_sampler", "from_function"]
 
@@ -26,7 +26,7 @@ def from_function(draw: Callable[[int, Rng], Any], support: Any = None) -> Distr
         `numpy.random.Generator`.
     support : optional
         What every drawn record lies in: a pair (low, high) of bounds, a list of fixed values, or a dict of
-        these by column.
+        these by column. What the function draws outside is brought into it.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class _Function(Distribution):
     given: Support | None = None
 
     def draw(self, n: int, rng: Rng) -> Any:
-        return self.function(n, rng)
+        return inside(self.function(n, rng), self.support)
 
     @property
     def support(self) -> Any:

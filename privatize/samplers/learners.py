@@ -20,6 +20,8 @@ from privatize.samplers.base import (
     box,
     chosen,
     draw,
+    inside,
+    loose,
     name_of,
     numbers,
     plain,
@@ -58,8 +60,8 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     ((4, 2), array([1, 1, 0, 1]))
     """
     made = _Labelled(
-        as_sampler(features),
-        labels if _is_function(labels) else as_sampler(labels),
+        loose(as_sampler(features)),
+        labels if _is_function(labels) else loose(as_sampler(labels)),
         Support.of(support),
     )
     draw(made, 2, np.random.default_rng(0))  # or refused
@@ -80,7 +82,7 @@ class _Labelled(Distribution):
         x = self.features.draw(n, rng)
         if isinstance(self.labels, Sampler):
             return x, self.labels.draw(n, rng)
-        return x, with_coins(self.labels, x, rng)
+        return x, inside(with_coins(self.labels, x, rng), None if self.given is None else self.given.plain)
 
     def parts(self) -> Iterator[Any]:
         yield self.features

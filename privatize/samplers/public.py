@@ -42,7 +42,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     >>> P
     bootstrap(public)
     >>> P.draw(4, np.random.default_rng(1))
-    array([62., 45., 45., 45.])
+    array([62., 62., 45., 45.])
     >>> P.support
     (31.0, 62.0)
     """
@@ -131,14 +131,33 @@ def _columns(data: Any) -> Iterator[Array]:
 def _digest(data: Any) -> str:
     """Return what a public dataset is, as 64 hexadecimal digits."""
     found = hashlib.sha256(repr(records.describe(data)).encode())
-    for column in frames.columns(data) if frames.kind(data) is not None else ():
-        found.update(f"{getattr(column, 'dtype', None)!r}".encode())
-    for values in _columns(data):
-        if values.dtype.kind in "biufmM":
-            found.update(values.dtype.str.encode() + np.ascontiguousarray(values).tobytes())
-        else:
-            found.update(repr(values.tolist()).encode())
+    _hash(found, data)
     return found.hexdigest()
+
+
+def _hash(found: Any, data: Any) -> None:
+    """Add everything in a dataset, with its type, to a hash."""
+    if isinstance(data, dict | list | tuple):
+        found.update(f"{type(data).__name__} {len(data)}".encode())
+        for part in data.items() if isinstance(data, dict) else data:
+            _hash(found, part)
+    elif frames.kind(data) is not None:
+        for column in frames.columns(data):
+            found.update(f"{getattr(column, 'dtype', None)!r}".encode())
+        for values in frames.contents(data):
+            _hash(found, values)
+    elif hasattr(data, "tocsr"):
+        made = data.tocoo()
+        for part in (made.data, *made.coords) if hasattr(made, "coords") else (made.data, made.row, made.col):
+            _hash(found, part)
+    elif hasattr(data, "detach"):
+        _hash(found, data.detach().cpu().numpy())
+    elif isinstance(data, np.ndarray) and not data.dtype.hasobject:
+        found.update(f"{data.dtype.str} {data.shape}".encode() + np.ascontiguousarray(data).tobytes())
+    elif isinstance(data, np.ndarray):
+        _hash(found, data.tolist())
+    else:
+        found.update(f"{type(data).__qualname__} {data!r};".encode())
 
 
 def _support(data: Any) -> Any:
@@ -224,30 +243,42 @@ def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> 
 def is_private(sampler: Any, data: Any) -> bool:
     """Tell whether a sampler draws from the private data itself: the same object, or equal content.
 
-    Content is equal if all public columns are found among the private ones: value by value, or, where nearly
-    all of a column's values differ from each other, in another order.
+    Content is compared column by column, where there are 20 records or more, and about as many of the one
+    as of the other. It is equal if all public columns, or those of the projection that is drawn, are found
+    among the private ones, or the other way round: value by value; or in another order and up to a tenth of
+    them, if the values of at least one column are mostly different from each other.
     """
-    public = list(_bootstraps(sampler))
+    public = list(_bootstraps(sampler, None))
     if not public:
         return False
     parts = {id(data), *(id(part) for part in (data if isinstance(data, tuple) else ()))}
     if isinstance(data, dict):
         parts |= {id(part) for part in data.values()}
-    if any(id(each.origin) in parts for each in public):
+    if any(id(each.origin) in parts for each, _ in public):
         return True
     n = records.count(data)
-    if all(each.count != n for each in public):
+    if n < _FEW:
         return False
     private = [_comparable(values) for values in _columns(data)]
-    return any(each.count == n and _held(each.public, private) for each in public)
+    for each, wanted in public:
+        if each.count < _FEW or min(n, each.count) < 0.8 * max(n, each.count):
+            continue
+        own = each.public if wanted is None else frames.select(each.public, wanted)
+        if _held([_comparable(values) for values in _columns(own)], private):
+            return True
+    return False
 
 
-def _bootstraps(sampler: Any) -> Iterator[_Bootstrap]:
+_FEW = 20  # below, equal content may well be chance
+
+
+def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
+    """Return the bootstraps in a sampler, and which columns of each are drawn, if not all."""
     if isinstance(sampler, _Bootstrap):
-        yield sampler
+        yield sampler, wanted
     elif isinstance(sampler, Distribution):
         for part in sampler.parts():
-            yield from _bootstraps(part)
+            yield from _bootstraps(part, getattr(sampler, "wanted", None) if part is not None else None)
 
 
 def _comparable(values: Array) -> Array:
@@ -259,13 +290,24 @@ def _comparable(values: Array) -> Array:
     return np.array(["" if missing(value) else str(value) for value in values.tolist()])
 
 
-def _held(public: Any, private: list[Array]) -> bool:
-    columns = [_comparable(values) for values in _columns(public)]
-    if all(any(_same(own, other) for other in private) for own in columns):
+def _held(public: list[Array], private: list[Array]) -> bool:
+    if all(any(_same(own, other) for other in private) for own in public):
         return True
-    columns, private = [np.sort(each) for each in columns], [np.sort(each) for each in private]
-    told = any(len(np.unique(each)) >= 0.9 * len(each) for each in columns) and len(columns[0]) >= 10
-    return told and all(any(_same(own, other) for other in private) for own in columns)
+    for some, others in ((public, private), (private, public)):
+        found = [[other for other in others if _mostly_in(own, other)] for own in some]
+        told = any(matches and _distinct(own) for own, matches in zip(some, found, strict=True))
+        if all(found) and told:
+            return True
+    return False
+
+
+def _distinct(values: Array) -> bool:
+    return len(np.unique(values)) >= 0.9 * len(values)
+
+
+def _mostly_in(own: Array, other: Array) -> bool:
+    """Tell whether nearly all of a column's values occur in another one."""
+    return own.dtype.kind == other.dtype.kind and bool(np.isin(own, other).mean() >= 0.9)
 
 
 def _same(one: Array, other: Array) -> bool:

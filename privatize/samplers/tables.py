@@ -11,7 +11,7 @@ import numpy as np
 from privatize import domains, frames
 from privatize.errors import SamplerError
 from privatize.frames import Column
-from privatize.samplers.base import Distribution, Rng, Sampler, draw, name_of, with_coins
+from privatize.samplers.base import Distribution, Rng, Sampler, draw, loose, name_of, with_coins
 from privatize.samplers.foreign import Support, as_sampler
 from privatize.samplers.values import column_of
 
@@ -62,7 +62,7 @@ def table(
         if not isinstance(name, str):
             raise SamplerError(f"table(): the column name {name!r} is not a text.")
         if isinstance(value, Sampler | Dependent) or hasattr(value, "rvs") or hasattr(value, "sample"):
-            parts.append((name, value if isinstance(value, Dependent) else as_sampler(value)))
+            parts.append((name, value if isinstance(value, Dependent) else loose(as_sampler(value))))
         elif callable(value) and not isinstance(value, type):
             parts.append((name, dependent(value)))
         else:
@@ -81,7 +81,7 @@ def dependent(function: Callable[..., Any], support: Any = None) -> Any:
         ``function(columns)`` or ``function(columns, rng)``: gets a dict of the arrays drawn so far, and
         returns an array; each of its values from the same record's alone.
     support : optional
-        A pair of bounds that its numbers are clipped to, or a list of the values that it returns.
+        A pair of bounds, or a list of values, that what it returns is brought into.
 
     Examples
     --------
@@ -117,11 +117,10 @@ class Dependent:
                 f"The dependent column {name_of(self.function)} has shape {found.values.shape} for {n} "
                 f"records: it returns an array of one value for each."
             )
-        support = self.support
-        inner = support.inner if isinstance(support, domains.Maybe) else support
-        if domains.is_pair(inner) and found.values.dtype.kind in "iuf":
-            return replace(found, values=np.clip(found.values, *inner).astype(found.values.dtype))
-        return found
+        if self.given is None or found.categories is not None:
+            return found
+        values = found.values
+        return replace(found, values=domains.bring(values, values.dtype, self.support, found.missing))
 
     def __repr__(self) -> str:
         more = "" if self.given is None else f", support={self.given!r}"
@@ -211,7 +210,8 @@ class _Projection(Distribution):
     own: Any = None
 
     @property
-    def _wanted(self) -> Any:
+    def wanted(self) -> Any:
+        """One name, or a list of them."""
         return list(self.columns) if self.several else self.columns[0]
 
     def draw(self, n: int, rng: Rng) -> Any:
@@ -219,8 +219,8 @@ class _Projection(Distribution):
             found = self.parent.drawn(n, rng, self.columns)
             if not self.several and self.parent.frame in ("dict", "pyarrow"):
                 return found[self.columns[0]].array()
-            return frames.select(frames.make(self.parent.frame, found), self._wanted)
-        return frames.select(self.parent.draw(n, rng), self._wanted)
+            return frames.select(frames.make(self.parent.frame, found), self.wanted)
+        return frames.select(self.parent.draw(n, rng), self.wanted)
 
     def column(self, n: int, rng: Rng) -> Column:
         if isinstance(self.parent, _Table) and not self.several:
@@ -244,4 +244,4 @@ class _Projection(Distribution):
         return hash((self.columns, self.several))
 
     def __repr__(self) -> str:
-        return f"{self.parent!r}[{self._wanted!r}]"
+        return f"{self.parent!r}[{self.wanted!r}]"

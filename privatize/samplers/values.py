@@ -12,7 +12,7 @@ import numpy as np
 from privatize.domains import Maybe, OneOf
 from privatize.errors import SamplerError
 from privatize.frames import Column, array_of
-from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, chosen, plain, shares
+from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, chosen, loose, plain, shares
 from privatize.samplers.foreign import as_sampler
 
 __all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
@@ -162,7 +162,7 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     >>> dates("2020-01-01", "2024-12-31")
     dates('2020-01-01', '2024-12-31')
     >>> dates("2020-01-01", "2024-12-31").draw(2, np.random.default_rng(1))
-    array(['2022-05-09', '2022-07-23'], dtype='datetime64[D]')
+    array(['2022-05-14', '2022-07-24'], dtype='datetime64[D]')
     """
     unit = "s" if times or tz is not None else "D"
     ends = []
@@ -242,7 +242,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
     --------
     >>> from privatize.samplers import integers
     >>> with_missing(integers(0, 9), 0.5).draw(4, np.random.default_rng(1))
-    array([ 4.,  5.,  7., nan])
+    array([nan,  5., nan, nan])
     """
     try:
         share = float(rate)
@@ -250,7 +250,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
         share = -1.0
     if not 0 < share < 1:
         raise SamplerError(f"with_missing(..., {rate!r}): the rate is a share between 0 and 1.")
-    return _Missing(as_sampler(values), share)
+    return _Missing(loose(as_sampler(values)), share)
 
 
 @dataclass(frozen=True, repr=False)
