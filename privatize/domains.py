@@ -229,13 +229,20 @@ def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Arra
         low, high = np.ceil(low), np.floor(high)
     standing = cast(np.asarray(home(low, high)), dtype)
     if dtype.kind in "iu" and values.dtype.kind in "iu":
-        inside = cast(values, dtype)
-        below, above = inside < low, inside > high
-        found = np.where(below, cast(low, dtype), np.where(above, cast(high, dtype), inside))
+        # In integers: as floats, those beyond 2^53 would not be told apart.
+        found = np.clip(cast(values, dtype), _whole(low, dtype), _whole(high, dtype))
     else:
         numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         found = cast(np.clip(np.where(lost, 0, numbers), low, high), dtype)
     return np.where(lost, standing, found)
+
+
+def _whole(end: Array, dtype: np.dtype[Any]) -> Array:
+    """Return a bound as an integer; an infinite one as the last that there is."""
+    ends = np.iinfo(dtype)
+    found = cast(np.where(np.isinf(end), 0.0, end), dtype)
+    last: Array = np.where(end == np.inf, ends.max, np.where(end == -np.inf, ends.min, found)).astype(dtype)
+    return last
 
 
 def home(low: Any, high: Any) -> Any:
@@ -265,15 +272,13 @@ def bring_moments(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask 
         return np.where(inside, found, np.array(inner.unknown, dtype=dtype))
     if inner is None:
         return values.astype(dtype)
-    # In microseconds, which hold every year: in nanoseconds a far bound would wrap around.
-    unit = np.dtype(f"{values.dtype.kind}8[us]")
-    low, high = (np.asarray(end).astype(unit) for end in inner)
-    coarse = values.astype(unit)
-    clipped = np.clip(coarse, low, high)
+    # In the support's own unit, days say: what is below it P does not draw.
+    low, high = map(np.asarray, inner)
+    clipped = np.clip(values.astype(low.dtype), low, high)
     if not kept:
         clipped = np.where(np.isnat(clipped), low + (high - low) // 2, clipped)
-    # Values inside keep what they have below a microsecond.
-    return np.where(clipped == coarse, values.astype(dtype), clipped.astype(dtype))
+    made: Array = clipped.astype(dtype)
+    return made
 
 
 def bring_texts(values: list[Any], support: Any) -> list[Any]:
@@ -342,6 +347,8 @@ def missing(value: Any) -> bool:
         return False
     if kind.__name__ in ("NAType", "NaTType"):
         return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and bool(value != value)
 
 

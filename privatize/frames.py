@@ -6,6 +6,8 @@ taken for every sampled pair, and a detour would cost more than the work itself.
 
 from __future__ import annotations
 
+import copy as _copy
+import datetime as dt
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,7 @@ __all__ = [
     "describe",
     "digest",
     "head",
+    "index_names",
     "is_float",
     "kind",
     "kinds",
@@ -68,6 +71,8 @@ _ACCEPTED = {
     "duration": ("duration",),
     "other": (),
 }
+# Values that nobody can change in place.
+_ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
 Array = NDArray[Any]
 
 
@@ -103,14 +108,14 @@ def take(data: Any, positions: Array) -> Any:
     library = type(data).__module__.partition(".")[0]
     if library != "pandas":
         return data.take(positions) if library == "pyarrow" else data[positions]
-    return _settled(data.take(positions), data)
+    return _settled(_apart(data.take(positions)), data)
 
 
 def head(data: Any, n: int) -> Any:
     """Return the first n rows."""
     if type(data).__module__.partition(".")[0] != "pandas":
         return data.slice(0, n)
-    return _settled(data.iloc[:n].copy(), data)
+    return _settled(_apart(data.iloc[:n].copy()), data)
 
 
 def _settled(rows: Any, data: Any) -> Any:
@@ -145,8 +150,22 @@ def copy(data: Any) -> Any:
     """Return a copy that shares nothing that could be changed in place."""
     library = type(data).__module__.partition(".")[0]
     if library == "pandas":
-        return data.copy()
+        return _apart(data.copy())
     return data.clone() if library == "polars" else data
+
+
+def _apart(data: Any) -> Any:
+    """Return a pandas object whose cells are its own too, if they can be changed in place."""
+    for at, column in enumerate(columns(data)):
+        if column.dtype != object or {type(cell) for cell in column} <= _ATOMS:
+            continue
+        made = np.empty(len(column), dtype=object)
+        made[:] = [_copy.deepcopy(cell) for cell in column]
+        if getattr(data, "ndim", 1) == 1:
+            data[:] = made
+        else:
+            data.isetitem(at, made)
+    return data
 
 
 # --- columns ----------------------------------------------------------------------------------
@@ -168,6 +187,13 @@ def names(data: Any) -> list[Any]:
     if form == "series":
         return [data.name]
     return list(data.column_names if library == "pyarrow" else data.columns)
+
+
+def index_names(data: Any) -> list[Any]:
+    """Return the names of a pandas index that is a part of the records."""
+    if (kind(data) or ("", ""))[1] != "pandas" or _index(data.index) is None:
+        return []
+    return list(data.index.names)
 
 
 def select(data: Any, wanted: Any) -> Any:
@@ -215,6 +241,8 @@ def _of_column(column: Any, native: Any) -> str:
     if str(native) == "object":
         return "object"
     dtype = _nw(column).dtype
+    if str(native).startswith("Sparse") or "128" in str(dtype):
+        return "other"
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
     if dtype.is_integer():
         return "int"
@@ -237,6 +265,8 @@ def _code(column: Any, what: str) -> str:
         return "category"
     dtype = _dtype(column)
     text = str(dtype)
+    if text.startswith("Sparse"):  # which names its fill value
+        return "Sparse"
     return text if what != "other" or len(text) < 40 else type(dtype).__name__
 
 
@@ -279,10 +309,14 @@ def describe(data: Any) -> Any:
     found = []
     for name, column in zip(labels, columns(data), strict=True):
         what = _kind_of(column)
-        found.append([name, _code(column, what), what])
+        zone = _zone_of(_nw(column)) if what == "date" else None
+        found.append([name, _code(column, what), what, zone])
     if len({repr(name) for name in labels}) < len(labels):
         raise DataError("The dataset has two columns of the same name. Rename one.")
-    return [form, library, found, _index(data.index) if library == "pandas" else None]
+    index = _index(data.index) if library == "pandas" else None
+    several = library == "pandas" and form == "frame" and data.columns.names != [None]
+    above = [_label(name) for name in data.columns.names] if several else None
+    return [form, library, found, index, above]
 
 
 def show(schema: Any) -> str:
@@ -291,7 +325,7 @@ def show(schema: Any) -> str:
     thing = {"frame": "DataFrame", "series": "Series"}[form] if library != "pyarrow" else "Table"
     if form == "series":
         return f"a {library} Series of {found[0][1]}"
-    listed = ", ".join(f"{name!r}: {code}" for name, code, _ in found[:12])
+    listed = ", ".join(f"{name!r}: {code}" for name, code, *_ in found[:12])
     return f"a {library} {thing} with the columns {{{listed}{', ...' if len(found) > 12 else ''}}}"
 
 
@@ -323,26 +357,23 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
                 f"The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}. "
                 f"Pass data[{theirs!r}]."
             )
-    for (name, code, what), (_, wanted, target) in zip(schema[2], drawn[2], strict=True):
+    for (name, code, what, zone), (_, wanted, target, other) in zip(schema[2], drawn[2], strict=True):
         fits = what in _ACCEPTED[target] or (code == wanted)
-        if fits and what == "date" and _zone(code) != _zone(wanted):
-            fits = False
-        if not fits:
+        if not fits or zone != other:
             column = f"The column {name!r}" if schema[0] == "frame" else "The dataset"
             return f"{column} is {code}, but the sampler draws {wanted}. {_fix(what, target)}"
     if schema[3] != drawn[3]:
         kept, wanted = (
-            "no index but the rows' numbers" if s[3] is None else f"a {s[3][0]}" for s in (schema, drawn)
+            "no index but the rows' numbers"
+            if s[3] is None
+            else f"a {s[3][0]} of {', '.join(s[3][1])} named {', '.join(s[3][2])}"
+            for s in (schema, drawn)
         )
         return (
             f"The dataset has {kept}, and the sampler draws {wanted}. Make the index a column with "
             f"reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."
         )
     return None
-
-
-def _zone(code: str) -> str:
-    return code.partition("[")[2].partition(",")[2].strip(" ]'\"").removeprefix("time_zone=").strip("'")
 
 
 def _fix(what: str, target: str) -> str:
@@ -447,6 +478,12 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
 
 def _values(column: Column) -> list[Any]:
     """Return a column as Python's own values."""
+    if column.zone is not None:
+        from zoneinfo import ZoneInfo
+
+        moments = column.array().astype("M8[us]").tolist()
+        zone = ZoneInfo(column.zone)
+        return [moment and moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in moments]
     if column.categories is not None:
         gone = np.zeros(len(column.values), dtype=bool) if column.missing is None else column.missing
         codes = zip(column.values.tolist(), gone.tolist(), strict=True)
@@ -454,10 +491,8 @@ def _values(column: Column) -> list[Any]:
     array = column.array()
     if array.dtype.kind in "mM":
         found = array.astype("M8[us]" if array.dtype.kind == "M" and array.dtype != "M8[D]" else array.dtype)
-        return [None if value is None else value for value in found.tolist()]
-    if column.missing is not None:
-        return [None if domains.missing(value) else value for value in array.tolist()]
-    return list(array.tolist())
+        return list(found.tolist())
+    return [None if domains.missing(value) else value for value in array.tolist()]
 
 
 def _pandas(column: Column) -> Any:
@@ -555,7 +590,13 @@ def adopt(array: Array, schema: Any) -> Any:
     if library == "pandas":
         import pandas as pd
 
-        return pd.DataFrame(array, columns=pd.Index(called, tupleize_cols=False))
+        above = schema[4]
+        if above is not None and len(above) > 1:
+            heads: Any = pd.MultiIndex.from_tuples(called, names=map(_unlabel, above))
+        else:
+            name = None if above is None else _unlabel(above[0])
+            heads = pd.Index(called, tupleize_cols=False, name=name)
+        return pd.DataFrame(array, columns=heads)
     return make(library, {name: Column(array[:, at]) for at, name in enumerate(called)})
 
 
@@ -734,7 +775,8 @@ def _split(column: Any) -> tuple[Any, Array | None]:
     if isinstance(_zone_of(series), str):
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if what in ("date", "duration"):
-        return series.to_numpy(), None
+        values = series.to_numpy()
+        return values if values.dtype.kind != "O" else values.astype("M8[us]"), None
     gone = series.is_null().to_numpy()
     filled = series.fill_null(False if what == "bool" else 0) if gone.any() else series
     return filled.to_numpy().astype(_plain_dtype(series)), gone
@@ -768,7 +810,7 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     form, library = kind(data) or ("", "")
     if form == "series":
         (made,) = [_bring_column(data, template, support)]
-        return _reindexed(made, data, template) if library == "pandas" else made.rename(template.name)
+        return _reindexed(made, data, template, {}) if library == "pandas" else made.rename(template.name)
     ends = {} if support is None else support
     called = names(template)
     made = [
@@ -780,7 +822,7 @@ def bring(data: Any, template: Any, support: Any) -> Any:
 
         frame = pd.concat(made, axis=1) if made else pd.DataFrame(index=range(len(data)))
         frame.columns = template.columns
-        return _reindexed(frame, data, template)
+        return _reindexed(frame, data, template, ends)
     if library == "polars":
         import polars as pl
 
@@ -790,16 +832,26 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     return pa.table(dict(zip(called, made, strict=True)))
 
 
-def _reindexed(made: Any, data: Any, template: Any) -> Any:
-    """Give a pandas object the private data's index where it is a part of the records."""
+def _reindexed(made: Any, data: Any, template: Any, support: dict[Any, Any]) -> Any:
+    """Give a pandas object the private data's index where it is a part of the records, inside its support."""
     if _index(template.index) is not None:
-        made.index = (
-            data.index
-            if data.index.dtype == template.index.dtype
-            else data.index.astype(template.index.dtype)
+        import pandas as pd
+
+        # From the labels alone: frequencies and unused levels tell of other records.
+        own, drawn = (
+            [pd.Series(index.get_level_values(at)) for at in range(index.nlevels)]
+            for index in (data.index, template.index)
         )
+        names = template.index.names
+        parts = zip(own, drawn, names, strict=True)
+        levels = [_bring_column(level, other, support.get(name)) for level, other, name in parts]
+        if len(levels) > 1:
+            made.index = pd.MultiIndex.from_arrays(levels, names=names)
+        else:
+            made.index = pd.Index(levels[0], name=names[0])
     if hasattr(made, "name"):
         made.name = template.name  # P's, like all that the function sees
+    made.attrs = {}
     return made
 
 
@@ -808,7 +860,11 @@ def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
     target = _kind_of(drawn)
     kept = isinstance(support, domains.Maybe)
     if target == "other" or (support is None and _same(own, drawn)):
-        return own.reset_index(drop=True) if hasattr(own, "reset_index") else copy(own)
+        if not hasattr(own, "reset_index"):
+            return copy(own)
+        made = copy(own.reset_index(drop=True))
+        made.attrs = {}
+        return made
     values, gone = _split(own)
     if target in ("text", "category", "object"):
         texts = domains.bring_texts(values.tolist(), support)
@@ -850,7 +906,7 @@ def _moment(drawn: Any) -> np.dtype[Any]:
     if isinstance(_zone_of(series), str):
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     found: np.dtype[Any] = series.to_numpy().dtype
-    return found
+    return found if found.kind in "mM" else np.dtype("M8[us]")
 
 
 def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
@@ -895,4 +951,4 @@ def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
         places = pa.array([None if code < 0 else code for code in codes], type=drawn.type.index_type)
         inside = pa.array(known, type=drawn.type.value_type)
         return pa.DictionaryArray.from_arrays(places, inside, ordered=drawn.type.ordered)
-    return pa.array(values, mask=gone).cast(drawn.type)
+    return pa.array(values, mask=gone, from_pandas=False).cast(drawn.type)

@@ -8,6 +8,9 @@ in ``(X, y)``.
 from __future__ import annotations
 
 import copy as _copy
+import datetime as dt
+import decimal
+import fractions
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -289,6 +292,8 @@ def alike(one: Any, other: Any) -> bool:
         return one.shape[1:] == other.shape[1:] and (
             one.dtype.kind == other.dtype.kind or {one.dtype.kind, other.dtype.kind} <= set("biuf")
         )
+    if kind == "list" and all(part and isinstance(part[0], dict) for part in (one, other)):
+        return list(one[0]) == list(other[0])
     return bool(describe(one) == describe(other))
 
 
@@ -382,11 +387,12 @@ def adopt(drawn: Any, schema: Any) -> Any:
         return {name: adopt(part, parts.get(name)) for name, part in drawn.items()}
     if kind == "series" and (wanted in ("array", "list") or (wanted == "series" and schema[1] != _of(drawn))):
         (values,) = frames.contents(drawn)
-        return adopt(_typed(values), schema)
+        return adopt(values, schema)
     if kind != "array":
         return drawn
     if wanted == "list":
-        return drawn.tolist() if drawn.dtype.kind in "biufUM" else drawn
+        fine = drawn.dtype.kind in "biufUM" or (drawn.dtype.kind == "O" and drawn.ndim == 1)
+        return drawn.tolist() if fine else drawn
     if (wanted == "series" and drawn.ndim == 1) or (
         wanted == "frame" and drawn.ndim == 2 and drawn.shape[1] == len(schema[2])
     ):
@@ -402,13 +408,6 @@ def adopt(drawn: Any, schema: Any) -> Any:
 
 def _of(drawn: Any) -> str:
     return (frames.kind(drawn) or ("", ""))[1]
-
-
-def _typed(values: Any) -> Any:
-    """Return texts as an array of texts, which comes out of a frame as one of objects."""
-    if values.dtype.kind == "O" and len(values) and all(type(value) is str for value in values):
-        return values.astype(str)
-    return values
 
 
 def liken(drawn: Any, schema: Any, support: Any = None) -> Any:
@@ -507,11 +506,7 @@ def fits(drawn: Any, support: Any) -> str | None:
         found = [fits(*parts) for parts in zip(drawn, support, strict=True)]
         return next((problem for problem in found if problem), None)
     if kind in ("frame", "dict") or (kind == "list" and drawn and isinstance(drawn[0], dict)):
-        names = frames.names(drawn) if kind == "frame" else list(drawn if kind == "dict" else drawn[0])
-        if not isinstance(support, dict):
-            return "its support must be given by column: {'age': (0, 120), ...}"
-        unknown = [name for name in support if name not in names]
-        return f"its support names {unknown!r}, which it does not draw" if unknown else None
+        return _fits_columns(kind, drawn, support)
     if isinstance(support, dict) or (isinstance(support, tuple) and not domains.is_pair(support)):
         return "its support is that of several columns, and it draws only one"
     if _fixed(support):
@@ -522,13 +517,15 @@ def fits(drawn: Any, support: Any) -> str | None:
             return "only numbers in a list can be brought into bounds"
         return None
     if kind == "series":
-        return None
+        return _fits_kind(frames.kinds(drawn)[0], support)
     pair = support.inner if isinstance(support, domains.Maybe) else support
     if pair is None:
         return None
     letter = "f" if kind == "tensor" else drawn.dtype.kind
     if letter not in "biufmM":
         return "only numbers, dates, fixed texts and columns of these can be brought into a support"
+    if (np.asarray(pair[0]).dtype.kind in "mM") != (letter in "mM"):
+        return "its bounds are dates and it draws numbers, or the other way round"
     ends = [np.shape(end) for end in pair]
     shape = tuple(drawn.shape[1:])
     if not all(_broadcasts(end, shape) for end in ends):
@@ -536,9 +533,44 @@ def fits(drawn: Any, support: Any) -> str | None:
             f"its support has bounds of shape {ends[0]}, and its records have shape {shape}: give one bound "
             f"for all, or one for each number of a record"
         )
+    if kind == "sparse" and isinstance(support, domains.Maybe):
+        return "a sparse matrix has no missing values"
     if kind == "sparse" and not (np.all(np.asarray(pair[0]) <= 0) and np.all(np.asarray(pair[1]) >= 0)):
         return "the support of a sparse matrix must contain 0"
     return None
+
+
+def _fits_columns(kind: str, drawn: Any, support: Any) -> str | None:
+    if not isinstance(support, dict):
+        return "its support must be given by column: {'age': (0, 120), ...}"
+    if kind == "dict":
+        known = dict.fromkeys(drawn)
+    elif kind == "list":
+        known = dict.fromkeys(drawn[0])
+    else:
+        known = dict(zip(frames.names(drawn), frames.kinds(drawn), strict=True))
+        known |= dict.fromkeys(frames.index_names(drawn))
+    unknown = [name for name in support if name not in known]
+    if unknown:
+        return f"its support names {unknown!r}, which it does not draw"
+    for name, inner in support.items():
+        problem = fits(drawn[name], inner) if kind == "dict" else _fits_kind(known[name], inner)
+        if problem is not None:
+            return f"in the column {name!r}, {problem}"
+    return None
+
+
+def _fits_kind(what: str | None, support: Any) -> str | None:
+    """Say why a column of a kind cannot be brought into a support; None if it can, or it is not known."""
+    inner = support.inner if isinstance(support, domains.Maybe) else support
+    if what is None or not domains.is_pair(inner):
+        return None
+    dated = np.asarray(inner[0]).dtype.kind in "mM"
+    if what in ("int", "float", "bool") and not dated:
+        return None
+    if what in ("date", "duration") and dated:
+        return None
+    return f"bounds of {'dates' if dated else 'numbers'} do not fit what it draws"
 
 
 def _broadcasts(end: tuple[int, ...], shape: tuple[int, ...]) -> bool:
@@ -581,16 +613,14 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
         if own == kind and _of(data) == _of(drawn):
             return frames.bring(data, drawn, support)
         (values,) = frames.contents(drawn)
-        return bring_into(data, _typed(values), support)
+        return bring_into(data, values, support)
     if kind == "list":
         copied = copy(data)
         if support is None:
             return copied
         if isinstance(support, dict):
             return _bring_dicts(copied, drawn, support)
-        if _fixed(support):
-            return domains.bring_texts(copied, support)
-        return [_clip_one(one, support) for one in copied]
+        return _bring_values(copied, next((one for one in drawn if not domains.missing(one)), None), support)
     if kind == "sparse":
         made = data.tocsr(copy=True)
         made.sum_duplicates()
@@ -605,6 +635,13 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
     if own == "list":
         if drawn.dtype.kind in "UO" and support is None:
             return copy(data)
+        if _fixed(support) and drawn.ndim == 1:
+            listed = domains.bring_texts(data, support)
+            return (
+                [drawn.dtype.type(math.nan if one is None else one).item() for one in listed]
+                if (drawn.dtype.kind in "biuf")
+                else listed
+            )
         values, gone = _listed(data, drawn.dtype)
         if values.shape[1:] != drawn.shape[1:]:
             raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
@@ -616,7 +653,7 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
         return adopt(values, describe(data))
     if data.dtype == drawn.dtype and (support is None or drawn.dtype.kind not in "biufmMUSTO"):
         return copy(data)
-    return domains.bring(data, drawn.dtype, support)
+    return domains.bring(copy(data) if data.dtype.hasobject else data, drawn.dtype, support)
 
 
 def _torch(tensor: Any) -> np.dtype[Any]:
@@ -638,28 +675,54 @@ def _bring_dicts(data: list[Any], drawn: list[Any], support: dict[str, Any]) -> 
 
 
 def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
-    """Return one column of a list of dicts inside its support."""
+    """Return a list of values, or one column of a list of dicts, inside its support."""
     kept = isinstance(support, domains.Maybe)
     inner = support.inner if kept else support
     if isinstance(inner, domains.OneOf):
+        if isinstance(example, bool) and not all(domains.missing(v) or _is_bool(v) for v in values):
+            raise DataError(_ODD)
         return domains.bring_texts(values, support)
     if inner is None:
         return values
     gone = [domains.missing(value) for value in values]
-    dated = np.asarray(inner[0]).dtype.kind == "M"
-    try:
-        if dated:
-            found = np.array([None if g else v for v, g in zip(values, gone, strict=True)], dtype="M8[us]")
-            fine = domains.bring_moments(found, np.asarray(inner[0]).dtype, inner).tolist()
-        else:
-            numbers = np.array([math.nan if g else _float(v) for v, g in zip(values, gone, strict=True)])
-            whole = isinstance(example, int) and not isinstance(example, bool)
-            fine = domains.bring_numbers(numbers, np.dtype(np.int64 if whole else np.float64), inner).tolist()
-    except (TypeError, ValueError):
-        raise DataError(
-            "Values of the records are not of the type that P draws. Convert them, or use domain='as-is'."
-        ) from None
-    return [None if kept and g else value for value, g in zip(fine, gone, strict=True)]
+    if isinstance(example, dt.date):
+        fine = _bring_dates(values, gone, example, inner)
+    else:
+        whole = isinstance(example, int) and not isinstance(example, bool)
+        numbers, lost = _listed(values, np.dtype(np.int64 if whole else np.float64))
+        if numbers.ndim != 1:
+            raise DataError(_ODD)
+        fine = domains.bring_numbers(numbers, numbers.dtype, inner, lost).tolist()
+    return [None if kept and lost else value for value, lost in zip(fine, gone, strict=True)]
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _bring_dates(values: list[Any], gone: list[bool], example: Any, support: Any) -> list[Any]:
+    """Return dates or times like the example, in its time zone, inside their support."""
+    zone = getattr(example, "tzinfo", None)
+    plain = [None if lost else _moment(value, zone) for value, lost in zip(values, gone, strict=True)]
+    found = domains.bring_moments(np.array(plain, dtype="M8[us]"), np.dtype("M8[us]"), support).tolist()
+    if zone is not None:
+        return [moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
+    return found if isinstance(example, dt.datetime) else [moment.date() for moment in found]
+
+
+def _moment(value: Any, zone: Any) -> Any:
+    """Return a date or a time without its time zone, in UTC, or refuse its type."""
+    if isinstance(value, np.datetime64):
+        return value.astype("M8[us]")
+    if not isinstance(value, dt.date):
+        raise DataError(_ODD)
+    aware = getattr(value, "tzinfo", None) is not None
+    if aware != (zone is not None):
+        raise DataError(_ODD)
+    if not aware:
+        return np.datetime64(value, "us")
+    aware_one: Any = value
+    return np.datetime64(aware_one.astimezone(dt.UTC).replace(tzinfo=None), "us")
 
 
 def _listed(data: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
@@ -678,37 +741,41 @@ def _listed(data: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
     except ValueError:  # ragged
         raise DataError(_ODD) from None
     flat = values.ravel().tolist()
-    gone = np.array([domains.missing(value) for value in flat], dtype=bool)
-    present = [0 if lost else _bare(value) for value, lost in zip(flat, gone, strict=True)]
+    lost = [domains.missing(value) for value in flat]
+    gone = np.array(lost, dtype=bool)
+    found: Any
     if dtype.kind in "mM":
-        try:
-            found = np.array(present, dtype=f"{dtype.kind}8[us]")
-        except (TypeError, ValueError):
-            raise DataError(_ODD) from None
-    elif not all(isinstance(value, int | float) for value in present):
-        raise DataError(_ODD)
-    elif dtype.kind in "iu" and all(isinstance(value, int) for value in present):
-        found = np.array([min(max(value, -(2**63)), 2**63 - 1) for value in present], dtype=np.int64)
-    elif dtype.kind in "iu":
-        # Integers stay as they are, and floats are rounded each by itself.
-        near = [
-            value if isinstance(value, int) else int(domains.cast(np.array(value), np.dtype(np.int64)))
-            for value in present
-        ]
-        return _listed([None if lost else v for v, lost in zip(near, gone, strict=True)], dtype)
+        found = np.array([None if g else _moment(v, None) for v, g in zip(flat, lost, strict=True)], "M8[us]")
     else:
-        found = np.array([_float(value) for value in present], dtype=np.float64)
+        present = [0 if g else _number(value) for value, g in zip(flat, lost, strict=True)]
+        if dtype.kind in "iu":
+            ends = np.iinfo(dtype)
+            whole = [v if isinstance(v, int) else _rounded(v) for v in present]
+            found = np.array([min(max(v, int(ends.min)), int(ends.max)) for v in whole], dtype=dtype)
+        else:
+            found = np.array([_float(value) for value in present], dtype=np.float64)
     return found.reshape(values.shape), gone.reshape(values.shape) if gone.any() else None
 
 
+def _number(value: Any) -> Any:
+    """Return a number as one of Python's, or refuse its type."""
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.item()
+    if isinstance(value, decimal.Decimal | fractions.Fraction):
+        value = float(value)
+    if not isinstance(value, int | float):
+        raise DataError(_ODD)
+    return int(value) if isinstance(value, bool) else value
+
+
+def _rounded(value: float) -> int:
+    return round(value) if math.isfinite(value) else int(math.copysign(2**70, value))
+
+
 _ODD = (
-    "The records of the list are not all numbers, as those that P draws are. Convert them, leave out what is "
-    "missing, or have the sampler draw lists of what they are."
+    "The records of the list are not all of the type that P draws: numbers, booleans, dates of the same time "
+    "zone. Convert them, or have the sampler draw what they are."
 )
-
-
-def _bare(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _float(value: float) -> float:
@@ -716,19 +783,3 @@ def _float(value: float) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _clip_one(one: Any, support: Any) -> Any:
-    """Clip a record of a list, if it is a number."""
-    if isinstance(one, np.generic):
-        one = one.item()
-    kept = isinstance(support, domains.Maybe)
-    if kept and domains.missing(one):
-        return one
-    if not domains.missing(one) and not isinstance(one, int | float):
-        raise DataError(
-            "Records of the list are not all numbers, which alone can be brought into P's support. Convert "
-            "them to int or float, or use domain='as-is'."
-        )
-    dtype = np.dtype(np.int64 if isinstance(one, int) else np.float64)
-    return bring_into([one], np.zeros(1, dtype), support.inner if kept else support)[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_che
 
 import numpy as np
 
-from privatize import records
+from privatize import domains, records
 from privatize.errors import DataError, SamplerError
 from privatize.frames import Column
 
@@ -210,7 +210,7 @@ class Frozen:
     __slots__ = ("array",)
 
     def __init__(self, array: Any) -> None:
-        self.array = np.array(array, dtype=np.float64)
+        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # there is one zero, not two
         self.array.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
@@ -316,6 +316,21 @@ def loose(part: Any) -> Any:
     if hasattr(part, "positions"):
         raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
     return part
+
+
+def copied(support: Any) -> Any:
+    """Return a support that a caller may change."""
+    if isinstance(support, dict):
+        return {name: copied(inner) for name, inner in support.items()}
+    if isinstance(support, tuple) and not domains.is_pair(support):
+        return tuple(map(copied, support))
+    return support
+
+
+def shown(part: Any) -> str:
+    """Return a sampler as code that methods can be called on."""
+    text = repr(part)
+    return f"as_sampler({text})" if text.startswith("scipy.stats.") else text
 
 
 def with_coins(function: Callable[..., Any], first: Any, rng: Rng) -> Any:

@@ -104,9 +104,10 @@ class Description:
             shown = {0: row.labels[0], len(row.labels) - 1: row.labels[-1]}
             if len(row.facts) != 5:
                 shown = dict(enumerate(row.labels))
-            ax.set_xticks(list(shown), list(shown.values()), rotation=0 if len(row.facts) == 5 else 45)
+            turned = 0 if len(row.facts) == 5 else 45
+            ax.set_xticks(list(shown), list(shown.values()), rotation=turned, parse_math=False)
             ax.set_yticks([])
-            ax.set_title(row.name)
+            ax.set_title(row.name, parse_math=False)
         return figure
 
 
@@ -140,7 +141,11 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
         count = 0
     if not 2 <= count <= 10_000_000:
         raise SamplerError(f"describe(n={n!r}): the number of records is an integer from 2 to 10,000,000.")
-    drawn = draw(sampler, count, np.random.default_rng(seed))
+    try:
+        rng = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise SamplerError(f"describe(seed={seed!r}): the seed is an integer >= 0.") from None
+    drawn = draw(sampler, count, rng)
     support = getattr(sampler, "support", None)
     rows = tuple(_row(name, values, inside) for name, values, inside in _columns("", drawn, support))
     return Description(repr(sampler), count, seed, rows)

@@ -55,24 +55,31 @@ class Support:
         if isinstance(given, domains.Maybe):
             return cls("maybe", (cls.of(given.inner),))
         if isinstance(given, domains.OneOf):
-            return cls("values", (given,))
+            if given.unknown not in given.values:
+                raise SamplerError(f"support={given!r}: unknown= must be one of the values.")
+            return cls("values", (given, *map(_tag, (*given.values, given.unknown))))
         if isinstance(given, dict):
             return cls("columns", tuple((name, cls.of(inner)) for name, inner in given.items()))
         if isinstance(given, list):
-            if not given:
-                raise SamplerError("support=[] has no values.")
-            return cls("values", (domains.OneOf(tuple(given), given[0]),))
+            if not given or len(set(map(repr, given))) < len(given):
+                raise SamplerError(f"support={given!r}: the values must be different, and at least one.")
+            return cls.of(domains.OneOf(tuple(given), given[0]))
         try:
             low, high = given
         except (TypeError, ValueError):
             raise SamplerError(
                 f"support={given!r} is not a pair (low, high), a list of values, or a dict of these."
             ) from None
-        if all(end is None or isinstance(end, tuple | list | dict | domains.OneOf) for end in given) and not (
-            isinstance(low, list) and isinstance(high, list)
-        ):
+        if all(
+            end is None or isinstance(end, tuple | list | dict | domains.OneOf | domains.Maybe)
+            for end in given
+        ) and not (isinstance(low, list) and isinstance(high, list)):
             return cls("parts", (cls.of(low), cls.of(high)))
         if all(isinstance(end, np.datetime64) for end in given):
+            if not low < high:
+                raise SamplerError(
+                    f"support: the lower bound {low!r} must be below the upper bound {high!r}."
+                )
             return cls("moments", (low, high))
         return cls("bounds", tuple(map(Frozen, box("support", low, high, None))))
 
@@ -100,6 +107,10 @@ class Support:
             found = self.inside[0]
             return repr(list(found.values)) if found.unknown == found.values[0] else repr(found)
         return repr(self.inside)
+
+
+def _tag(value: Any) -> str:
+    return type(value).__name__  # 1 == True == 1.0, and they are not the same
 
 
 def _end(end: Frozen) -> str:
@@ -142,7 +153,7 @@ def as_sampler(value: Any) -> Sampler:
         ...
     privatize.errors.SamplerError: sampler='normal' is not a public distribution. ...
     """
-    if str(getattr(value, "__module__", "")).startswith("privatize.samplers.") and hasattr(value, "__code__"):
+    if is_maker(value):
         raise SamplerError(f"sampler={value.__name__} is not called: write samplers.{value.__name__}(...).")
     if not isinstance(value, type):
         if isinstance(value, Sampler):
@@ -159,6 +170,12 @@ def as_sampler(value: Any) -> Sampler:
         f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
         f"(n, rng) -> n records."
     )
+
+
+def is_maker(value: Any) -> bool:
+    """Tell whether a value is one of the functions that make samplers, and not a sampler."""
+    module = str(getattr(value, "__module__", ""))
+    return module.startswith("privatize.samplers.") and hasattr(value, "__code__")
 
 
 def _frozen(distribution: Any) -> Any:

@@ -137,16 +137,24 @@ def blobs(
     spread = numbers("std", std)
     if spread.shape not in ((), (len(places),)) or not (spread > 0).all():
         raise SamplerError(f"blobs(): std={std!r} must be positive, one for all clouds or one for each.")
+    if labels is not None and (isinstance(labels, str) or not np.iterable(labels)):
+        raise SamplerError(f"blobs(): labels={labels!r} must be a list of {len(places)}.")
     names = tuple(range(len(places)) if labels is None else labels)
     names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
-    if len(names) != len(places) or len(set(names)) < len(names) or len({type(n) for n in names}) > 1:
+    if not all(isinstance(name, str | int | float) for name in names) or (
+        len(names) != len(places) or len(set(names)) < len(names) or len({type(n) for n in names}) > 1
+    ):
         raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different ones of one type.")
     edges = None
     if low is not None or high is not None:
         ends = (-np.inf if low is None else low, np.inf if high is None else high)
         edges = tuple(map(Frozen, box("blobs", *ends, (places.shape[1],))))
+        if all(np.isinf(end.array).all() for end in edges):
+            edges = None
     share = shares("weights", weights, len(places), "clouds")
-    return _Blobs(Frozen(places), Frozen(spread), names, type(names[0]).__name__, share, edges)
+    made = _Blobs(Frozen(places), Frozen(spread), names, type(names[0]).__name__, share, edges)
+    draw(made, 100, np.random.default_rng(0))  # or refused
+    return made
 
 
 @dataclass(frozen=True, repr=False)

@@ -43,8 +43,15 @@ def uniform(
     return _Uniform(Frozen(lows), Frozen(highs))
 
 
-def integers(low: int, high: int) -> Distribution:
+def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> Distribution:
     """Draw whole numbers between two bounds, both included, each equally often.
+
+    Parameters
+    ----------
+    low, high : int
+        The least and the largest.
+    size : int or tuple of int, optional
+        Shape of one record; by default it is one number.
 
     Examples
     --------
@@ -59,7 +66,13 @@ def integers(low: int, high: int) -> Distribution:
         raise SamplerError(
             f"integers({low!r}, {high!r}): the lower bound must be below the upper one, within ±2^53."
         )
-    return _Integers(*ends)
+    try:
+        shape = () if size is None else tuple(map(operator.index, size if np.iterable(size) else (size,)))
+    except TypeError:
+        shape = (0,)
+    if any(length < 1 for length in shape):
+        raise SamplerError(f"integers(size={size!r}): the shape of a record is one or more integers >= 1.")
+    return _Integers(*ends, shape)
 
 
 def normal(
@@ -136,6 +149,8 @@ class _Uniform(Distribution):
         low, high = self.low.array, self.high.array
         if not low.shape:
             return rng.uniform(low.item(), high.item(), n)
+        if np.ptp(low) == 0 == np.ptp(high):  # the same, several times sooner
+            return rng.uniform(low.flat[0].item(), high.flat[0].item(), (n, *low.shape))
         return rng.uniform(low, high, (n, *low.shape))
 
     @property
@@ -155,16 +170,18 @@ class _Integers(Distribution):
     immutable: ClassVar[bool] = True
     low: int
     high: int
+    shape: tuple[int, ...] = ()
 
     def draw(self, n: int, rng: Rng) -> Any:
-        return rng.integers(self.low, self.high, n, endpoint=True)
+        return rng.integers(self.low, self.high, (n, *self.shape), endpoint=True)
 
     @property
     def support(self) -> Any:
         return self.low, self.high
 
     def __repr__(self) -> str:
-        return f"integers({self.low}, {self.high})"
+        size = self.shape[0] if len(self.shape) == 1 else self.shape
+        return f"integers({self.low}, {self.high}{f', size={size}' if self.shape else ''})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -222,12 +239,13 @@ class _Correlated(Distribution):
         low, high = (end.array for end in self.box)
         kept: list[Any] = []
         found = drawn = 0
-        while found < n:
-            x = rng.standard_normal((max(2 * (n - found), 64), mean.size)) @ root.T + mean
+        size = max(2 * n, 64)
+        while found < n or not kept:
+            x = rng.standard_normal((size, mean.size)) @ root.T + mean
             x = x[((low <= x) & (x <= high)).all(axis=1)]
             kept.append(x)
-            found, drawn = found + len(x), drawn + 1
-            if drawn >= 1000 and found < n:
+            found, drawn = found + len(x), drawn + size
+            if found < n and drawn > 2000 * size and found * 1000 < drawn:
                 raise SamplerError(
                     "normal(cov=...): fewer than one draw in a thousand falls into the box "
                     "between low and high. Widen it, or move the mean."

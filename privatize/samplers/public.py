@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from privatize import frames, records
 from privatize.domains import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
-from privatize.samplers.base import Distribution, Rng, plain
+from privatize.samplers.base import Distribution, Rng, copied, draw, plain
 
 __all__ = ["bootstrap", "is_private"]
 
@@ -59,7 +60,9 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     if size < 2:
         raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
     kept = records.copy(public)
-    return _Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+    made = _Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+    draw(made, 2, np.random.default_rng(0))  # or refused
+    return made
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -81,7 +84,7 @@ class _Bootstrap(Distribution):
 
     @property
     def support(self) -> Any:
-        return self.own
+        return copied(self.own)
 
     def _identity(self) -> Any:
         return self.digest, self.smooth
@@ -101,6 +104,8 @@ class _Bootstrap(Distribution):
 
 def _columns(data: Any) -> Iterator[Array]:
     """Return everything in a dataset as flat arrays, one for each coordinate of a record."""
+    if hasattr(data, "tocsr"):
+        data = data.toarray()
     if isinstance(data, tuple | dict):
         for part in data.values() if isinstance(data, dict) else data:
             yield from _columns(part)
@@ -118,8 +123,6 @@ def _columns(data: Any) -> Iterator[Array]:
             made[:] = data
             yield made
     else:
-        if hasattr(data, "tocsr"):
-            data = data.toarray()
         if hasattr(data, "detach"):
             data = data.detach().cpu().numpy()
         if data.dtype.names:
@@ -137,7 +140,7 @@ def _digest(data: Any) -> str:
 
 def _hash(found: Any, data: Any) -> None:
     """Add everything in a dataset, with its type, to a hash."""
-    if isinstance(data, dict | list | tuple):
+    if isinstance(data, dict | list | tuple) and not hasattr(data, "tocsr"):
         found.update(f"{type(data).__name__} {len(data)}".encode())
         for part in data.items() if isinstance(data, dict) else data:
             _hash(found, part)
@@ -162,6 +165,9 @@ def _hash(found: Any, data: Any) -> None:
 
 def _support(data: Any) -> Any:
     """Return the bounds of public records, and their values where they are not numbers."""
+    if hasattr(data, "tocsr"):
+        dense = data.toarray()
+        return _fixed(np.minimum(dense.min(axis=0), 0), np.maximum(dense.max(axis=0), 0))
     if isinstance(data, tuple):
         return tuple(map(_support, data))
     if isinstance(data, dict):
@@ -177,17 +183,20 @@ def _support(data: Any) -> Any:
             data = np.array(data)
         except ValueError:
             return None
-    if hasattr(data, "tocsr"):
-        dense = data.toarray()
-        return np.minimum(dense.min(axis=0), 0), np.maximum(dense.max(axis=0), 0)
     if hasattr(data, "detach"):
         data = data.detach().cpu().numpy()
     if data.ndim == 1:
         return _column_support(data)
     if data.dtype.kind not in "biuf" or np.isnan(data).all(axis=0).any():
         return None
-    ends = np.nanmin(data, axis=0), np.nanmax(data, axis=0)
+    ends = _fixed(np.nanmin(data, axis=0), np.nanmax(data, axis=0))
     return Maybe(ends) if np.isnan(data).any() else ends
+
+
+def _fixed(low: Array, high: Array) -> tuple[Array, Array]:
+    for end in (low, high):
+        end.setflags(write=False)
+    return low, high
 
 
 def _column_support(values: Array) -> Any:
@@ -211,6 +220,8 @@ def _column_support(values: Array) -> Any:
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
     """Add a kernel to floating-point numbers, within the public data's range."""
+    if hasattr(taken, "tocsr") or hasattr(taken, "detach"):
+        raise SamplerError("bootstrap(smooth=...) is not for sparse matrices and tensors: smooth an array.")
     if isinstance(taken, tuple):
         ends = support if isinstance(support, tuple) and not is_pair(support) else [None] * len(taken)
         parts = zip(taken, public, ends, strict=True)
@@ -226,8 +237,19 @@ def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> 
         return taken
     if isinstance(taken, np.ndarray) and taken.dtype.kind == "f":
         return _kernel(taken, public, support, width, rng)
-    if isinstance(taken, list) and all(type(value) is float for value in taken):
-        return _kernel(np.array(taken), np.array(public), support, width, rng).tolist()
+    if isinstance(taken, list) and isinstance(public[0], dict):
+        done = [
+            _smoothed([r[name] for r in taken], [r[name] for r in public], support[name], width, rng)
+            for name in public[0]
+        ]
+        return [dict(zip(public[0], record, strict=True)) for record in zip(*done, strict=True)]
+    if isinstance(taken, list):
+        try:
+            numbers, others = np.array(taken), np.array(public)
+        except ValueError:  # ragged
+            return taken
+        if others.dtype.kind == numbers.dtype.kind == "f":
+            return _kernel(numbers, others, support, width, rng).tolist()
     return taken
 
 
@@ -243,10 +265,10 @@ def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> 
 def is_private(sampler: Any, data: Any) -> bool:
     """Tell whether a sampler draws from the private data itself: the same object, or equal content.
 
-    Content is compared column by column, where there are 20 records or more, and about as many of the one
-    as of the other. It is equal if all public columns, or those of the projection that is drawn, are found
-    among the private ones, or the other way round: value by value; or in another order and up to a tenth of
-    them, if the values of at least one column are mostly different from each other.
+    Content is compared column by column, in single precision, without columns that are constant. It is equal
+    if the public columns (or those of the projection that is drawn) are found among the private ones, or the
+    other way round: record by record; or, where a column's values are mostly different from each other, record
+    by record once both are in its order, up to a tenth of the records.
     """
     public = list(_bootstraps(sampler, None))
     if not public:
@@ -256,20 +278,12 @@ def is_private(sampler: Any, data: Any) -> bool:
         parts |= {id(part) for part in data.values()}
     if any(id(each.origin) in parts for each, _ in public):
         return True
-    n = records.count(data)
-    if n < _FEW:
-        return False
-    private = [_comparable(values) for values in _columns(data)]
+    private = _told(data)
     for each, wanted in public:
-        if each.count < _FEW or min(n, each.count) < 0.8 * max(n, each.count):
-            continue
-        own = each.public if wanted is None else frames.select(each.public, wanted)
-        if _held([_comparable(values) for values in _columns(own)], private):
+        own = _told(each.public if wanted is None else frames.select(each.public, wanted))
+        if own and private and (_held(own, private) or _held(private, own)):
             return True
     return False
-
-
-_FEW = 20  # below, equal content may well be chance
 
 
 def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
@@ -278,39 +292,64 @@ def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
         yield sampler, wanted
     elif isinstance(sampler, Distribution):
         for part in sampler.parts():
-            yield from _bootstraps(part, getattr(sampler, "wanted", None) if part is not None else None)
+            yield from _bootstraps(part, getattr(sampler, "wanted", None))
+
+
+def _told(data: Any) -> list[Array]:
+    """Return the columns that tell something, such that equal values are equal whatever they came in."""
+    found = [_comparable(values) for values in _columns(data)]
+    return [values for values in found if len(values) and (values != values[0]).any()]
 
 
 def _comparable(values: Array) -> Array:
-    """Return values such that equal ones are equal, whatever container they come from."""
     if values.dtype.kind in "biuf":
-        return values.astype(np.float64)
+        return values.astype(np.float32)
     if values.dtype.kind in "mM":
-        return values.astype(values.dtype.kind + "8[us]")
-    return np.array(["" if missing(value) else str(value) for value in values.tolist()])
+        return (
+            values.astype("M8[us]").astype(np.int64) if values.dtype.kind == "M" else values.astype(np.int64)
+        )
+    listed = values.tolist()
+    if all(missing(value) or isinstance(value, bool | int | float) for value in listed):
+        return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
+    if all(missing(value) or isinstance(value, dt.date) for value in listed):
+        plain = [
+            None if missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed
+        ]
+        return np.array(plain, dtype="M8[us]").astype(np.int64)
+    return np.array(["" if missing(value) else str(value) for value in listed])
 
 
-def _held(public: list[Array], private: list[Array]) -> bool:
-    if all(any(_same(own, other) for other in private) for own in public):
+def _held(some: list[Array], others: list[Array]) -> bool:
+    """Tell whether all of some columns are found among others, record by record."""
+    n, size = len(some[0]), len(others[0])
+    enough = n == size and (n >= _FEW or any(_distinct(values) for values in some))
+    if enough and all(any(_agree(own, other) == 1 for other in others) for own in some):
         return True
-    for some, others in ((public, private), (private, public)):
-        found = [[other for other in others if _mostly_in(own, other)] for own in some]
-        told = any(matches and _distinct(own) for own, matches in zip(some, found, strict=True))
-        if all(found) and told:
-            return True
+    if min(n, size) < max(20, 0.8 * max(n, size)):
+        return False
+    for own in filter(_distinct, some):
+        for other in others:
+            if own.dtype.kind != other.dtype.kind or np.isin(own, other).mean() < 0.9:
+                continue
+            # Both in the order of this column.
+            order = np.argsort(other, kind="stable")
+            places = order[np.clip(np.searchsorted(other[order], own), 0, size - 1)]
+            matched = [any(_agree(one, each[places]) >= 0.8 for each in others) for one in some]
+            if all(matched):
+                return True
     return False
+
+
+_FEW = 5  # below, equal content may well be chance
 
 
 def _distinct(values: Array) -> bool:
     return len(np.unique(values)) >= 0.9 * len(values)
 
 
-def _mostly_in(own: Array, other: Array) -> bool:
-    """Tell whether nearly all of a column's values occur in another one."""
-    return own.dtype.kind == other.dtype.kind and bool(np.isin(own, other).mean() >= 0.9)
-
-
-def _same(one: Array, other: Array) -> bool:
-    if one.dtype.kind != other.dtype.kind or one.shape != other.shape:
-        return False
-    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fmM")
+def _agree(one: Array, other: Array) -> float:
+    """Return the share of records in which two columns are the same; missing values are."""
+    if one.dtype.kind != other.dtype.kind:
+        return 0.0
+    same = (one == other) | ((one != one) & (other != other))
+    return float(same.mean())

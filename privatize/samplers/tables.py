@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -11,8 +12,18 @@ import numpy as np
 from privatize import domains, frames
 from privatize.errors import SamplerError
 from privatize.frames import Column
-from privatize.samplers.base import Distribution, Rng, Sampler, draw, loose, name_of, with_coins
-from privatize.samplers.foreign import Support, as_sampler
+from privatize.samplers.base import (
+    Distribution,
+    Rng,
+    Sampler,
+    copied,
+    draw,
+    loose,
+    name_of,
+    shown,
+    with_coins,
+)
+from privatize.samplers.foreign import Support, as_sampler, is_maker
 from privatize.samplers.values import column_of
 
 __all__ = ["dependent", "table"]
@@ -52,6 +63,9 @@ def table(
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise SamplerError("table() takes its columns by name: table(age=..., sex=...), or a dict of them.")
+    twice = sorted(set(columns or ()) & set(named))
+    if twice:
+        raise SamplerError(f"table(): the column {twice[0]!r} is given twice.")
     given = dict(columns or {}) | named
     if not given:
         raise SamplerError("table() has no columns: table(age=integers(0, 120), ...).")
@@ -63,7 +77,7 @@ def table(
             raise SamplerError(f"table(): the column name {name!r} is not a text.")
         if isinstance(value, Sampler | Dependent) or hasattr(value, "rvs") or hasattr(value, "sample"):
             parts.append((name, value if isinstance(value, Dependent) else loose(as_sampler(value))))
-        elif callable(value) and not isinstance(value, type):
+        elif callable(value) and not isinstance(value, type) and not is_maker(value):
             parts.append((name, dependent(value)))
         else:
             as_sampler(value)  # or refused
@@ -150,7 +164,8 @@ class _Table(Distribution):
             else:
                 found[name] = column_of(part, n, rng)
             if lazy and not alone:
-                arrays[name] = found[name].array()
+                arrays[name] = found[name].array().view()
+                arrays[name].setflags(write=False)  # a column does not change those before it
         return found if wanted is None else {name: found[name] for name in wanted}
 
     def parts(self) -> Iterator[Any]:
@@ -163,11 +178,11 @@ class _Table(Distribution):
 
     def __repr__(self) -> str:
         frame = "" if self.frame == "pandas" else f"frame={self.frame!r}"
-        if all(name.isidentifier() and name != "frame" for name, _ in self.columns):
-            shown = ", ".join(f"{name}={part!r}" for name, part in self.columns)
+        if all(n.isidentifier() and n != "frame" and not keyword.iskeyword(n) for n, _ in self.columns):
+            inside = ", ".join(f"{name}={part!r}" for name, part in self.columns)
         else:
-            shown = "{" + ", ".join(f"{name!r}: {part!r}" for name, part in self.columns) + "}"
-        return f"table({', '.join(filter(None, (shown, frame)))})"
+            inside = "{" + ", ".join(f"{name!r}: {part!r}" for name, part in self.columns) + "}"
+        return f"table({', '.join(filter(None, (inside, frame)))})"
 
 
 def projection(parent: Distribution, columns: Any) -> Distribution:
@@ -235,7 +250,7 @@ class _Projection(Distribution):
 
     @property
     def support(self) -> Any:
-        return self.own
+        return copied(self.own)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Projection) and self._identity() == other._identity()
@@ -244,4 +259,4 @@ class _Projection(Distribution):
         return hash((self.columns, self.several))
 
     def __repr__(self) -> str:
-        return f"{self.parent!r}[{self.wanted!r}]"
+        return f"{shown(self.parent)}[{self.wanted!r}]"

@@ -91,8 +91,8 @@ def boolean(p: float = 0.5) -> Distribution:
 
 
 def _fixed(name: str, values: Any, p: Any, unknown: Any) -> tuple[tuple[Any, ...], Frozen | None, Any]:
-    if isinstance(values, str | bytes) or not np.iterable(values):
-        raise SamplerError(f"{name}({values!r}): the values must be a list.")
+    if isinstance(values, str | bytes | set | frozenset | dict) or not np.iterable(values):
+        raise SamplerError(f"{name}({values!r}): the values must be a list, whose order is fixed.")
     kept = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     kinds = {type(value) for value in kept}
     if kinds == {int, float}:
@@ -125,6 +125,8 @@ class _Values(Distribution):
     ordered: bool
 
     def draw(self, n: int, rng: Rng) -> Any:
+        if self.values == (False, True) and self.kind == "bool" and self.p is not None:
+            return rng.random(n) >= self.p.array[0]
         return array_of(self.values)[chosen(self.p, len(self.values), n, rng)]
 
     def column(self, n: int, rng: Rng) -> Column:
@@ -136,7 +138,8 @@ class _Values(Distribution):
         return OneOf(self.values, self.unknown)
 
     def __repr__(self) -> str:
-        if self.kind == "bool" and self.values == (False, True) and self.p and not self.categorical:
+        plain_one = self.values == (False, True) and self.unknown is False and not self.categorical
+        if self.kind == "bool" and self.p is not None and plain_one:
             return f"boolean({plain(self.p.array[1].item())})"
         p = "" if self.p is None else f", p={self.p!r}"
         more = (", ordered=True" if self.ordered else "") + (
@@ -168,6 +171,8 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     ends = []
     for name, given in (("start", start), ("end", end)):
         try:
+            if getattr(given, "tzinfo", None) is not None or str(given).endswith("Z") or "+" in str(given):
+                raise ValueError
             day = np.datetime64(
                 str(given).replace(" ", "T") if not isinstance(given, np.datetime64) else given
             )
@@ -176,9 +181,12 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
                 moment += np.timedelta64(86_399, "s")  # the whole of the last day
             if np.isnat(moment) or not np.datetime64("0001") <= moment < np.datetime64("10000"):
                 raise ValueError
-        except (TypeError, ValueError):
-            raise SamplerError(f"dates(): {name}={given!r} is not a date such as '2020-01-31'.") from None
-        ends.append(moment if tz is None else _to_utc(moment, tz))
+            ends.append(moment if tz is None else _to_utc(moment, tz))
+        except (TypeError, ValueError, OverflowError):
+            raise SamplerError(
+                f"dates(): {name}={given!r} is not a date such as '2020-01-31', without a time zone (which "
+                f"goes into tz=)."
+            ) from None
     if not ends[0] < ends[1]:
         raise SamplerError(f"dates({start!r}, {end!r}): the start must be before the end.")
     return _Dates(ends[0], ends[1], tz, unit)

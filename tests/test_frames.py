@@ -1,0 +1,914 @@
+"""Frames come into P's dtypes and support row by row, and errors about them name the schema only."""
+
+import copy
+import datetime as dt
+import decimal
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+from privatize import domains, frames, privatize, records, samplers  # noqa: E402
+from privatize.domains import Maybe, OneOf  # noqa: E402
+from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
+from privatize.fingerprint import token  # noqa: E402
+from privatize.samplers.public import is_private  # noqa: E402
+
+nan, inf = np.nan, np.inf
+NUMBER = 918273.6450912
+TEXT = "SENTINEL-TEXT"
+ZONE = "Europe/Berlin"
+LIBRARIES = ["pandas", "polars", "pyarrow"]
+
+DAYS = samplers.dates("2020-01-01", "2024-12-31")
+COLUMNS = {
+    "age": samplers.integers(0, 120),
+    "pay": samplers.uniform(0, 1e5),
+    "rate": samplers.choice([0.5, 1.5]),
+    "size": samplers.choice([4, 7], unknown=7),
+    "kg": samplers.with_missing(samplers.uniform(40, 120), 0.3),
+    "kids": samplers.with_missing(samplers.integers(0, 9), 0.3),
+    "sex": samplers.categorical(["F", "M"]),
+    "city": samplers.choice(["a", "long"]),
+    "pet": samplers.with_missing(samplers.choice(["cat", "dogs"]), 0.3),
+    "blood": samplers.with_missing(samplers.categorical(["A", "B"], ordered=True), 0.3),
+    "day": DAYS,
+    "left": samplers.with_missing(DAYS, 0.3),
+    "seen": samplers.dates("2020-01-01", "2024-12-31", tz=ZONE),
+    "ok": samplers.boolean(),
+    "maybe": samplers.with_missing(samplers.boolean(), 0.3),
+}
+KINDS = {
+    "number": ["age", "pay", "rate", "size", "kg", "kids"],
+    "text": ["sex", "city", "pet", "blood"],
+    "day": ["day", "left"],
+    "moment": ["seen"],
+    "truth": ["ok", "maybe"],
+}
+POOLS = {
+    "number": [0, 1, 4, 7, 50, 120, None],
+    "text": ["F", "M", "a", "long", "cat", "dogs", "A", "B", TEXT, "", None],
+    "day": [dt.datetime(2021, 1, 1), dt.datetime(1999, 1, 1), dt.datetime(2040, 6, 7), None],
+    "moment": [dt.datetime(2021, 1, 1), dt.datetime(1999, 1, 1), dt.datetime(2040, 6, 7), None],
+    "truth": [True, False, None],
+}
+FLOATS = [0.5, 1.5, -3.0, NUMBER, 1e300, inf, -inf, nan]
+# The dtypes that a private column may have, and what makes a column of each from values with None in them.
+DTYPES = {
+    ("pandas", "number"): ["int64", "float64", "Int64", "Float64", "bool", "uint8", "int64[pyarrow]"],
+    ("pandas", "text"): ["object", "str", "string", "category", "string[pyarrow]"],
+    ("pandas", "day"): ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "timestamp[us][pyarrow]"],
+    ("pandas", "moment"): [f"datetime64[ns, {ZONE}]", f"datetime64[us, {ZONE}]"],
+    ("pandas", "truth"): ["bool", "boolean", "bool[pyarrow]"],
+    ("polars", "number"): [pl.Int64, pl.Float64, pl.UInt8, pl.Boolean],
+    ("polars", "text"): [pl.String, pl.Categorical, pl.Enum([v for v in POOLS["text"] if v is not None])],
+    ("polars", "day"): [pl.Date, pl.Datetime("us"), pl.Datetime("ns"), pl.Datetime("ms")],
+    ("polars", "moment"): [pl.Datetime("us", ZONE), pl.Datetime("ns", ZONE)],
+    ("polars", "truth"): [pl.Boolean],
+}
+CASES = [
+    (library, name, dtype)
+    for library in LIBRARIES
+    for kind, called in KINDS.items()
+    for name in called
+    for dtype in DTYPES["polars" if library == "pyarrow" else library, kind]
+]
+
+
+def kind_of(name):
+    """Return the kind of a column of the table."""
+    return next(kind for kind, called in KINDS.items() if name in called)
+
+
+def pool(library, name, dtype):
+    """Return values that a private column of a dtype may have."""
+    kind, text = kind_of(name), str(dtype).lower()
+    values = POOLS[kind]
+    if "float" in text:
+        values = values + FLOATS
+    if library == "pandas" and text in ("int64", "uint8", "bool"):
+        values = [v for v in values if v is not None]
+    if "bool" in text:
+        values = [v if v is None else bool(v) for v in values if v in (0, 1, None)]
+    return values
+
+
+def column(library, values, dtype):
+    """Return a frame of one private column."""
+    if library == "pandas":
+        zone = ZONE if ZONE in dtype else None
+        if dtype.startswith("datetime64"):
+            series = pd.Series(pd.to_datetime(pd.Series(values, dtype=object)).astype("datetime64[us]"))
+            return (series if zone is None else series.dt.tz_localize(zone)).astype(dtype)
+        if dtype == "timestamp[us][pyarrow]":
+            series = pd.to_datetime(pd.Series(values, dtype=object)).astype("datetime64[us]")
+            return series.astype(pd.ArrowDtype(pa.timestamp("us")))
+        if dtype == "object":
+            return pd.Series(values, dtype=object)
+        return pd.Series(pd.array(values, dtype=dtype))
+    if isinstance(dtype, pl.Datetime) and dtype.time_zone:
+        return pl.Series(values, dtype=pl.Datetime("us")).dt.replace_time_zone(ZONE).cast(dtype)
+    if dtype == pl.Date or isinstance(dtype, pl.Datetime):
+        return pl.Series(values, dtype=pl.Datetime("us")).cast(dtype)
+    return pl.Series([float(v) if dtype == pl.Float64 and v is not None else v for v in values], dtype=dtype)
+
+
+def framed(library, name, series):
+    """Return a column as a frame of a library."""
+    if library == "pandas":
+        return pd.DataFrame({name: series})
+    frame = pl.DataFrame({name: series})
+    return frame if library == "polars" else frame.to_arrow()
+
+
+def values_of(frame, at=0):
+    """Return a column of a frame as Python's values."""
+    return frames._nw(frames.columns(frame)[at]).to_list()
+
+
+def dtype_of(frame, at=0):
+    """Return the native dtype of a column."""
+    own = frames.columns(frame)[at]
+    return own.dtype if hasattr(own, "dtype") else own.type
+
+
+def fine(value, support):
+    """Tell whether one value lies in a support."""
+    if isinstance(support, Maybe):
+        return domains.missing(value) or fine(value, support.inner)
+    if domains.missing(value):
+        return False
+    if isinstance(support, OneOf):
+        return value in support.values
+    low, high = support
+    if isinstance(low, np.datetime64):
+        moment = pd.Timestamp(value)
+        moment = moment if moment.tz is None else moment.tz_convert("UTC").tz_localize(None)
+        return pd.Timestamp(low) <= moment <= pd.Timestamp(high)
+    return low <= value <= high
+
+
+def drawn_by(sampler, seed=0):
+    """Return two records that a sampler draws."""
+    return sampler.draw(2, np.random.default_rng(seed))
+
+
+def brought(data, sampler, seed=0):
+    """Bring data into a sampler's dtypes and support."""
+    return records.bring_into(data, drawn_by(sampler, seed), sampler.support)
+
+
+def private(sampler, function=len, **more):
+    """Return a private function that remembers nothing."""
+    more = {"min_sensitivity": 1.0} | more
+    return privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, **more)(function)
+
+
+# --- row by row -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
+def test_every_row_comes_in_as_it_would_alone(library, name, dtype):
+    """A row that changed another would make neighbours differ in more than one record."""
+    P = samplers.table({name: COLUMNS[name]}, frame=library)
+    drawn = drawn_by(P)
+    data = framed(library, name, column(library, pool(library, name, dtype), dtype))
+    records.liken(drawn, records.describe(data), P.support)
+    with np.errstate(all="ignore"):
+        made = records.bring_into(data, drawn, P.support)
+        each = [
+            records.bring_into(records.take(data, np.array([at])), drawn, P.support)
+            for at in range(records.count(data))
+        ]
+    assert {str(dtype_of(one)) for one in [made, *each]} == {str(dtype_of(drawn))}
+    assert all(dtype_of(one) == dtype_of(drawn) for one in [made, *each])
+    assert records.describe(made) == records.describe(drawn)
+    assert repr(values_of(made)) == repr([value for one in each for value in values_of(one)])
+    assert all(fine(value, P.support[name]) for value in values_of(made))
+
+
+@pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
+def test_without_a_support_rows_come_in_alone_too(library, name, dtype):
+    """domain="as-is" casts to P's dtypes, and a cast may not depend on the other rows either."""
+    P = samplers.table({name: COLUMNS[name]}, frame=library)
+    drawn = drawn_by(P)
+    data = framed(library, name, column(library, pool(library, name, dtype), dtype))
+    with np.errstate(all="ignore"):
+        made = records.bring_into(data, drawn, None)
+        each = [
+            values_of(records.bring_into(records.take(data, np.array([at])), drawn, None))
+            for at in range(records.count(data))
+        ]
+    assert dtype_of(made) == dtype_of(drawn)
+    assert repr(values_of(made)) == repr([value for one in each for value in one])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@given(data=st.data(), n=st.integers(1, 5), position=st.integers(0, 4))
+# Without shrinking: a smaller example of frames this wide takes minutes to find.
+@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+def test_neighbours_stay_neighbours(library, data, n, position):
+    """Two frames that differ in one row differ in that row alone afterwards, whatever is in it."""
+    P = samplers.table(COLUMNS, frame=library)
+    made = {}
+    for name in COLUMNS:
+        dtype = data.draw(
+            st.sampled_from(DTYPES["polars" if library == "pyarrow" else library, kind_of(name)])
+        )
+        values = data.draw(
+            st.lists(st.sampled_from(pool(library, name, dtype)), min_size=n + 1, max_size=n + 1)
+        )
+        made[name] = column(library, values, dtype)
+    if library == "pandas":
+        frame = pd.DataFrame(made)
+    else:
+        frame = pl.DataFrame(made) if library == "polars" else pl.DataFrame(made).to_arrow()
+    drawn = drawn_by(P)
+    position %= n
+    with np.errstate(all="ignore"):
+        one = records.bring_into(records.head(frame, n), drawn, P.support)
+        other = records.bring_into(records.neighbour(frame, position, n), drawn, P.support)
+    assert records.describe(one) == records.describe(other) == records.describe(drawn)
+    for at, name in enumerate(COLUMNS):
+        assert dtype_of(one, at) == dtype_of(other, at) == dtype_of(drawn, at)
+        for row, (a, b) in enumerate(zip(values_of(one, at), values_of(other, at), strict=True)):
+            assert repr(a) == repr(b) or row == position
+            assert fine(a, P.support[name]) and fine(b, P.support[name])
+
+
+@pytest.mark.parametrize("other", [1, None, 2.5, "x", True], ids=repr)
+def test_categories_that_are_taken_from_the_data_say_nothing_about_other_rows(other):
+    """One odd number makes floats of all categories: every other row would become unknown."""
+    P = samplers.table(c=samplers.categorical([1, 2, 3]))
+    for dtype in ("category", object):
+        made = brought(pd.DataFrame({"c": pd.Series([2, 3, other], dtype=dtype)}), P)
+        assert made["c"].tolist()[:2] == [2, 3]
+
+
+@pytest.mark.parametrize("other", [1.5, 7, None], ids=repr)
+def test_whole_numbers_are_floats_among_categories(other):
+    """Without a broken number among them, pandas makes integers of the categories."""
+    P = samplers.table(c=samplers.categorical([1.5, 2.0]))
+    made = brought(pd.DataFrame({"c": pd.Series([2, 2, other], dtype="category")}), P)
+    assert made["c"].tolist()[:2] == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("other", [5, None])
+def test_a_large_integer_does_not_depend_on_a_missing_one(library, other):
+    """A null makes floats of integers, which would round every other row."""
+    P = samplers.table(
+        x=samplers.from_function(lambda n, rng: rng.integers(0, 2**60, n)),
+        y=samplers.uniform(0, 1),
+        frame=library,
+    )
+    series = (
+        pd.array([2**53 + 1, other], dtype="Int64") if library == "pandas" else pl.Series([2**53 + 1, other])
+    )
+    frame = {"x": series, "y": [0.5, 0.5]}
+    data = pd.DataFrame(frame) if library == "pandas" else pl.DataFrame(frame)
+    data = data.to_arrow() if library == "pyarrow" else data
+    for support in (P.support, {"x": (0, 2.0**62)}):
+        assert values_of(records.bring_into(data, drawn_by(P), support))[0] == 2**53 + 1
+
+
+def test_one_missing_value_changes_no_integer():
+    """pandas turns integers to floats at the first missing value; the function must not notice."""
+    P = samplers.table(age=samplers.integers(0, 120))
+    whole, holed = (pd.DataFrame({"age": [30, 40, other]}) for other in (50, None))
+    assert whole["age"].dtype != holed["age"].dtype
+    assert brought(whole, P).equals(brought(holed.fillna(50), P))
+    assert brought(holed, P)["age"].tolist() == [30, 40, 60]
+
+
+ODD = [
+    "F",
+    TEXT,
+    None,
+    pd.NA,
+    pd.NaT,
+    nan,
+    1,
+    True,
+    np.str_("M"),
+    decimal.Decimal("1"),
+    decimal.Decimal("sNaN"),
+    [1],
+    {},
+    {2},
+    b"F",
+    10**400,
+    1j,
+    dt.date(2020, 1, 1),
+    pd.Timestamp("2020-01-01", tz="UTC"),
+    np.array([1, 2]),
+    pd.Series([1]),
+]
+
+
+@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        samplers.categorical(["F", "M"]),
+        samplers.choice(["F", "M"]),
+        samplers.with_missing(samplers.choice(["F", "M"]), 0.5),
+    ],
+    ids=str,
+)
+def test_whatever_stands_in_an_object_column_is_mapped(sampler, clip):
+    """An odd object in one row must neither end in an error, which tells of it, nor change another row."""
+    P = samplers.table(c=sampler)
+    drawn = drawn_by(P)
+    for odd in ODD:
+        cells = np.empty(2, dtype=object)
+        cells[:] = ["M", None]
+        cells[1] = odd
+        data = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
+        made = records.bring_into(data, drawn, P.support if clip else None)
+        assert made["c"].dtype == drawn["c"].dtype
+        assert made["c"][0] == "M"
+
+
+# --- supports and dtypes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("start", "end"), [("2020-01-01", "9999-12-31"), ("0001-01-01", "9999-12-31")])
+def test_dates_beyond_nanoseconds(start, end):
+    """Bounds that overflow nanoseconds would send every private date to the same wrong day."""
+    P = samplers.table(d=samplers.dates(start, end))
+    days = pd.to_datetime(["2021-01-01", "2022-03-04"])
+    made = brought(pd.DataFrame({"d": days.astype("datetime64[ns]")}), P)
+    assert made["d"].tolist() == days.tolist()
+
+
+def test_far_private_dates_are_clipped():
+    """A date that nanoseconds cannot hold must not wrap around."""
+    data = pd.DataFrame({"d": np.array(["9999-01-01", "0001-01-01", "NaT"], dtype="M8[s]")})
+    made = brought(data, samplers.table(d=DAYS))["d"].dt.date.tolist()
+    assert made == [dt.date(2024, 12, 31), dt.date(2020, 1, 1), dt.date(2022, 7, 2)]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_a_missing_truth_becomes_is_what_was_said(library):
+    """unknown= is a public promise about what happens to a missing value."""
+    P = samplers.table(b=samplers.choice([False, True], unknown=True), frame=library)
+    series = pd.array([None, False], dtype="boolean") if library == "pandas" else pl.Series([None, False])
+    assert values_of(brought(framed(library, "b", series), P)) == [True, False]
+
+
+def test_a_truth_that_p_does_not_draw_is_mapped():
+    """A record outside the support is one that calibration has never seen."""
+    P = samplers.table(b=samplers.choice([True]))
+    assert brought(pd.DataFrame({"b": [False, True]}), P)["b"].tolist() == [True, True]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ordered_categories_stay_ordered(library):
+    """A function that compares categories would run on another dtype than in calibration."""
+    P = samplers.table(c=samplers.categorical(["low", "high"], ordered=True), frame=library)
+    made = brought(
+        framed(library, "c", pd.Series(["high", TEXT]) if library == "pandas" else ["high", TEXT]), P
+    )
+    assert dtype_of(made) == dtype_of(drawn_by(P))
+    assert values_of(made) == ["high", "low"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "container", [list, lambda v: np.array(v, dtype=object), np.array], ids=["list", "O", "U"]
+)
+def test_a_drawn_series_does_not_cut_the_texts_of_an_array(seed, container):
+    """The width of two drawn texts is an accident, and must not be that of all."""
+    P = samplers.table(c=samplers.choice(["aa", "b", "longest"]))["c"]
+    made = brought(container(["aa", "longest", "zz", "b"]), P, seed)
+    assert list(made) == ["aa", "longest", "aa", "b"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_missing_text_does_not_become_a_text(seed):
+    """None would become "None", or "N", if two drawn texts happen not to be missing."""
+    P = samplers.table(c=samplers.with_missing(samplers.choice(["aa", "b"]), 0.3))["c"]
+    assert list(brought(np.array(["aa", None, "zz"], dtype=object), P, seed)) == ["aa", None, "aa"]
+
+
+def test_a_list_with_missing_texts_is_taken():
+    """A drawn 1-D array becomes a list where the private data is one, with missing values too."""
+    P = samplers.with_missing(samplers.choice(["a", "b"]), 0.5)
+    data = ["a", None, "zz"]
+    records.liken(drawn_by(P), records.describe(data), P.support)
+    assert brought(data, P) == ["a", None, "a"]
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_another_time_zone_is_refused(library, zone):
+    """The clock's time is not the same in another zone, so the function would not be the same."""
+    P = samplers.table(d=COLUMNS["seen"], frame=library)
+    series = pl.Series([dt.datetime(2021, 1, 1)], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
+    with pytest.raises(DataError, match="time zone"):
+        records.liken(drawn_by(P), records.describe(framed(library, "d", series)), P.support)
+
+
+def test_arrow_days_in_pandas():
+    """What is accepted by its schema must not fail on the private values."""
+    P = samplers.table(d=DAYS)
+    days = pd.Series([dt.date(2021, 1, 1), None], dtype=pd.ArrowDtype(pa.date32()))
+    data = pd.DataFrame({"d": days})
+    records.liken(drawn_by(P), records.describe(data), P.support)
+    assert brought(data, P)["d"].dt.date.tolist() == [dt.date(2021, 1, 1), dt.date(2022, 7, 2)]
+
+
+def test_arrow_moments_with_a_zone_in_pandas():
+    """The same instants in the same zone fit, whoever stores them."""
+    P = samplers.table(d=COLUMNS["seen"])
+    moments = pd.Series(pd.to_datetime(["2021-01-01"]).tz_localize(ZONE))
+    data = pd.DataFrame({"d": moments.astype(pd.ArrowDtype(pa.timestamp("us", tz=ZONE)))})
+    records.liken(drawn_by(P), records.describe(data), P.support)
+    assert brought(data, P)["d"].tolist() == moments.tolist()
+
+
+def test_integers_of_128_bits_are_clipped_or_refused_by_their_schema():
+    """What is accepted by its schema must not fail on the private values."""
+    P = samplers.table(x=samplers.integers(0, 9), frame="polars")
+    data = pl.DataFrame({"x": pl.Series([1, 2**70, None], dtype=pl.Int128)})
+    try:
+        records.liken(drawn_by(P), records.describe(data), P.support)
+    except DataError:
+        return
+    assert brought(data, P)["x"].to_list() == [1, 9, 4]
+
+
+FULL = pd.DataFrame(
+    {
+        "i": [1, 2, 3],
+        "f": [0.5, nan, 1.0],
+        "s": ["a", "b", None],
+        "b": [True, False, True],
+        "d": pd.to_datetime(["2020-01-01", "2021-01-01", "NaT"]),
+        "z": pd.to_datetime(["2020-01-01", "2021-01-01", "NaT"]).tz_localize("Asia/Tokyo"),
+        "t": pd.to_timedelta([1, 2, None], unit="D"),
+        "c": pd.Categorical(["x", "y", None]),
+        "I": pd.array([1, None, 3], dtype="Int64"),
+        "B": pd.array([True, None, False], dtype="boolean"),
+        "S": pd.array(["q", None, "r"], dtype="string"),
+    }
+)
+CONVERT = {"pandas": lambda d: d, "polars": pl.from_pandas, "pyarrow": lambda d: pa.table(d)}
+
+
+@pytest.mark.parametrize("clip", [True, False])
+@pytest.mark.parametrize("name", FULL.columns)
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_data_of_ps_own_kind_comes_in_unchanged(library, name, clip):
+    """Dtypes, categories, time zones and missing values survive."""
+    data = CONVERT[library](FULL[[name]])
+    P = samplers.bootstrap(data)
+    made = records.bring_into(data, drawn_by(P), P.support if clip else None)
+    assert records.equal(made, data)
+    assert dtype_of(made) == dtype_of(data)
+    assert made.equals(data)
+
+
+# --- neighbours, indexes ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_neighbour_differs_in_one_row(library):
+    """Neighbours must differ in one record and nothing else: not in index, dtypes or categories."""
+    frame = samplers.table(COLUMNS, frame=library).draw(6, np.random.default_rng(3))
+    other = records.neighbour(frame, 2, 5)
+    first = records.head(frame, 5)
+    assert records.describe(other) == records.describe(first) == records.describe(frame)
+    for at in range(5):
+        same = records.equal(records.record(other, at), records.record(first, at))
+        assert same == (at != 2)
+    assert records.equal(records.record(other, 2), records.record(frame, 5))
+    if library == "pandas":
+        assert other.index.identical(first.index)
+
+
+@pytest.mark.parametrize("index", [[5, 3, 9], [0, 0, 0], range(7, 10)])
+def test_row_numbers_are_no_part_of_the_records(index):
+    """What a filter has left of the row numbers tells how many were filtered out."""
+    P = samplers.table(x=samplers.uniform(0, 1))
+    data = pd.DataFrame({"x": [0.1, 0.2, 0.3]}, index=index)
+    for support in (P.support, None):
+        made = records.bring_into(data, drawn_by(P), support)
+        assert made.index.identical(pd.RangeIndex(3))
+        assert made["x"].tolist() == [0.1, 0.2, 0.3]
+
+
+def test_the_index_brings_nothing_but_its_labels():
+    """A regular step, and labels of rows that are gone, are no part of any record."""
+    P = samplers.table(d=DAYS, x=samplers.uniform(0, 1)).map(lambda frame: frame.set_index("d"))
+    days = pd.date_range("2021-01-01", periods=4, name="d").astype(drawn_by(P).index.dtype)
+    made = records.bring_into(pd.DataFrame({"x": 0.5}, index=days), drawn_by(P), None)
+    assert made.index.tolist() == days.tolist()
+    assert made.index.freq is None
+    Q = samplers.table(a=samplers.choice(["u", "v"]), b=samplers.integers(0, 9), x=samplers.uniform(0, 1))
+    Q = Q.map(lambda frame: frame.set_index(["a", "b"]))
+    data = pd.DataFrame({"a": ["u", "v", TEXT], "b": [1, 2, 3], "x": 0.5}).set_index(["a", "b"]).iloc[:2]
+    made = records.bring_into(data, drawn_by(Q), None)
+    assert TEXT not in made.index.levels[0]
+
+
+def test_notes_on_a_frame_stay_outside():
+    """attrs is no part of any record: the function must not see what calibration never did."""
+    data = pd.DataFrame({"x": [1.0, 2.0]})
+    data.attrs["mean"] = NUMBER
+    for support in ({"x": (0, 1)}, None):
+        made = records.bring_into(data, pd.DataFrame({"x": [0.5, 0.5]}), support)
+        assert made.attrs == {} and made["x"].attrs == {}
+
+
+def test_missing_texts_compare():
+    """Calibration compares datasets to see whether a function changes them; pandas' NA must not stop it."""
+    one = pd.DataFrame({"s": pd.array(["q", None], dtype="string")})
+    other = pd.DataFrame({"s": pd.array([None, "q"], dtype="string")})
+    assert records.equal(one, one.copy())
+    assert not records.equal(one, other)
+
+
+# --- the caller's data ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("clip", [True, False])
+def test_the_callers_frame_is_neither_changed_nor_shared(clip):
+    """A function that fills missing values in place would change the data of the person who asked."""
+    P = samplers.table(COLUMNS)
+    data = P.draw(5, np.random.default_rng(2))
+    before = copy.deepcopy(data)
+    made = records.bring_into(data, drawn_by(P), P.support if clip else None)
+    for name in made.columns:
+        values = made[name].iloc[::-1].tolist()
+        for at in range(len(made)):
+            made.iat[at, made.columns.get_loc(name)] = values[at]
+        raw = made[name].array
+        raw[0] = raw[1]
+    made.index = made.index[::-1]
+    made.columns = [f"{name}!" for name in made.columns]
+    assert data.equals(before)
+    assert data.index.identical(before.index)
+
+
+@pytest.mark.parametrize("series", [True, False])
+def test_objects_in_a_column_are_copied_too(series):
+    """A list in a cell can be changed in place like everything else."""
+    data = pd.DataFrame({"o": pd.Series([[0], [1]], dtype=object)})
+    drawn = copy.deepcopy(data)
+    made = (
+        records.bring_into(data["o"], drawn["o"], None) if series else records.bring_into(data, drawn, None)
+    )
+    (made if series else made["o"])[0].append(9)
+    assert data["o"].tolist() == [[0], [1]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_series_adopted_from_an_array_shares_nothing(library):
+    """The private series and what the function gets are two things."""
+    data = pd.Series([0.1, 0.2]) if library == "pandas" else pl.Series([0.1, 0.2])
+    made = records.bring_into(data, np.zeros(2), None)
+    made[0] = 5.0
+    assert data.to_list() == [0.1, 0.2]
+
+
+# --- what leaks -------------------------------------------------------------------------------
+
+BAD = {
+    "texts for numbers": lambda: pd.DataFrame({"age": [TEXT, "1"], "sex": ["F", "M"]}),
+    "object for numbers": lambda: pd.DataFrame({"age": pd.Series([NUMBER, TEXT], dtype=object), "sex": "F"}),
+    "categories": lambda: pd.DataFrame({"age": pd.Categorical([NUMBER, 1.0]), "sex": "F"}),
+    "numbers for texts": lambda: pd.DataFrame({"age": [1, 2], "sex": [NUMBER, 1.0]}),
+    "index": lambda: pd.DataFrame({"age": [1, 2], "sex": "F"}, index=[TEXT, "b"]),
+    "category index": lambda: pd.DataFrame(
+        {"age": [1, 2], "sex": "F"}, index=pd.CategoricalIndex([TEXT, "b"])
+    ),
+    "interval": lambda: pd.DataFrame({"age": pd.interval_range(NUMBER, periods=2), "sex": "F"}),
+    "structs": lambda: pl.DataFrame({"age": [{"v": TEXT}], "sex": "F"}),
+    "enum": lambda: pl.DataFrame({"age": pl.Series([TEXT], dtype=pl.Enum([TEXT])), "sex": "F"}),
+    "dictionary": lambda: pa.table({"age": pa.array([TEXT]).dictionary_encode(), "sex": ["F"]}),
+    "fewer": lambda: pd.DataFrame({"age": [NUMBER]}),
+    "unhashable": lambda: pd.DataFrame({"age": [1, 2], "sex": pd.Series([[TEXT], {TEXT}], dtype=object)}),
+    "huge": lambda: pd.DataFrame({"age": [NUMBER, 1e300], "sex": [TEXT, "M"]}),
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("domain", ["clip", "as-is"])
+def test_no_error_shows_a_cell(name, library, domain):
+    """Conversions quote what they cannot convert: a person's value would stand in a log."""
+    P = samplers.table(age=samplers.integers(0, 120), sex=samplers.categorical(["F", "M"]), frame=library)
+    f = private(P, lambda d: float(len(d)), domain=domain)
+    error = None
+    try:
+        f(BAD[name]())
+    except PrivatizeError as found:
+        error = found
+    if error is not None:
+        shown = f"{error!s} {error!r} {vars(error)!r}"
+        assert TEXT not in shown and "918273" not in shown
+        assert error.__cause__ is None and error.__context__ is None
+
+
+def test_schemas_hold_no_category():
+    """Categories are taken from the data, and schemas are kept in the store."""
+    for data in (
+        pd.DataFrame({"c": pd.Categorical([TEXT])}),
+        pl.DataFrame({"c": pl.Series([TEXT], dtype=pl.Enum([TEXT]))}),
+        pl.DataFrame({"c": [{"v": 1}]}),
+        pa.table({"c": pa.array([TEXT]).dictionary_encode()}),
+        pd.DataFrame({"x": [1]}, index=pd.CategoricalIndex([TEXT])),
+        pd.DataFrame({"x": [1]}, index=pd.MultiIndex.from_arrays([pd.Categorical([TEXT]), [1]])),
+    ):
+        assert TEXT not in repr(records.describe(data))
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+PAIRS = samplers.uniform(0, 1, size=2)
+X = np.random.default_rng(1).random((6, 2))
+
+
+def mean(data):
+    return float(np.asarray(data).mean())
+
+
+def key(f, data):
+    """Return an estimate's key for data of a kind."""
+    like = f._like(f._drawn(), records.describe(data))
+    return token(f._facts(9, f._binding.bind_public((), {}), like), "f")
+
+
+EMPTY = {
+    "Series": (samplers.uniform(0, 1), pd.Series(X[:, 0], name="a")),
+    "integer Series": (samplers.uniform(0, 1), pd.Series([1, 2], name="a")),
+    "shuffled Series": (samplers.uniform(0, 1), pd.Series(X[:, 0], index=[3, 1, 2, 5, 4, 0])),
+    "polars Series": (samplers.uniform(0, 1), pl.Series("a", X[:, 0])),
+    "list": (samplers.uniform(0, 1), X[:, 0].tolist()),
+    "array": (samplers.uniform(0, 1), X[:, 0]),
+    "DataFrame": (PAIRS, pd.DataFrame(X, columns=["a", "b"])),
+    "integer names": (PAIRS, pd.DataFrame(X)),
+    "two levels of names": (PAIRS, pd.DataFrame(X, columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)]))),
+    "polars DataFrame": (PAIRS, pl.DataFrame(X, schema=["a", "b"])),
+    "Table": (PAIRS, pa.table({"a": X[:, 0], "b": X[:, 1]})),
+    "list of lists": (PAIRS, X.tolist()),
+    "own frame": (samplers.table(COLUMNS), samplers.table(COLUMNS).draw(3, np.random.default_rng(0))),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_empty_dataset_has_the_key_of_the_full_one(name):
+    """What was calibrated ahead of time must be what the call finds."""
+    sampler, data = EMPTY[name]
+    f = private(sampler, mean)
+    empty = data[:0] if isinstance(data, list | np.ndarray) else records.head(data, 0)
+    assert key(f, data) == key(f, empty)
+
+
+@pytest.mark.parametrize("name", ["Series", "polars DataFrame", "list", "two levels of names"])
+def test_a_call_uses_what_was_calibrated_ahead(name):
+    """Calibrating twice would cost twice, and give two estimates."""
+    sampler, data = EMPTY[name]
+    f = private(sampler, mean)
+    empty = data[:0] if isinstance(data, list) else records.head(data, 0)
+    ahead = f.estimate(records.count(data), like=empty)
+    assert f.release(data).sensitivity == ahead.value
+    assert f.forget(records.count(data), like=empty) == 1
+
+
+def test_other_dtypes_have_the_same_key():
+    """The private data is cast to what P draws, so whole numbers are no other function."""
+    f = private(PAIRS, mean)
+    keys = {
+        key(f, pd.DataFrame({"a": pd.array([1], dtype=dtype), "b": [2.0]}))
+        for dtype in ("int64", "float64", "Int64", "Float32", "bool")
+    }
+    assert len(keys) == 1
+
+
+def test_other_names_and_containers_have_other_keys():
+    """A function may depend on the names of the columns, and on the library."""
+    f = private(PAIRS, mean)
+    row = np.zeros((1, 2))
+    kinds = [
+        pd.DataFrame(row, columns=["a", "b"]),
+        pd.DataFrame(row, columns=["b", "a"]),
+        pd.DataFrame(row, columns=["a", "c"]),
+        pd.DataFrame(row),
+        pd.DataFrame(row, columns=["0", "1"]),
+        pl.DataFrame(row, schema=["a", "b"]),
+        pa.table({"a": [0.0], "b": [0.0]}),
+        row,
+        row.tolist(),
+    ]
+    assert len({key(f, data) for data in kinds}) == len(kinds)
+
+
+def test_a_frame_made_of_an_array_is_what_the_private_one_becomes():
+    """Calibration and release must run on the same kind of data."""
+    for data in (EMPTY[name][1] for name in ("DataFrame", "integer names", "two levels of names", "Table")):
+        drawn = np.zeros((2, 2))
+        adopted = records.liken(drawn, records.describe(data), PAIRS.support)
+        made = records.bring_into(data, drawn, PAIRS.support)
+        assert records.describe(adopted) == records.describe(made)
+        if hasattr(made, "iloc"):
+            assert made.columns.identical(adopted.columns)
+
+
+# --- bootstrap(private) -----------------------------------------------------------------------
+
+RNG = np.random.default_rng(11)
+OWN = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 90, 60),
+        "pay": RNG.normal(3e4, 1e4, 60),
+        "sex": RNG.choice(["F", "M"], 60),
+        "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(RNG.integers(0, 900, 60), unit="D"),
+    }
+)
+OWNED = {
+    "itself": OWN,
+    "copy": OWN.copy(),
+    "one row less": OWN.iloc[:-1],
+    "another order": OWN.sample(frac=1, random_state=1),
+    "other columns' order": OWN[["day", "sex", "pay", "age"]],
+    "one more column": OWN.assign(z=1),
+    "floats": OWN.astype({"age": float}),
+    "nullable": OWN.convert_dtypes(),
+    "category": OWN.astype({"sex": "category"}),
+    "nanoseconds": OWN.astype({"day": "datetime64[ns]"}),
+    "polars": pl.from_pandas(OWN),
+    "pyarrow": pa.table(OWN),
+    "dict": {name: OWN[name].to_numpy() for name in OWN},
+    "tuple": tuple(OWN[name] for name in OWN),
+    "records": OWN.to_dict("records"),
+    "records of dates": OWN.assign(day=OWN["day"].dt.date.astype(object)).to_dict("records"),
+    "single precision": OWN.astype({"pay": "float32"}),
+    "other names": OWN.set_axis(["a", "b", "c", "d"], axis=1),
+}
+
+
+@pytest.mark.parametrize("name", OWNED)
+def test_the_private_frame_is_recognized(name):
+    """P would be made of the very records that the answer is to hide."""
+    assert is_private(samplers.bootstrap(OWN), OWNED[name])
+
+
+@pytest.mark.parametrize("columns", ["pay", ["pay"], ["sex", "pay"], ["age", "pay"]], ids=str)
+def test_a_projection_of_the_private_frame_is_recognized(columns):
+    """P["pay"] of a bootstrap draws the private incomes if the frame was private."""
+    P = samplers.bootstrap(OWN)[columns]
+    assert is_private(P, OWN[columns].copy())
+    with pytest.raises(DataError, match="bootstraps"):
+        private(P)(OWN[columns].copy())
+
+
+def test_a_column_of_the_private_frame_is_recognized():
+    """One private column is as private as all of them."""
+    P = samplers.bootstrap(OWN["pay"])
+    assert is_private(P, OWN["pay"].tolist())
+    assert is_private(P, OWN)
+    assert is_private(P, OWN["pay"].sample(frac=1, random_state=1).to_numpy())
+    assert is_private(samplers.table(pay=P, z=samplers.uniform(0, 1)), OWN[["pay"]].assign(z=0.5))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        OWN.assign(pay=OWN["pay"] + 1),
+        OWN.assign(pay=RNG.normal(3e4, 1e4, 60)),
+        OWN.assign(age=RNG.permutation(OWN["age"].to_numpy()), pay=0.0),
+    ],
+)
+def test_other_frames_are_not_refused(data):
+    """Public data of the same kind is what bootstrap is for."""
+    assert not is_private(samplers.bootstrap(OWN), data)
+
+
+def test_few_categories_are_no_sign():
+    """Two binary columns have the same counts by accident."""
+    public = pd.DataFrame({"a": [True, False] * 30, "b": ["x", "y", "y"] * 20})
+    assert not is_private(samplers.bootstrap(public), public.sample(frac=1, random_state=5))
+    assert not is_private(samplers.bootstrap(public)["a"], pd.Series(RNG.permutation([True, False] * 30)))
+
+
+def test_row_numbers_are_no_sign():
+    """Everybody's rows are numbered, and the values of few categories all occur in other data."""
+    public = pd.DataFrame({"id": range(60), "sex": RNG.choice(["F", "M"], 60), "ok": RNG.random(60) < 0.5})
+    other = pd.DataFrame({"id": range(60), "sex": RNG.choice(["F", "M"], 60), "ok": RNG.random(60) < 0.5})
+    assert not is_private(samplers.bootstrap(public), other)
+
+
+# --- wrong usage ------------------------------------------------------------------------------
+
+TWO = samplers.table(a=samplers.uniform(0, 1), b=samplers.uniform(0, 1))
+GOOD = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.5, 0.5, 0.5]})
+
+
+class Subclass(pd.DataFrame):
+    """A frame with ideas of its own."""
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (GOOD.head(0), "empty"),
+        (GOOD[[]], "lacks the columns"),
+        (pd.DataFrame(np.zeros((3, 2)), columns=["a", "a"]), "two columns of the same name"),
+        (pd.DataFrame(np.zeros((3, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])), "lacks"),
+        (pd.DataFrame(np.zeros((3, 2))), "lacks"),
+        (GOOD.rename(columns={"a": 1.5}), "name is a float"),
+        (GOOD[["b", "a"]], "order"),
+        (GOOD.assign(z=1), "does not draw"),
+        (GOOD.set_index("a", drop=False), "reset_index"),
+        (GOOD.assign(a="x"), "sampler draws float64"),
+        (pl.LazyFrame({"a": [1.0]}), "collect"),
+        (GOOD.groupby("a"), "not supported"),
+        (Subclass(GOOD), "not supported"),
+        (GOOD["a"], "pandas Series"),
+        (pl.DataFrame({"a": [0.5], "b": [0.5]}), "frame='polars'"),
+        (GOOD.to_numpy(), "array of float64"),
+        (GOOD.to_dict("records"), "a list"),
+        (np.ma.array([1.0, 2.0]), "not supported"),
+        (None, "not supported"),
+        (GOOD.to_dict(), "not all"),
+    ],
+)
+def test_wrong_data_is_refused_by_its_schema(data, message):
+    """The message must say what to do, and nothing about a value."""
+    with pytest.raises(DataError, match=message):
+        private(TWO, lambda d: d["a"].mean())(data)
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        (GOOD, "has 3"),
+        (pl.LazyFrame({"a": [1.0]}), "LazyFrame"),
+        (3, "without records"),
+        (GOOD[["a"]].head(0), "lacks"),
+        (pl.DataFrame({"a": [0.5], "b": [0.5]}).head(0), "frame='polars'"),
+        (GOOD[[]].head(0), "lacks"),
+    ],
+)
+def test_wrong_likes_are_refused(like, message):
+    """like= is public: it takes a schema, never records."""
+    with pytest.raises((DataError, SettingsError), match=message):
+        private(TWO, lambda d: d["a"].mean()).estimate(3, like=like)
+
+
+def test_one_record_is_enough():
+    """A dataset of one record is a dataset."""
+    assert private(TWO, lambda d: d["a"].mean()).release(GOOD.head(1)).n == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "support"),
+    [
+        (lambda n, rng: pd.DataFrame({"x": rng.random(n)}), (0, 1)),
+        (lambda n, rng: pd.DataFrame({"x": rng.random(n)}), {"y": (0, 1)}),
+        (lambda n, rng: pd.Series(rng.random(n)), {"x": (0, 1)}),
+        (
+            lambda n, rng: pd.DataFrame({"x": pd.to_datetime(rng.integers(0, 10**9, n), unit="s")}),
+            {"x": (0, 1)},
+        ),
+        (lambda n, rng: pd.DataFrame({"x": rng.random(n)}), {"x": DAYS.support}),
+        (lambda n, rng: pd.DataFrame({"x": rng.choice(["a", "b"], n)}), {"x": (0, 1)}),
+        (lambda n, rng: pl.DataFrame({"x": rng.random(n)}), {"x": OneOf(("a", "b"), "a")}),
+        (lambda n, rng: pl.Series(rng.random(n)), DAYS.support),
+        (lambda n, rng: pd.Series(rng.random(n)), (np.zeros(3), np.ones(3))),
+    ],
+)
+def test_a_support_that_does_not_fit_is_refused_before_the_private_data_is_seen(make, support):
+    """Found on the private data, it would be an error without an explanation."""
+    f = private(samplers.from_function(make, support=support), lambda d: 1.0, domain="clip")
+    with pytest.raises(SettingsError, match="support"):
+        f(make(5, np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_fixed_size_of_a_frame(library):
+    """The same rows are used whatever is in them."""
+    P = samplers.table(COLUMNS, frame=library).fixed(size=4)
+    data = P.draw(9, np.random.default_rng(4))
+    taken = records.take(data, P.positions(9))
+    assert records.count(taken) == 4
+    assert records.equal(records.record(taken, 0), records.record(data, int(P.positions(9)[0])))
+    with pytest.raises(DataError, match="3 records"):
+        private(P, lambda d: 1.0)(records.head(data, 3))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_large_frame_comes_in(library):
+    """Work by row in Python, beyond a look at each text, would take minutes for a million rows."""
+    P = samplers.table(COLUMNS, frame=library)
+    data = P.draw(100_000, np.random.default_rng(0))
+    made = brought(data, P)
+    assert records.equal(records.head(made, 50), records.head(data, 50))

@@ -1,0 +1,1039 @@
+"""Tables and their columns: they must draw what they say, in the container that they say, or refuse."""
+
+import dataclasses
+import datetime as dt
+import inspect
+import json
+import math
+import os
+import pickle
+import random
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy
+from scipy import stats
+
+from privatize import privatize, records, samplers
+from privatize.errors import SamplerError
+from privatize.fingerprint import fingerprint
+from privatize.samplers import (
+    Maybe,
+    OneOf,
+    as_sampler,
+    boolean,
+    categorical,
+    choice,
+    dates,
+    dependent,
+    from_function,
+    integers,
+    mixture,
+    table,
+    uniform,
+    with_missing,
+)
+
+FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
+
+
+def rng(seed=0):
+    """Return a generator."""
+    return np.random.default_rng(seed)
+
+
+def earned(columns, generator):
+    """Make a column from another one, with coins."""
+    return generator.normal(500 * columns["age"], 9000)
+
+
+def doubled(columns):
+    """Make a column from another one, without coins."""
+    return 2 * columns["age"]
+
+
+def dice(n, generator):
+    """Draw with a function of one's own."""
+    return generator.integers(1, 7, n)
+
+
+class Dice:
+    """A sampler of a user's own, with no more than it needs."""
+
+    def draw(self, n, generator):
+        return generator.integers(1, 7, n)
+
+
+FUNCTIONS = (earned, doubled, dice)
+NAMES = {
+    **{name: getattr(samplers, name) for name in samplers.__all__},
+    **{function.__name__: function for function in FUNCTIONS},
+    "inf": math.inf,
+    "math": math,
+    "np": np,
+    "numpy": np,
+    "scipy": scipy,
+}
+
+# The code of samplers, so that another process can make them too.
+PLAIN = [
+    "categorical(['F', 'M'])",
+    "categorical(['F', 'M'], p=[0.6, 0.4])",
+    "categorical(['low', 'mid', 'high'], p=[1, 2, 3], ordered=True, unknown='mid')",
+    "categorical([3, 1, 2])",
+    "categorical([0.5, 1.5])",
+    "categorical([True, False])",
+    "categorical(['only'])",
+    "choice(['red', 'green'], unknown='green')",
+    "choice([1, 2, 3], p=[0.1, 0.2, 0.7])",
+    "choice([1, 2.5])",
+    "choice([False, True])",
+    "choice([False, True], p=[0.25, 0.75], unknown=True)",
+    "choice(['', ' ', \"it's\", 'a \"quote\"', 'a\\nline', 'é', '<b>'])",
+    "choice([-inf, 1.0, inf])",
+    "boolean()",
+    "boolean(0.3)",
+    "boolean(0)",
+    "boolean(1)",
+    "dates('2020-01-01', '2024-12-31')",
+    "dates('2024-02-28', '2024-02-29', times=True)",
+    "dates('2020-01-01T12:00:05', '2020-01-01T12:00:09', times=True)",
+    "dates('2024-03-30', '2024-04-01', tz='Europe/Berlin')",
+    "dates('2024-10-27 02:30', '2024-10-27 12:00', tz='Europe/Berlin')",
+    "dates('1066-10-14', '1066-10-20')",
+    "with_missing(uniform(0, 1), 0.25)",
+    "with_missing(integers(0, 9), 0.5)",
+    "with_missing(categorical(['a', 'b'], p=[1, 3]), 0.5)",
+    "with_missing(choice(['a', 'b']), 0.5)",
+    "with_missing(boolean(0.9), 0.5)",
+    "with_missing(dates('2020-01-01', '2020-01-31'), 0.5)",
+    "with_missing(dates('2020-01-01', '2020-01-31', tz='Asia/Tokyo'), 0.5)",
+    "with_missing(with_missing(uniform(0, 1), 0.5), 0.5)",
+    "with_missing(scipy.stats.norm(0, 1), 0.5)",
+    "table(age=integers(0, 120))",
+    "table(age=scipy.stats.gamma(2, scale=20), frame='dict')",
+    "table({'age in years': integers(0, 120), 'frame': uniform(0, 1), '': boolean()}, frame='dict')",
+    "table({'class': integers(0, 3), 'from': uniform(0, 1)}, frame='dict')",
+    "table({'it\\'s': integers(0, 3), 'é': uniform(0, 1)}, frame='dict')",
+    "table(columns=integers(0, 3), self=uniform(0, 1), frame='dict')",
+    *(
+        "table(age=with_missing(integers(0, 120), 0.2), income=normal(3e4, 1e4).truncated(0, 1e5), "
+        "sex=categorical(['F', 'M'], p=[0.6, 0.4]), joined=dates('2020-01-01', '2024-12-31'), "
+        f"seen=dates('2020-01-01', '2024-12-31', tz='Europe/Berlin'), member=boolean(0.3), frame={frame!r})"
+        for frame in FRAMES
+    ),
+    "table(age=integers(0, 120), sex=categorical(['F', 'M']))['age']",
+    "table(age=integers(0, 120), sex=categorical(['F', 'M']))['sex']",
+    "table(age=integers(0, 120), sex=categorical(['F', 'M']))[['sex']]",
+    "table(age=integers(0, 120), sex=categorical(['F', 'M']), b=boolean())[['sex', 'age']]",
+    *(
+        f"table(age=integers(0, 120), sex=choice(['F', 'M']), b=boolean(), frame={frame!r})[{wanted}]"
+        for frame in FRAMES[1:]
+        for wanted in ("'sex'", "['b', 'sex']")
+    ),
+    "table(age=integers(0, 120), sex=choice(['F', 'M']), frame='dict')[['sex', 'age']]['age']",
+]
+MADE = [
+    "table(age=integers(18, 70), income=dependent(earned))",
+    "table(age=integers(18, 70), income=dependent(earned, support=(0, 100000)), frame='dict')",
+    "table(age=integers(18, 70), income=dependent(doubled, support=(36, 140)), frame='polars')",
+    "table(age=integers(18, 70), income=dependent(doubled), frame='pyarrow')['income']",
+    "table(age=integers(18, 70), income=dependent(earned), frame='dict')[['income']]",
+    "table(x=from_function(dice, support=[1, 2, 3, 4, 5, 6]), frame='records')",
+]
+CODES = PLAIN + MADE
+
+
+def make(code):
+    """Make a sampler from its code."""
+    return eval(code, dict(NAMES))
+
+
+# --- what lies where ---
+
+
+def is_missing(value):
+    """Tell whether a value is one of those that mean nothing."""
+    return value is None or value is pd.NA or value != value or bool(pd.isna(value))
+
+
+def comparable(value):
+    """Return moments as datetime64 in UTC, and other values as they are."""
+    if isinstance(value, dt.datetime):
+        value = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return np.datetime64(value.replace(nanosecond=0) if isinstance(value, pd.Timestamp) else value)
+    return np.datetime64(value) if isinstance(value, dt.date) else value
+
+
+def lies_in(values, support):
+    """Tell whether all values of a column lie in a support, to the type."""
+    if support is None:
+        return True
+    if isinstance(support, Maybe):
+        return lies_in([value for value in values if not is_missing(value)], support.inner)
+    if any(map(is_missing, values)):
+        return False
+    if isinstance(support, OneOf):
+        known = {(type(value), value) for value in support.values}
+        return all((type(value), value) in known for value in values)
+    low, high = support
+    return all(low <= comparable(value) <= high for value in values)
+
+
+def columns_of(drawn):
+    """Return anything that a table draws as lists of Python values, by column; None for the only one."""
+    if isinstance(drawn, dict):
+        return {name: values.tolist() for name, values in drawn.items()}
+    if isinstance(drawn, pl.DataFrame):
+        return drawn.to_dict(as_series=False)
+    if isinstance(drawn, pa.Table):
+        return drawn.to_pydict()
+    if isinstance(drawn, pd.DataFrame):
+        return {name: drawn[name].tolist() for name in drawn.columns}
+    if isinstance(drawn, list):
+        if drawn and isinstance(drawn[0], dict):
+            return {name: [record[name] for record in drawn] for name in drawn[0]}
+        return {None: drawn}
+    return {None: drawn.to_list() if isinstance(drawn, pl.Series) else drawn.tolist()}
+
+
+def schema_of(drawn):
+    """Return the columns' names and dtypes."""
+    if isinstance(drawn, dict):
+        return {name: values.dtype for name, values in drawn.items()}
+    if isinstance(drawn, pl.DataFrame | pa.Table):
+        return drawn.schema
+    if isinstance(drawn, pd.DataFrame):
+        return dict(drawn.dtypes)
+    return None if isinstance(drawn, list) else drawn.dtype
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_the_support_holds_everything_drawn(code):
+    """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
+    sampler = make(code)
+    support, drawn = sampler.support, columns_of(sampler.draw(300, rng(1)))
+    if isinstance(support, dict):
+        assert list(drawn) == list(support)
+    for name, values in drawn.items():
+        assert lies_in(values, support[name] if isinstance(support, dict) else support)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_repr_is_the_code_that_makes_it(code):
+    """What a report prints as P could not be put back into the code."""
+    sampler = make(code)
+    again = make(repr(sampler))
+    assert again == sampler
+    assert repr(again) == repr(sampler)
+    assert records.equal(again.draw(9, rng(2)), sampler.draw(9, rng(2)))
+    assert repr(again.support) == repr(sampler.support)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_equal_ones_are_equal_in_every_way(code):
+    """The same P, made twice, would be calibrated twice and budgeted twice."""
+    one, other = make(code), make(code)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_all_of_these_are_different():
+    """A guarantee for one P would be taken for a guarantee for another."""
+    made = [make(code) for code in CODES]
+    for at, one in enumerate(made):
+        for other in made[at + 1 :]:
+            assert one != other
+    assert len(set(made)) == len(made)
+    assert len({fingerprint(one) for one in made}) == len(made)
+
+
+DIFFERENT = [
+    ("choice([1, 2])", "choice([1.0, 2.0])"),
+    ("choice([0, 1])", "choice([False, True])"),
+    ("choice([0.0, 1.0])", "choice([False, True])"),
+    ("choice(['1', '2'])", "choice([1, 2])"),
+    ("categorical([0, 1])", "categorical([False, True])"),
+    ("categorical([0, 1])", "categorical([0.0, 1.0])"),
+    ("categorical(['a', 'b'])", "choice(['a', 'b'])"),
+    ("categorical(['a', 'b'])", "categorical(['b', 'a'])"),
+    ("categorical(['a', 'b'])", "categorical(['a', 'b'], ordered=True)"),
+    ("categorical(['a', 'b'])", "categorical(['a', 'b'], unknown='b')"),
+    ("categorical(['a', 'b'], p=[1, 2])", "categorical(['a', 'b'], p=[2, 1])"),
+    ("boolean(0.5)", "choice([False, True], p=[0.5, 0.5], unknown=True)"),
+    ("dates('2020-01-01', '2020-01-02')", "dates('2020-01-01', '2020-01-02', times=True)"),
+    ("dates('2020-01-01', '2020-01-02', times=True)", "dates('2020-01-01', '2020-01-02', tz='UTC')"),
+    (
+        "dates('2020-01-01 00:00', '2020-01-02 00:00', tz='Europe/Berlin')",
+        "dates('2020-01-01 00:00', '2020-01-02 00:00', tz='Europe/Paris')",
+    ),
+    ("with_missing(uniform(0, 1), 0.1)", "with_missing(uniform(0, 1), 0.2)"),
+    ("with_missing(uniform(0, 1), 0.1)", "uniform(0, 1)"),
+    ("table(a=uniform(0, 1))", "table(b=uniform(0, 1))"),
+    ("table(a=uniform(0, 1))", "table(a=uniform(0, 1), frame='dict')"),
+    ("table(a=uniform(0, 1), b=boolean())", "table(b=boolean(), a=uniform(0, 1))"),
+    ("table(a=choice([0, 1]))", "table(a=choice([False, True]))"),
+    ("table(a=uniform(0, 1))['a']", "table(a=uniform(0, 1))[['a']]"),
+    ("table(a=uniform(0, 1))['a']", "uniform(0, 1)"),
+    ("table(a=uniform(0, 1))['a']", "table(a=uniform(0, 1), b=boolean())['a']"),
+    ("table(age=boolean(), b=dependent(doubled))", "table(age=boolean(), b=dependent(earned))"),
+    (
+        "table(age=boolean(), b=dependent(doubled, support=[0, 2]))",
+        "table(age=boolean(), b=dependent(doubled, support=[0.0, 2.0]))",
+    ),
+    (
+        "table(x=from_function(dice, support=[0, 1]))",
+        "table(x=from_function(dice, support=[False, True]))",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_different_ones_are_different(one, other):
+    """A guarantee for one P would be taken for a guarantee for another."""
+    assert make(one) != make(other)
+    assert make(other) != make(one)
+    assert fingerprint(make(one)) != fingerprint(make(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (choice([1, 2.5]), choice([1.0, 2.5])),
+        (categorical(np.array(["a", "b"])), categorical(("a", "b"))),
+        (categorical(["a", "b"], p=[1, 3]), categorical(["a", "b"], p=np.array([0.25, 0.75]))),
+        (categorical(["a", "b"], unknown="a"), categorical(["a", "b"])),
+        (boolean(0.3), boolean(np.float64(0.3))),
+        (dates("2020-01-01", "2020-12-31"), dates(dt.date(2020, 1, 1), dt.datetime(2020, 12, 31))),
+        (dates("2020-01-01", "2020-12-31"), dates(np.datetime64("2020-01-01"), pd.Timestamp("2020-12-31"))),
+        (table(a=boolean(), frame="dict"), table({"a": boolean()}, frame="dict")),
+        (table(a=stats.norm(0, 1)), table(a=as_sampler(stats.norm()))),
+        (table(age=boolean(), b=doubled), table(age=boolean(), b=dependent(doubled))),
+    ],
+    ids=repr,
+)
+def test_the_same_written_in_another_way_is_equal(one, other):
+    """The same P, written in another way, would be calibrated twice."""
+    assert one == other
+    assert hash(one) == hash(other)
+    assert fingerprint(one) == fingerprint(other)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("library", [pickle, cloudpickle])
+def test_they_pickle(code, library):
+    """A sampler could not be sent to a worker."""
+    sampler = make(code)
+    back = pickle.loads(library.dumps(sampler))
+    assert back == sampler
+    assert fingerprint(back) == fingerprint(sampler)
+    assert records.equal(back.draw(5, rng(3)), sampler.draw(5, rng(3)))
+
+
+def in_another_process(hash_seed):
+    """Return the fingerprints that a fresh process finds."""
+    code = "\n".join(
+        [
+            "import json, math, numpy, numpy as np, scipy, scipy.stats, sys",
+            "from math import inf",
+            "from privatize.samplers import *",
+            "from privatize.fingerprint import fingerprint",
+            *(textwrap.dedent(inspect.getsource(function)) for function in FUNCTIONS),
+            "json.dump([fingerprint(eval(code)) for code in json.load(sys.stdin)], sys.stdout)",
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(CODES),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    """Every new process would calibrate again what the last one has stored."""
+    one, other = in_another_process("1"), in_another_process("2")
+    assert one == other
+    assert one[: len(PLAIN)] == [fingerprint(make(code)) for code in PLAIN]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_draw_is_a_function_of_the_generator(code):
+    """An estimate could not be computed again, and hidden coins would be no one's seed."""
+    sampler = make(code)
+    before = np.random.get_state()[1].tobytes(), random.getstate()
+    one, other = sampler.draw(40, rng(4)), sampler.draw(40, rng(4))
+    assert records.equal(one, other)
+    assert (np.random.get_state()[1].tobytes(), random.getstate()) == before
+    if "only" not in code and code not in ("boolean(0)", "boolean(1)"):
+        assert not records.equal(one, sampler.draw(40, rng(5)))
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("n", [0, 1])
+def test_very_small_draws(code, n):
+    """One record, or none, would have another schema than many."""
+    sampler = make(code)
+    drawn, many = sampler.draw(n, rng(6)), sampler.draw(50, rng(6))
+    assert type(drawn) is type(many)
+    assert records.count(drawn) == n
+    assert schema_of(drawn) == schema_of(many)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_they_are_frozen(code):
+    """P could be changed after calibration."""
+    sampler = make(code)
+    for each in dataclasses.fields(sampler):
+        with pytest.raises(AttributeError):
+            setattr(sampler, each.name, None)
+    before, support = repr(sampler.support), sampler.support
+    if isinstance(support, dict):
+        support.clear()
+    assert repr(sampler.support) == before
+
+
+def test_what_they_are_made_of_may_change():
+    """P would change with a list that the caller goes on using."""
+    values, p, columns = ["a", "b"], [1.0, 3.0], {"x": boolean()}
+    one, other = categorical(values, p), table(columns, frame="dict")
+    before = repr(one), repr(other)
+    values.append("c")
+    p[0] = 7.0
+    columns["y"] = boolean()
+    assert (repr(one), repr(other)) == before
+
+
+# --- containers and dtypes ---
+
+EVERYTHING = {
+    "i": integers(0, 9),
+    "f": uniform(0, 1),
+    "b": boolean(),
+    "s": choice(["x", "yy"]),
+    "c": categorical(["lo", "hi"], ordered=True),
+    "k": categorical([10, 20]),
+    "d": dates("2020-01-01", "2020-12-31"),
+    "t": dates("2020-01-01", "2020-12-31", times=True),
+    "z": dates("2020-01-01", "2020-12-31", tz="Europe/Berlin"),
+}
+
+
+def test_a_pandas_frame():
+    """A function for the private frame would meet another dtype in calibration."""
+    drawn = table(EVERYTHING).draw(20, rng(7))
+    assert isinstance(drawn, pd.DataFrame)
+    assert list(drawn.columns) == list(EVERYTHING)
+    assert isinstance(drawn.index, pd.RangeIndex)
+    assert drawn["i"].dtype == np.int64
+    assert drawn["f"].dtype == np.float64
+    assert drawn["b"].dtype == bool
+    assert drawn["s"].dtype == pd.Series(["x"]).dtype
+    assert drawn["c"].dtype == pd.CategoricalDtype(["lo", "hi"], ordered=True)
+    assert drawn["k"].dtype == pd.CategoricalDtype([10, 20])
+    assert drawn["d"].dtype == drawn["t"].dtype == pd.to_datetime(["2020-01-01"]).dtype
+    assert str(drawn["z"].dtype.tz) == "Europe/Berlin"
+    assert isinstance(table(EVERYTHING)["c"].draw(3, rng()), pd.Series)
+    assert table(EVERYTHING)["c"].draw(3, rng()).name == "c"
+
+
+def test_a_polars_frame():
+    """A function for the private frame would meet another dtype in calibration."""
+    drawn = table(EVERYTHING, frame="polars").draw(20, rng(7))
+    assert dict(drawn.schema) == {
+        "i": pl.Int64,
+        "f": pl.Float64,
+        "b": pl.Boolean,
+        "s": pl.String,
+        "c": pl.Enum(["lo", "hi"]),
+        "k": pl.Int64,
+        "d": pl.Date,
+        "t": pl.Datetime("us"),
+        "z": pl.Datetime("us", "Europe/Berlin"),
+    }
+    assert list(drawn.columns) == list(EVERYTHING)
+    one = table(EVERYTHING, frame="polars")["c"].draw(3, rng())
+    assert isinstance(one, pl.Series) and one.name == "c"
+
+
+def test_a_pyarrow_table():
+    """A function for the private table would meet another type in calibration."""
+    drawn = table(EVERYTHING, frame="pyarrow").draw(20, rng(7))
+    assert drawn.column_names == list(EVERYTHING)
+    types = dict(zip(drawn.column_names, drawn.schema.types, strict=True))
+    assert types["i"] == pa.int64()
+    assert types["f"] == pa.float64()
+    assert types["b"] == pa.bool_()
+    assert types["s"] in (pa.string(), pa.large_string())
+    assert types["c"] == pa.dictionary(pa.int32(), pa.string(), ordered=True)
+    assert types["d"] == pa.date32()
+    assert types["t"] == pa.timestamp("us")
+    assert types["z"] == pa.timestamp("us", tz="Europe/Berlin")
+
+
+def test_a_dict_of_arrays():
+    """A function for the private dict would meet another dtype in calibration."""
+    drawn = table(EVERYTHING, frame="dict").draw(20, rng(7))
+    assert list(drawn) == list(EVERYTHING)
+    assert [drawn[name].dtype.kind for name in EVERYTHING] == list("ifbUUiMMM")
+    assert all(values.shape == (20,) for values in drawn.values())
+
+
+def test_a_list_of_dicts():
+    """A function for private records would meet numpy's types, or naive moments, in calibration."""
+    drawn = table(EVERYTHING, frame="records").draw(20, rng(7))
+    assert all(list(record) == list(EVERYTHING) for record in drawn)
+    kinds = [int, float, bool, str, str, int, dt.date, dt.datetime, dt.datetime]
+    assert all([type(value) for value in record.values()] == kinds for record in drawn)
+
+
+def test_instants_have_their_time_zone_in_every_container_that_can_hold_one():
+    """The clock would show UTC where the private records show the local time."""
+    for frame in ("pandas", "polars", "pyarrow", "records"):
+        zoned = table(z=dates("2024-07-01", "2024-07-02", tz="Asia/Tokyo"), frame=frame)
+        for moment in columns_of(zoned.draw(5, rng(8)))["z"]:
+            assert moment.utcoffset() == dt.timedelta(hours=9)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_the_same_values_in_every_container(frame):
+    """The estimate of a function would change with the library that holds the frame."""
+    parts = {name: with_missing(part, 0.3) for name, part in EVERYTHING.items()}
+    drawn = columns_of(table(parts, frame=frame).draw(60, rng(9)))
+    wanted = columns_of(table(parts, frame="dict").draw(60, rng(9)))
+    assert list(drawn) == list(wanted)
+    for name, values in wanted.items():
+        for one, other in zip(drawn[name], values, strict=True):
+            assert is_missing(one) == is_missing(other)
+            assert is_missing(one) or comparable(one) == comparable(other)
+
+
+def test_missing_values_in_pandas():
+    """A missing value would be a value, or change the dtype to one that pandas does not use for it."""
+    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
+    drawn = table(parts).draw(50, rng(10))
+    assert all(5 < drawn[name].isna().sum() < 45 for name in EVERYTHING)
+    assert drawn["i"].dtype == drawn["f"].dtype == np.float64
+    assert drawn["b"].dtype == "boolean"
+    assert isinstance(drawn["c"].dtype, pd.CategoricalDtype)
+    assert isinstance(drawn["z"].dtype, pd.DatetimeTZDtype)
+
+
+@pytest.mark.parametrize("frame", ["polars", "pyarrow"])
+def test_missing_values_where_every_type_has_them(frame):
+    """A missing value would be NaN where the library has null, or change the type of its column."""
+    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
+    drawn = table(parts, frame=frame).draw(50, rng(10))
+    assert drawn.schema == table(EVERYTHING, frame=frame).draw(1, rng()).schema
+    for name in EVERYTHING:
+        column = drawn[name]
+        assert 5 < (column.null_count() if frame == "polars" else column.null_count) < 45
+
+
+@pytest.mark.parametrize("frame", ["dict", "records"])
+def test_missing_values_without_a_library(frame):
+    """A missing value would be a value."""
+    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
+    drawn = table(parts, frame=frame).draw(50, rng(10))
+    for values in columns_of(drawn).values():
+        assert 5 < sum(map(is_missing, values)) < 45
+        if frame == "records":
+            assert all(value is None for value in values if is_missing(value))
+
+
+@pytest.mark.parametrize("frame", FRAMES[:3])
+@pytest.mark.parametrize("name", list(EVERYTHING))
+def test_a_column_of_nothing_but_missing_values_keeps_its_type(frame, name):
+    """The schema of a small draw would depend on luck, and the private data would not fit it."""
+    sampler = table(x=with_missing(EVERYTHING[name], 1 - 1e-9), frame=frame)
+    other = table(x=with_missing(EVERYTHING[name], 1e-9), frame=frame)
+    gone, there = sampler.draw(3, rng()), other.draw(3, rng())
+    assert all(map(is_missing, columns_of(gone)["x"]))
+    assert not any(map(is_missing, columns_of(there)["x"]))
+    assert schema_of(gone) == schema_of(there)
+
+
+@pytest.mark.parametrize("values", [["a", "b"], [1, 2], [0.5, 1.5], [True, False]])
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("make_it", [categorical, choice])
+@pytest.mark.parametrize("rate", [None, 0.5])
+def test_values_of_every_kind_in_every_container(values, frame, make_it, rate):
+    """A kind of category that a container has trouble with would come out as another value."""
+    sampler = make_it(values) if rate is None else with_missing(make_it(values), rate)
+    drawn = columns_of(table(x=sampler, frame=frame).draw(40, rng(11)))["x"]
+    assert {value for value in drawn if not is_missing(value)} == set(values)
+    assert any(map(is_missing, drawn)) == (rate is not None)
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_names_that_are_no_identifiers(frame):
+    """A column called "income (€)" or "class" could not be drawn."""
+    names = ["income (€)", "", " ", "class", "frame", "self", "columns", "0", "a.b", "x\ny"]
+    drawn = table({name: integers(0, 9) for name in names}, frame=frame).draw(5, rng(12))
+    assert list(columns_of(drawn)) == names
+
+
+# --- columns that depend on others ---
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_dependent_column_sees_those_before_it(frame):
+    """Columns that belong together would be drawn as if they did not."""
+    seen = []
+
+    def total(columns):
+        seen.append({name: type(values) for name, values in columns.items()})
+        return columns["a"] + columns["b"]
+
+    drawn = table(a=integers(0, 9), b=uniform(0, 1), c=total, d=boolean(), frame=frame).draw(30, rng(13))
+    found = columns_of(drawn)
+    assert list(found) == ["a", "b", "c", "d"]
+    assert all(c == a + b for a, b, c in zip(found["a"], found["b"], found["c"], strict=True))
+    assert all(each == {"a": np.ndarray, "b": np.ndarray} for each in seen)
+
+
+def test_a_dependent_column_may_depend_on_a_dependent_one():
+    """A chain of columns would end at its first link."""
+    sampler = table(
+        a=integers(0, 9), b=lambda columns: columns["a"] + 1, c=lambda columns: columns["b"] * 2, frame="dict"
+    )
+    drawn = sampler.draw(20, rng(14))
+    assert (drawn["c"] == 2 * (drawn["a"] + 1)).all()
+    assert ((sampler["c"].draw(50, rng(14)) >= 2) & (sampler["c"].draw(50, rng(14)) <= 20)).all()
+
+
+def test_a_dependent_column_has_the_tables_coins():
+    """Its coins would be others than the estimate's, or the same for every column."""
+
+    def coins(columns, generator):
+        return generator.random(len(columns["a"]))
+
+    def named(columns, *, rng=None):
+        return columns["a"]
+
+    sampler = table(a=uniform(0, 1), b=coins, c=coins, frame="dict")
+    drawn = sampler.draw(20, rng(15))
+    assert len(np.unique(np.concatenate(list(drawn.values())))) == 60
+    assert records.equal(drawn, sampler.draw(20, rng(15)))
+
+
+def test_a_dependent_column_gets_missing_values_and_texts_as_arrays():
+    """A function of a column with missing values would meet something that numpy cannot compute with."""
+    sampler = table(
+        a=with_missing(integers(0, 9), 0.5),
+        s=categorical(["x", "yy"]),
+        c=lambda columns: np.where(np.isnan(columns["a"]), -1.0, columns["a"]),
+        d=lambda columns: np.char.str_len(columns["s"]),
+        frame="dict",
+    )
+    drawn = sampler.draw(50, rng(16))
+    assert ((drawn["c"] == -1) == np.isnan(drawn["a"])).all()
+    assert set(drawn["d"]) == {1, 2}
+
+
+def test_a_dependent_column_cannot_change_the_others():
+    """P["a"] would be another distribution than the column a of P, outside of its own support."""
+
+    def careless(columns):
+        columns["a"] -= 5
+        return columns.pop("a")
+
+    try:
+        sampler = table(a=uniform(0, 1), b=dependent(careless), frame="dict")
+    except SamplerError:
+        return  # refused is right too
+    drawn = sampler.draw(30, rng(17))
+    assert lies_in(drawn["a"].tolist(), sampler.support["a"])
+
+
+@pytest.mark.parametrize(
+    ("function", "support"),
+    [
+        (lambda columns: 100 * columns["a"] - 50, (0, 10)),
+        (lambda columns: np.rint(20 * columns["a"]).astype(int), (2, 9)),
+        (lambda columns: np.rint(20 * columns["a"]).astype(int) - 10, (-2.5, 2.5)),
+        (lambda columns: np.rint(20 * columns["a"]).astype(int), (2.5, 7.5)),
+        (lambda columns: np.where(columns["a"] < 0.5, np.nan, 9 * columns["a"]), Maybe((5, 6))),
+        (lambda columns: columns["a"].astype(np.float32), (0.1, 0.9)),
+    ],
+)
+def test_a_dependent_column_stays_in_its_support(function, support):
+    """The support that is promised would not hold what is drawn."""
+    sampler = table(a=uniform(0, 1), b=dependent(function, support=support), frame="dict")
+    drawn = sampler.draw(300, rng(18))["b"].tolist()
+    assert lies_in(drawn, sampler.support["b"])
+    assert len(set(map(str, drawn))) > 2
+
+
+def test_a_dependent_column_of_a_library():
+    """A function that returns a series would be refused though its values are clear."""
+    sampler = table(a=integers(0, 9), b=lambda columns: pd.Series(columns["a"]) * 2)
+    drawn = sampler.draw(10, rng(19))
+    assert (drawn["b"] == 2 * drawn["a"]).all()
+
+
+def test_a_sampler_of_ones_own_as_a_column():
+    """A class with a draw method could not be a column."""
+    drawn = table(x=Dice(), y=with_missing(Dice(), 0.5), frame="dict").draw(60, rng(20))
+    assert set(drawn["x"]) == {1, 2, 3, 4, 5, 6}
+    assert np.isnan(drawn["y"]).any()
+
+
+# --- projections ---
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_projection_draws_what_the_function_would_get(frame):
+    """A function of one column would be calibrated on another container than it is given."""
+    sampler = table(EVERYTHING, frame=frame)
+    whole, one, some = sampler.draw(5, rng()), sampler["f"].draw(5, rng()), sampler[["f", "c"]].draw(5, rng())
+    if frame == "records":
+        assert [type(value) for value in one] == [float] * 5
+        assert [list(record) for record in some] == [["f", "c"]] * 5
+    elif frame == "dict":
+        assert one.dtype == whole["f"].dtype
+        assert list(some) == ["f", "c"]
+    else:
+        assert type(some) is type(whole)
+        assert list(columns_of(some)) == ["f", "c"]
+        wanted = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": np.ndarray}[frame]
+        assert type(one) is wanted
+
+
+def test_a_projection_remembers_its_parent():
+    """Budgets need one P per dataset: two projections would count as two datasets."""
+    sampler = table(EVERYTHING)
+    assert sampler["f"].parent is sampler
+    assert sampler[["f", "c"]].parent is sampler
+    assert list(sampler["f"].parts()) == [sampler]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_projection_keeps_what_belongs_together(frame):
+    """Columns that depend on each other would be drawn as if they did not."""
+    sampler = table(age=integers(0, 99), b=boolean(), twice=doubled, frame=frame)
+    drawn = columns_of(sampler[["twice", "age"]].draw(30, rng(21)))
+    assert list(drawn) == ["twice", "age"]
+    assert drawn["twice"] == [2 * age for age in drawn["age"]]
+    of_made = mixture([sampler, sampler])[["twice", "age"]]
+    drawn = columns_of(of_made.draw(30, rng(21)))
+    assert drawn["twice"] == [2 * age for age in drawn["age"]]
+
+
+def test_a_projection_has_its_columns_support():
+    """Private records would be clipped to another column's bounds."""
+    sampler = table(EVERYTHING)
+    assert sampler["i"].support == (0, 9)
+    assert sampler[["c", "i"]].support == {"c": OneOf(("lo", "hi"), "lo"), "i": (0, 9)}
+    assert sampler[["c", "i"]]["i"].support == (0, 9)
+
+
+def test_projections_of_what_is_made_of_tables():
+    """A mapped, mixed or bootstrapped table would have no columns."""
+    sampler = table(a=integers(0, 9), b=boolean(), frame="dict")
+    for made in (
+        mixture([sampler, sampler]),
+        sampler.map(lambda data: data | {"a": data["a"] + 1}),
+        sampler.fixed(size=7),
+        samplers.bootstrap(sampler.draw(20, rng(22))),
+    ):
+        assert made["a"].draw(4, rng()).shape == (4,)
+        assert list(made[["b"]].draw(4, rng())) == ["b"]
+    assert sampler.fixed(size=7)["a"] == sampler["a"].fixed(size=7)
+
+
+def test_a_projection_may_be_a_column_of_another_table():
+    """A column could not be used again with its categories."""
+    sampler = table(a=sampler_column("c"), b=sampler_column("i"))
+    drawn = sampler.draw(10, rng(23))
+    assert drawn["a"].dtype == pd.CategoricalDtype(["lo", "hi"], ordered=True)
+    assert drawn["b"].dtype == np.int64
+
+
+def sampler_column(name):
+    """Return a column of the table of everything."""
+    return table(EVERYTHING)[name]
+
+
+def test_a_sampler_is_no_sequence():
+    """``list(P)`` or ``for x in P`` would never end, and ``len(P)`` would promise a size."""
+    for sampler in (table(EVERYTHING), boolean(), uniform(0, 1)):
+        with pytest.raises(TypeError, match="not iterable"):
+            iter(sampler)
+        with pytest.raises(TypeError):
+            len(sampler)
+        with pytest.raises(TypeError):
+            assert "a" in sampler
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: categorical([]), r"\[\].*at least one"),
+        (lambda: categorical("abc"), "'abc'.*must be a list"),
+        (lambda: categorical(b"abc"), "must be a list"),
+        (lambda: categorical(3), r"categorical\(3\).*must be a list"),
+        (lambda: categorical(None), "must be a list"),
+        (lambda: categorical({"a", "b"}), "list"),
+        (lambda: categorical(["a", 1]), "texts, or numbers"),
+        (lambda: categorical(["a", None]), "with_missing"),
+        (lambda: categorical([True, 2]), "texts, or numbers, or booleans"),
+        (lambda: categorical([["a"], ["b"]]), "texts, or numbers"),
+        (lambda: categorical(["a", "b", "a"]), "'a', 'b', 'a'.*different from each other"),
+        (lambda: categorical([1, 1.0]), "different from each other"),
+        (lambda: categorical([0.5, math.nan]), "different from each other"),
+        (lambda: categorical(["a", "b"], p=[1]), r"p=\[1\] do not fit 2 values"),
+        (lambda: categorical(["a", "b"], p=0.5), "do not fit 2 values"),
+        (lambda: categorical(["a", "b"], p=[1, -1]), ">= 0"),
+        (lambda: categorical(["a", "b"], p=[0, 0]), "not all zero"),
+        (lambda: categorical(["a", "b"], p=[1, math.nan]), "not finite"),
+        (lambda: categorical(["a", "b"], p=[1, math.inf]), "not finite"),
+        (lambda: categorical(["a", "b"], p="ab"), "not a number"),
+        (lambda: categorical(["a", "b"], unknown="c"), r"unknown='c'.*one of the values \['a', 'b'\]"),
+        (lambda: categorical([1, 2], unknown=True), "one of the values"),
+        (lambda: categorical([1, 2], unknown=1.0), "one of the values"),
+        (lambda: categorical(["a", "b"], unknown=["a"]), "one of the values"),
+        (lambda: choice([]), "at least one"),
+        (lambda: choice(["a", "a"]), r"choice\(.*different"),
+        (lambda: choice(["a"], unknown="b"), "one of the values"),
+        (lambda: choice([1j]), "texts, or numbers"),
+        (lambda: choice(["a", "b"], p=[0.5, 0.25, 0.25]), "do not fit 2 values"),
+        (lambda: boolean(1.5), r"boolean\(1.5\).*between 0 and 1"),
+        (lambda: boolean(-0.1), "between 0 and 1"),
+        (lambda: boolean(math.nan), "between 0 and 1"),
+        (lambda: boolean("x"), "between 0 and 1"),
+        (lambda: boolean(None), "between 0 and 1"),
+        (lambda: dates("2020-02-30", "2020-03-01"), "start='2020-02-30' is not a date such as"),
+        (lambda: dates("2020-01-01", "01.02.2020"), "end='01.02.2020' is not a date such as"),
+        (lambda: dates("2020-01-01", None), "end=None is not a date"),
+        (lambda: dates("NaT", "2020-01-01"), "start='NaT' is not a date"),
+        (lambda: dates("", "2020-01-01"), "is not a date"),
+        (lambda: dates(1.5, "2020-01-01"), "is not a date"),
+        (lambda: dates("2020-01-01", "123456-01-01"), "is not a date"),
+        (lambda: dates("2021-01-01", "2020-01-01"), "the start must be before the end"),
+        (lambda: dates("2020-01-01", "2020-01-01"), "the start must be before the end"),
+        (
+            lambda: dates("2020-01-01", "2020-02-01", tz="Mars/Olympus"),
+            "tz='Mars/Olympus' is not a time zone",
+        ),
+        (lambda: dates("2020-01-01", "2020-02-01", tz=""), "time zone"),
+        (lambda: dates("2020-01-01", "2020-02-01", tz=3), "tz=3 is not a time zone"),
+        (lambda: dates("2020-01-01", "2020-02-01", tz="../../etc/passwd"), "time zone"),
+        (lambda: dates("0001-01-01", "0002-01-01", tz="Asia/Tokyo"), "not a date"),
+        (lambda: dates("2000-01-01", "9999-12-31", tz="America/New_York"), "not a date"),
+        (lambda: dates("2020-01-01T00:00Z", "2021-01-01", tz="Europe/Berlin"), "date|tz"),
+        (lambda: dates(dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "2021-01-01", times=True), "date|tz"),
+        (lambda: with_missing(uniform(0, 1), 0), "0.*share between 0 and 1"),
+        (lambda: with_missing(uniform(0, 1), 1), "share between 0 and 1"),
+        (lambda: with_missing(uniform(0, 1), -0.1), "share between 0 and 1"),
+        (lambda: with_missing(uniform(0, 1), 20), "20.*share between 0 and 1"),
+        (lambda: with_missing(uniform(0, 1), math.nan), "share between 0 and 1"),
+        (lambda: with_missing(uniform(0, 1), "x"), "share between 0 and 1"),
+        (lambda: with_missing(3, 0.1), "sampler=3 is not a public distribution"),
+        (lambda: table(), r"has no columns: table\(age="),
+        (lambda: table({}), "has no columns"),
+        (lambda: table([uniform(0, 1)]), "columns by name"),
+        (lambda: table(uniform(0, 1)), "columns by name"),
+        (lambda: table({1: uniform(0, 1)}), "column name 1 is not a text"),
+        (lambda: table(a=uniform(0, 1), frame="spark"), "frame='spark' is not one of 'pandas', 'polars'"),
+        (lambda: table(a=uniform(0, 1), frame=None), "frame=None"),
+        (lambda: table(a=3), "not a public distribution"),
+        (lambda: table(a="normal"), "not a public distribution"),
+        (lambda: table(a=None), "not a public distribution"),
+        (lambda: table(a=[1, 2, 3]), "not a public distribution"),
+        (lambda: table(a=Dice), "not a public distribution"),
+        (lambda: table(a=stats.gamma), "shape parameters"),
+        (lambda: table(a=integers), "integers is not called"),
+        (lambda: table(a=uniform), "uniform is not called"),
+        (lambda: table(a=uniform(0, 1, size=2)), "draws records of several numbers.*no column"),
+        (lambda: table(a=with_missing(uniform(0, 1, size=2), 0.1)), "no column"),
+        (lambda: table(a=table(b=uniform(0, 1))), "column"),
+        (lambda: table(a=stats.multivariate_normal([0, 0])), "no column"),
+        (lambda: table(a=from_function(lambda n, generator: generator.random(n + 1))), "drew 3"),
+        (lambda: table(a=lambda columns: np.zeros(7)), r"shape \(7,\) for 2 records"),
+        (lambda: table(a=lambda columns: 3.0), r"shape \(\) for 2 records"),
+        (lambda: table(a=lambda columns: None), "shape"),
+        (lambda: table(a=boolean(), b=lambda columns: np.zeros((2, 2))), "shape"),
+        (lambda: table(b=lambda columns: columns["a"], a=boolean()), "KeyError"),
+        (lambda: table(a=boolean(), b=lambda columns: 1 / 0), "ZeroDivisionError"),
+        (lambda: table({"a": uniform(0, 1)}, a=boolean()), "'a'"),
+        (lambda: dependent(3), r"dependent\(3\) needs a function"),
+        (lambda: dependent(doubled, support=3), "support=3"),
+        (lambda: dependent(doubled, support=(1, 0)), "must be below"),
+        (lambda: dependent(doubled, support=[]), "no values"),
+        (lambda: table(a=boolean())["b"], r"P\['b'\]: the columns are \['a'\]"),
+        (lambda: table(a=boolean())[["a", "b"]], r"the columns are \['a'\]"),
+        (lambda: table(a=boolean())[[]], "Name one"),
+        (lambda: table(a=boolean())[["a", "a"]], "different ones"),
+        (lambda: table(a=boolean())["a", "a"], "a list of different ones"),
+        (lambda: table(a=boolean())[0], "the columns are"),
+        (lambda: table(a=boolean())[:3], "the columns are"),
+        (lambda: table(a=boolean())[None], "the columns are"),
+        (lambda: uniform(0, 1)["a"], r"uniform\(0, 1\) draws no table, so it has no column 'a'"),
+        (lambda: boolean()[["a"]], "draws no table"),
+        (lambda: table(a=boolean())["a"]["a"], "draws no table"),
+        (lambda: table(a=integers(0, 9)).truncated(0, 5), "Of a table, do it to its columns"),
+        (lambda: table(a=integers(0, 9)).clip(0, 5), "Of a table, do it to its columns"),
+        (lambda: choice(["a", "b"]).clip(0, 5), "is for numbers"),
+        (lambda: boolean().truncated(0, 5), "is for numbers"),
+        (lambda: dates("2020-01-01", "2020-02-01").clip(0, 1), "is for numbers"),
+    ],
+)
+def test_what_makes_no_column_is_refused(call, message):
+    """A slip would surface in the middle of calibration, or as an error about something else."""
+    with pytest.raises(SamplerError, match=message):
+        call()
+
+
+def test_a_frame_whose_library_is_missing(monkeypatch):
+    """The error would be an ImportError from the middle of a draw, without a way out."""
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(SamplerError, match=r"needs polars, which is not installed.*frame='dict'"):
+        table(a=boolean(), frame="polars")
+
+
+# --- dates ---
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "tz", "seconds"),
+    [
+        ("2024-03-31", "2024-03-31", "Europe/Berlin", 23 * 3600),  # the clock jumps ahead
+        ("2024-10-27", "2024-10-27", "Europe/Berlin", 25 * 3600),  # and back
+        ("2024-07-01", "2024-07-01", "UTC", 24 * 3600),
+        ("2024-07-01 10:00", "2024-07-01 10:01", "Asia/Kolkata", 61),
+    ],
+)
+def test_a_day_in_a_time_zone(start, end, tz, seconds):
+    """Instants of the neighbouring days would be drawn, or the clock's odd hours never."""
+    low, high = dates(start, end, tz=tz).support
+    assert (high - low) / np.timedelta64(1, "s") + 1 == seconds
+    drawn = table(z=dates(start, end, tz=tz)).draw(3000, rng(24))["z"]
+    assert set(drawn.dt.date) == {dt.date.fromisoformat(start[:10])}
+
+
+def test_the_last_day_belongs_to_it():
+    """The last day would be drawn at midnight only."""
+    low, high = dates("2024-01-01", "2024-01-02", times=True).support
+    assert str(low) == "2024-01-01T00:00:00"
+    assert str(high) == "2024-01-02T23:59:59"
+    sampler = dates("2024-01-01", "2024-01-02")
+    assert {str(day) for day in sampler.draw(50, rng(25))} == {"2024-01-01", "2024-01-02"}
+    moments = dates("2024-01-01T05", "2024-01-01T05:00:01", times=True).draw(50, rng(25))
+    assert len(set(moments.tolist())) == 2
+
+
+# --- what they are for ---
+
+ROWS = 60
+
+
+def private_rows():
+    """Return private records that are partly outside of P."""
+    generator = rng(26)
+    return pd.DataFrame(
+        {
+            "age": generator.integers(-5, 150, ROWS).astype(float),
+            "sex": generator.choice(["F", "M", "?"], ROWS),
+            "joined": pd.to_datetime("2019-12-01") + pd.to_timedelta(generator.integers(0, 90, ROWS), "D"),
+            "member": generator.random(ROWS) < 0.5,
+        }
+    )
+
+
+COLUMNS = {
+    "age": integers(0, 120),
+    "sex": categorical(["F", "M"]),
+    "joined": dates("2020-01-01", "2020-12-31"),
+    "member": boolean(0.3),
+}
+
+
+def spring(days):
+    """Return the share of days that come early in the year."""
+    return (days < np.datetime64("2020-07-01")).mean()
+
+
+def mean_age(data):
+    """Return a mean, whatever the container."""
+    if isinstance(data, list):
+        return sum(record["age"] for record in data) / len(data)
+    if isinstance(data, pa.Table):
+        return sum(data["age"].to_pylist()) / data.num_rows
+    return data["age"].mean()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_private_mean_of_every_container(frame):
+    """The function would get other dtypes in the private run, or values that P never draws."""
+    sampler = table(COLUMNS, frame=frame)
+    support = sampler.support
+
+    def checked(data):
+        found = columns_of(data)
+        assert list(found) == list(support)
+        assert all(lies_in(found[name], support[name]) for name in found)
+        assert all(type(value) is int for value in found["age"])
+        return mean_age(data)
+
+    data = private_rows()
+    if frame == "polars":
+        data = pl.from_pandas(data).with_columns(pl.col("joined").cast(pl.Date))
+    elif frame == "pyarrow":
+        data = pa.Table.from_pandas(data, preserve_index=False)
+    elif frame == "dict":
+        data = {name: data[name].to_numpy(object if name == "sex" else None) for name in data}
+    elif frame == "records":
+        data = [record | {"joined": record["joined"].date()} for record in data.to_dict("records")]
+    private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(checked)
+    assert math.isfinite(private(data))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "data", "function"),
+    [
+        (table(COLUMNS)["age"], private_rows()["age"], lambda x: x.mean()),
+        (table(COLUMNS, frame="polars")["age"], pl.Series("age", list(range(40))), lambda x: x.mean()),
+        (
+            table(COLUMNS)[["sex", "age"]],
+            private_rows()[["sex", "age"]],
+            lambda x: x.groupby("sex", observed=False)["age"].sum(),
+        ),
+        (boolean(0.3), np.arange(40) % 2 == 0, np.mean),
+        (choice([1, 2, 3]), np.arange(40), np.mean),
+        (choice(["a", "b"]), np.array(["a", "b", "c"] * 20), lambda x: (x == "a").mean()),
+        (
+            dates("2020-01-01", "2020-12-31"),
+            np.array(["2020-05-05"] * 30, "M8[D]"),
+            spring,
+        ),
+        (with_missing(uniform(0, 1), 0.2), np.r_[np.nan, np.arange(40.0)], np.nanmean),
+        (
+            table(age=integers(18, 70), income=dependent(earned, support=(0, 1e5))),
+            pd.DataFrame({"age": np.arange(40), "income": np.arange(40) * 1e4}),
+            lambda x: x["income"].mean(),
+        ),
+    ],
+)
+def test_a_private_answer_with_each_of_them(sampler, data, function):
+    """P could be described and not used."""
+    private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(function)
+    answer = private(data)
+    assert np.isfinite(np.asarray(answer, dtype=float)).all()
