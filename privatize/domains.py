@@ -299,6 +299,10 @@ def bring_texts(values: list[Any], support: Any) -> list[Any]:
     if not isinstance(support, OneOf):
         return [None if missing(value) else value for value in values]
     allowed = {_key(value): value for value in support.values}
+    if {type(value) for value in support.values} == {
+        bool
+    }:  # 0 and 1 are booleans too, where there are no others
+        allowed |= {_key(int(value)): value for value in support.values}
     unknown = support.unknown
     made: list[Any] = []
     for value in values:

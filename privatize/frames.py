@@ -776,7 +776,9 @@ def _split(column: Any) -> tuple[Any, Array | None]:
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if what in ("date", "duration"):
         values = series.to_numpy()
-        return values if values.dtype.kind != "O" else values.astype("M8[us]"), None
+        if values.dtype.kind == "O":  # days of arrow's in pandas
+            values = np.array([None if domains.missing(day) else day for day in values], dtype="M8[us]")
+        return values, None
     gone = series.is_null().to_numpy()
     filled = series.fill_null(False if what == "bool" else 0) if gone.any() else series
     return filled.to_numpy().astype(_plain_dtype(series)), gone

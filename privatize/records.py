@@ -679,8 +679,6 @@ def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
     kept = isinstance(support, domains.Maybe)
     inner = support.inner if kept else support
     if isinstance(inner, domains.OneOf):
-        if isinstance(example, bool) and not all(domains.missing(v) or _is_bool(v) for v in values):
-            raise DataError(_ODD)
         return domains.bring_texts(values, support)
     if inner is None:
         return values
@@ -694,10 +692,6 @@ def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
             raise DataError(_ODD)
         fine = domains.bring_numbers(numbers, numbers.dtype, inner, lost).tolist()
     return [None if kept and lost else value for value, lost in zip(fine, gone, strict=True)]
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool | np.bool_)
 
 
 def _bring_dates(values: list[Any], gone: list[bool], example: Any, support: Any) -> list[Any]:
@@ -717,7 +711,7 @@ def _moment(value: Any, zone: Any) -> Any:
     if not isinstance(value, dt.date):
         raise DataError(_ODD)
     aware = getattr(value, "tzinfo", None) is not None
-    if aware != (zone is not None):
+    if zone is not None and not aware:
         raise DataError(_ODD)
     if not aware:
         return np.datetime64(value, "us")
@@ -750,8 +744,11 @@ def _listed(data: list[Any], dtype: np.dtype[Any]) -> tuple[Any, Any]:
         present = [0 if g else _number(value) for value, g in zip(flat, lost, strict=True)]
         if dtype.kind in "iu":
             ends = np.iinfo(dtype)
-            whole = [v if isinstance(v, int) else _rounded(v) for v in present]
+            whole = [v if isinstance(v, int) else 0 for v in present]
             found = np.array([min(max(v, int(ends.min)), int(ends.max)) for v in whole], dtype=dtype)
+            floats = np.array([isinstance(v, float) for v in present], dtype=bool)
+            numbers = np.array([v if isinstance(v, float) else 0.0 for v in present])
+            found = np.where(floats, domains.cast(numbers, dtype), found)
         else:
             found = np.array([_float(value) for value in present], dtype=np.float64)
     return found.reshape(values.shape), gone.reshape(values.shape) if gone.any() else None
@@ -766,10 +763,6 @@ def _number(value: Any) -> Any:
     if not isinstance(value, int | float):
         raise DataError(_ODD)
     return int(value) if isinstance(value, bool) else value
-
-
-def _rounded(value: float) -> int:
-    return round(value) if math.isfinite(value) else int(math.copysign(2**70, value))
 
 
 _ODD = (

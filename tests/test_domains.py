@@ -734,7 +734,7 @@ def test_a_bootstrap_inside_another_sampler_is_found(sampler):
     [
         (RNG.integers(0, 2, 50), RNG.integers(0, 2, 50)),
         (np.repeat([0, 1], 25), RNG.permutation(np.repeat([0, 1], 25))),
-        (PUBLIC, PUBLIC + 1e-9),
+        (PUBLIC, PUBLIC * 1.1),
         (PUBLIC, RNG.normal(size=(40, 2))),
         (np.array(["a", "b"] * 20), RNG.permutation(["a", "b"] * 20)),
     ],

@@ -62,7 +62,8 @@ class Support:
             return cls("columns", tuple((name, cls.of(inner)) for name, inner in given.items()))
         if isinstance(given, list):
             if not given or len(set(map(repr, given))) < len(given):
-                raise SamplerError(f"support={given!r}: the values must be different, and at least one.")
+                what = "they must be different" if given else "there are no values"
+                raise SamplerError(f"support={given!r}: {what}.")
             return cls.of(domains.OneOf(tuple(given), given[0]))
         try:
             low, high = given

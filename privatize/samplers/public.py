@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 from collections import Counter
@@ -267,8 +268,8 @@ def is_private(sampler: Any, data: Any) -> bool:
 
     Content is compared column by column, in single precision, without columns that are constant. It is equal
     if the public columns (or those of the projection that is drawn) are found among the private ones, or the
-    other way round: record by record; or, where a column's values are mostly different from each other, record
-    by record once both are in its order, up to a tenth of the records.
+    other way round: record by record; or, where a column's values are mostly different from each other,
+    record by record once both are in its order, up to a tenth of the records.
     """
     public = list(_bootstraps(sampler, None))
     if not public:
@@ -303,14 +304,16 @@ def _told(data: Any) -> list[Array]:
 
 def _comparable(values: Array) -> Array:
     if values.dtype.kind in "biuf":
-        return values.astype(np.float32)
+        with np.errstate(over="ignore"):
+            return values.astype(np.float32)
     if values.dtype.kind in "mM":
         return (
             values.astype("M8[us]").astype(np.int64) if values.dtype.kind == "M" else values.astype(np.int64)
         )
     listed = values.tolist()
     if all(missing(value) or isinstance(value, bool | int | float) for value in listed):
-        return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
+        with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
+            return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
     if all(missing(value) or isinstance(value, dt.date) for value in listed):
         plain = [
             None if missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed

@@ -169,6 +169,8 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     """
     unit = "s" if times or tz is not None else "D"
     ends = []
+    if tz is not None:
+        _zone(tz)  # or refused
     for name, given in (("start", start), ("end", end)):
         try:
             if getattr(given, "tzinfo", None) is not None or str(given).endswith("Z") or "+" in str(given):

@@ -12,6 +12,7 @@ import itertools
 import logging
 import traceback
 import types
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,13 @@ def list_of_dicts():
         dict(zip(columns, row, strict=True))
         for row in zip(*(c.tolist() for c in columns.values()), strict=True)
     ]
-    return [one | {"gap": None if one["gap"] != one["gap"] else one["gap"]} for one in found]
+    zone = zoneinfo.ZoneInfo(ZONE)
+    return [
+        one
+        | {"gap": None if one["gap"] != one["gap"] else one["gap"]}
+        | {"at": one["at"].replace(tzinfo=dt.UTC).astimezone(zone)}
+        for one in found
+    ]
 
 
 def by_time(frame):
@@ -691,7 +698,7 @@ def planted_dict():
 
 
 def planted_records():
-    return [one | {"at": one["at"].tz_localize(None)} for one in planted().to_dict("records")]
+    return planted().to_dict("records")
 
 
 def planted_numbers():
