@@ -130,7 +130,7 @@ def join(supports: Iterable[Any]) -> Any:
     Examples
     --------
     >>> join([(0.0, 1.0), (0.5, 3.0)])
-    (np.float64(0.0), np.float64(3.0))
+    (0.0, 3.0)
     """
     every = list(supports)
     if any(support is None for support in every):
@@ -142,7 +142,8 @@ def join(supports: Iterable[Any]) -> Any:
         values = tuple(dict.fromkeys(value for support in every for value in support.values))
         return OneOf(values, first.unknown)
     if all(map(is_pair, every)):
-        return np.minimum.reduce([s[0] for s in every]), np.maximum.reduce([s[1] for s in every])
+        low, high = np.minimum.reduce([s[0] for s in every]), np.maximum.reduce([s[1] for s in every])
+        return tuple(end.item() if np.ndim(end) == 0 and not _dated(end) else end for end in (low, high))
     if all(isinstance(support, dict) for support in every):
         return {key: join(support.get(key) for support in every) for key in first}
     if all(isinstance(s, tuple) and not is_pair(s) and len(s) == len(first) for s in every):
@@ -230,7 +231,11 @@ def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Arra
     standing = cast(np.asarray(home(low, high)), dtype)
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         # In integers: as floats, those beyond 2^53 would not be told apart.
-        found = np.clip(cast(values, dtype), _whole(low, dtype), _whole(high, dtype))
+        edges = [
+            cast(np.asarray(end), dtype) if np.asarray(end).dtype.kind in "iu" else _whole(near, dtype)
+            for end, near in zip(ends, (low, high), strict=True)
+        ]
+        found = np.clip(cast(values, dtype), *edges)
     else:
         numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         found = cast(np.clip(np.where(lost, 0, numbers), low, high), dtype)

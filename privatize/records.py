@@ -251,7 +251,7 @@ def equal(one: Any, other: Any) -> bool:
         if one.dtype.names:  # field by field, since the bytes between fields are no one's
             return all(equal(one[name], other[name]) for name in one.dtype.names)
         return bool(one.tobytes() == other.tobytes())
-    if isinstance(one, dict):
+    if type(one) is dict:
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))

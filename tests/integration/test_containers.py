@@ -624,7 +624,7 @@ def holds(value, depth=7, seen=None):
         value
     ):
         return tells(" ".join(rows(value)))
-    if isinstance(value, np.ndarray | pd.Index | pa.ChunkedArray | pa.Array):
+    if isinstance(value, np.ndarray | pd.Index | pa.ChunkedArray | pa.Array) or hasattr(value, "detach"):
         return tells(repr(value.tolist()))
     if isinstance(value, types.ModuleType | types.CodeType | types.FrameType | types.FunctionType | type):
         return False
