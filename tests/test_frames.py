@@ -13,7 +13,7 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-from privatize import domains, frames, privatize, records, samplers  # noqa: E402
+from privatize import audit, domains, frames, privatize, records, samplers  # noqa: E402
 from privatize.domains import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.fingerprint import token  # noqa: E402
@@ -912,3 +912,15 @@ def test_a_large_frame_comes_in(library):
     data = P.draw(100_000, np.random.default_rng(0))
     made = brought(data, P)
     assert records.equal(records.head(made, 50), records.head(data, 50))
+
+
+def test_an_audit_of_a_function_of_frames():
+    """What P's arrays are made into could be calibrated, and not audited."""
+    frame = pd.DataFrame(RNG.random((30, 2)), columns=["a", "b"])
+    means = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1, size=2), seed=1, store=None)(
+        lambda d: d["a"].mean()
+    )
+    found = audit(means, 30, like=frame.head(0), pairs=100, releases=100, seed=1)
+    assert found.sensitivity == means.release(frame).sensitivity
+    with pytest.raises(SettingsError, match="without records"):
+        audit(means, 30, like=frame)

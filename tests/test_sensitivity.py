@@ -1,5 +1,6 @@
 """The sensitivity sampler measures what the paper's Algorithm 1 measures, and refuses every doubt."""
 
+import itertools
 import math
 import random
 import subprocess
@@ -359,6 +360,50 @@ def test_a_function_that_drifts_is_refused():
 
     with pytest.raises(NotReproducibleError, match="end of the calibration"):
         estimate(drifting)
+
+
+class TestRounding:
+    """Libraries that sum in parallel round differently from run to run."""
+
+    def shaky(self, offset, steps=1):
+        calls = itertools.count()
+
+        def mean(x):
+            value = offset + float(x.mean())
+            return value + steps * math.ulp(value) * (next(calls) % 2)
+
+        return mean
+
+    def test_what_is_below_the_last_digits_is_tolerated_and_covered(self):
+        """A user of such a library would be refused, or get noise for a smaller gap than there is."""
+        found, exact = estimate(self.shaky(0.0)), estimate(lambda x: float(x.mean()))
+        assert 0 < found.jitter < 1e-15 and exact.jitter == 0
+        assert found.value >= exact.value * (1 + 2**-17)
+        assert found.value == pytest.approx(exact.value, rel=1e-4)
+        assert found.at(0.5).value >= exact.at(0.5).value * (1 + 2**-17)
+
+    def test_what_is_not_small_beside_the_estimate_is_refused(self):
+        """Noise for a gap of 0.02 would not hide what rounding at 1e12 adds to it."""
+        with pytest.raises(NotReproducibleError, match="rounds differently.*fixed order"):
+            estimate(self.shaky(1e12))
+
+    def test_more_than_rounding_is_refused(self):
+        """A function with randomness of its own would pass for one that rounds."""
+        with pytest.raises(NotReproducibleError, match="answer"):
+            estimate(self.shaky(0.0, steps=10_000))
+
+    def test_a_further_look_is_refused_where_the_estimate_is_too_small_for_it(self):
+        """An estimate that was read later would be smaller than what rounding adds."""
+
+        def mostly_flat(x):
+            value = 1e9 + (float(x.mean()) if x[0] > 0.9 else 1e-6 * float(x.mean()))
+            return value + math.ulp(value) * (next(calls) % 2)
+
+        calls = itertools.count()
+        found = estimate(mostly_flat, n=5, gamma=0.02, plan=plan(0.02, 2000))
+        assert found.jitter > 0
+        with pytest.raises(NotReproducibleError, match="rounds differently"):
+            found.at(0.6)
 
 
 def test_randomness_for_some_data_only_is_refused():
