@@ -13,7 +13,9 @@
 
 from privatize import errors, samplers
 from privatize.auditing import Audit, audit
+from privatize.budget import Budget
 from privatize.decorator import PrivateFunction, Release, privatize
+from privatize.instrumenting import instrument
 from privatize.mechanisms import (
     Bernstein,
     BernsteinPolynomial,
@@ -24,6 +26,7 @@ from privatize.mechanisms import (
 )
 from privatize.planning import Plan, plan, transfer
 from privatize.policy import configure
+from privatize.sealed import Sealed, private_source, seal
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
 
@@ -33,6 +36,7 @@ __all__ = [
     "Audit",
     "Bernstein",
     "BernsteinPolynomial",
+    "Budget",
     "Exponential",
     "Gaussian",
     "Laplace",
@@ -40,14 +44,18 @@ __all__ = [
     "Plan",
     "PrivateFunction",
     "Release",
+    "Sealed",
     "Sensitivity",
     "Settings",
     "audit",
     "configure",
     "errors",
     "estimate_sensitivity",
+    "instrument",
     "plan",
+    "private_source",
     "privatize",
     "samplers",
+    "seal",
     "transfer",
 ]

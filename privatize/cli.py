@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privatize import PrivateFunction, __version__, audit, privatize, samplers
+from privatize.checking import check, table
 from privatize.errors import PrivatizeError
 
 __all__ = ["main"]
@@ -31,20 +32,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     show.add_argument("--epsilon", type=float, default=1.0, help="privacy loss (default: 1)")
     show.add_argument("--gamma", type=float, default=0.05, help="confidence of random DP (default: 0.05)")
-    check = commands.add_parser("audit", help="measure whether a private function keeps its promise")
-    check.add_argument(
+    measure = commands.add_parser("audit", help="measure whether a private function keeps its promise")
+    measure.add_argument(
         "function", metavar="module:function", help="a private function, such as app.stats:mean"
     )
-    check.add_argument("-n", type=int, required=True, help="number of records")
-    check.add_argument(
+    measure.add_argument("-n", type=int, required=True, help="number of records")
+    measure.add_argument(
         "--pairs", type=int, help="fresh pairs of neighbours (default: 20/gamma, at least 1000)"
     )
-    check.add_argument(
+    measure.add_argument(
         "--releases", type=int, default=20_000, help="releases on each neighbour (default: 20000)"
     )
-    check.add_argument("--confidence", type=float, default=0.99, help="of the verdict (default: 0.99)")
-    check.add_argument("--seed", type=int, help="seed of the fresh pairs")
-    check.add_argument("--html", metavar="FILE", help="write the audit to a page as well")
+    measure.add_argument("--confidence", type=float, default=0.99, help="of the verdict (default: 0.99)")
+    measure.add_argument("--seed", type=int, help="seed of the fresh pairs")
+    measure.add_argument("--html", metavar="FILE", help="write the audit to a page as well")
+    policy = commands.add_parser(
+        "check", help="list private functions, and check them against [tool.privatize] in pyproject.toml"
+    )
+    policy.add_argument("targets", nargs="+", metavar="module-or-path", help="modules, files or folders")
     given = parser.parse_args(argv)
     if given.command is None:
         parser.print_help()
@@ -52,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if given.command == "audit":
             return _audit(given)
+        if given.command == "check":
+            findings = check(given.targets)
+            print(table(findings))
+            return 1 if any(finding.problems for finding in findings) else 0
         demo(given.epsilon, given.gamma)
     except (ValueError, PrivatizeError, ImportError, OSError) as error:
         print(f"privatize: {error}", file=sys.stderr)

@@ -46,6 +46,8 @@ class Database:
         ``memory``.
     tables : sequence of str
         Statements that create what is missing.
+    durable : bool
+        Whether what was committed must survive a loss of power, and not only of the process.
 
     Examples
     --------
@@ -56,7 +58,8 @@ class Database:
     [(5,)]
     """
 
-    def __init__(self, url: str | os.PathLike[str], tables: Sequence[str]) -> None:
+    def __init__(self, url: str | os.PathLike[str], tables: Sequence[str], *, durable: bool = False) -> None:
+        self.durable = durable
         self.url = os.fspath(url)
         self.postgres = self.url.startswith(("postgresql://", "postgres://"))
         self.path = None if self.postgres or self.url == "memory" else _path(self.url)
@@ -145,7 +148,7 @@ class Database:
             # mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is left as it is then.
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(f"PRAGMA synchronous={'FULL' if self.durable else 'NORMAL'}")
             self._create(connection)
         except BaseException:
             connection.close()

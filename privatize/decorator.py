@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import copy
 import difflib
 import functools
 import inspect
@@ -26,6 +27,8 @@ import numpy as np
 
 from privatize import coins, errors, outputs, records, shipping
 from privatize.binding import Binding, Call, label_of
+from privatize.budget import Budget, Part, current
+from privatize.composition import kind_of
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
@@ -33,20 +36,25 @@ from privatize.errors import (
     NotReproducibleError,
     PairError,
     PlanError,
+    PolicyError,
     PrivateRunError,
     PrivatizeError,
     PrivatizeWarning,
     SamplerError,
+    SealedError,
     SettingsError,
 )
 from privatize.fingerprint import PrivateReachable, token, warn_changed
+from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan
-from privatize.policy import configured
-from privatize.samplers import as_sampler, draw
+from privatize.policy import configured, policy
+from privatize.samplers import draw
 from privatize.samplers.public import is_private
+from privatize.samplers.tables import origin_of
+from privatize.sealed import carried, declared, hidden_in, is_sealed, opened
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
-from privatize.settings import LATER, Settings, default_domain, refuse_later
+from privatize.settings import Settings
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
 __all__ = ["PrivateFunction", "Release", "privatize"]
@@ -214,6 +222,8 @@ class PrivateFunction(Generic[P, R]):
         self._original = original
         self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
         self._target: Any = None  # what it is bound to, as a method
+        self._samplers: dict[int, Any] = {}  # the same function under the P of sealed data
+        self._answers: dict[Any, Release] = {}  # what was released, for reuse=True
         # Name, documentation and module, but not attributes: they could be anything, ours included.
         functools.update_wrapper(cast("Any", self), raw, updated=())
         self.__wrapped__ = cast("Callable[P, R]", raw)
@@ -243,7 +253,7 @@ class PrivateFunction(Generic[P, R]):
         names = ", ".join(self._binding.names)
         return (
             f"<private {self.__name__}({names}): {type(s.mechanism).__name__}, epsilon={s.epsilon:g}{delta}, "
-            f"gamma={s.gamma:g}, P={s.sampler!r}>"
+            f"gamma={s.gamma:g}, P={'that of sealed data' if s.sampler is None else repr(s.sampler)}>"
         )
 
     # -- what a user calls --
@@ -301,6 +311,30 @@ class PrivateFunction(Generic[P, R]):
         positions = self._positions(n)
         return n if positions is None else len(positions)
 
+    def remembers(self, /, n: int, *args: Any, **kwargs: Any) -> bool:
+        """Tell whether the estimate for n records is remembered, and fresh: calling would not calibrate.
+
+        Takes what :meth:`estimate` takes. Nothing is evaluated.
+        """
+        like = kwargs.pop("like", None)
+        wrong = miscounted("remembers", n, several=False) or _not_empty(like)
+        if wrong is not None:
+            del n, args, kwargs, like
+            raise wrong
+        if self._settings.sampler is None:
+            self._under(None)  # which refuses
+        call = self._binding.bind_public(args, kwargs)
+        schema = None if like is None else self._like(self._drawn(), records.describe(like))
+        facts = self._facts(self._used(operator.index(n)), call, schema)
+        key = token(facts, self.__name__, version=self._settings.version)
+        try:
+            return any(
+                entry["key"] == key and int(entry["facts"].get("checked", 0)) >= self._settings.plan.m
+                for entry in self._store().entries()
+            )
+        except StoreUnavailable:
+            return False
+
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates anew. Returns how many there were.
 
@@ -346,6 +380,8 @@ class PrivateFunction(Generic[P, R]):
             raise wrong
         count, chosen = operator.index(n), coins.check_seed(seed)
         rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
+        if self._settings.sampler is None:
+            self._under(None)  # which refuses
         return draw(self._settings.sampler, count, rng)
 
     def replace(self, **changes: Any) -> PrivateFunction[P, R]:
@@ -359,14 +395,15 @@ class PrivateFunction(Generic[P, R]):
         <private mean(a): Laplace, epsilon=0.1, gamma=0.05, P=uniform(0, 1)>
         """
         known = {f.name for f in fields(Settings) if f.init}
-        refuse_later(changes)
         if unknown := sorted(set(changes) - known):
             raise SettingsError(
                 f"{unknown[0]!r} is not a setting. The settings are {', '.join(sorted(known))}."
             )
         if "sampler" in changes and "domain" not in changes:
-            changes["domain"] = default_domain(changes["sampler"])
-        other: PrivateFunction[P, R] = PrivateFunction(self._original, replace(self._settings, **changes))
+            changes["domain"] = None
+        chosen = replace(self._settings, **changes)
+        _obey(self.__name__, chosen)
+        other: PrivateFunction[P, R] = PrivateFunction(self._original, chosen)
         other._root = self._root  # a function that calls itself calls this one
         return other
 
@@ -379,6 +416,8 @@ class PrivateFunction(Generic[P, R]):
             "_original",
             "_target",
             "_schema",
+            "_samplers",
+            "_answers",
             "__wrapped__",
             *functools.WRAPPER_ASSIGNMENTS,
         )
@@ -437,14 +476,25 @@ class PrivateFunction(Generic[P, R]):
     def _released(self, box: _Box, *, whole: bool) -> Any:
         """Return a release or its value, or raise from a frame that holds nothing private."""
         try:
-            if not whole and any(mark.active and mark.root is self._root for mark in _running.get()):
+            inside = [mark.root for mark in _running.get() if mark.active]
+            if not whole and any(root is self._root for root in inside):
                 return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-            outcome = self._attempt(box)
+            outcome = self._nested(inside[-1]) if inside else self._attempt(box)
         finally:  # also if an interrupt comes before or after what follows could see to it
             box.args = box.kwargs = box.data = box.value = None
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome if whole else outcome.value
+
+    def _nested(self, outer: Any) -> SettingsError:
+        """Return the error for a private function that is called inside another one."""
+        name = self.__name__
+        return SettingsError(
+            f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
+            f"would "
+            f"be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
+            f"separately."
+        )
 
     def _attempt(self, box: _Box) -> Release | BaseException:
         """Make a release, or return the error to raise. Never raises; always empties the box."""
@@ -463,9 +513,64 @@ class PrivateFunction(Generic[P, R]):
         return bare
 
     def _run(self, box: _Box) -> Release:
-        settings, mechanism = self._settings, self._settings.mechanism
+        settings = self._settings
         box.data, call = self._binding.bind(box.args, box.kwargs)
         box.args = box.kwargs = None
+        dataset, sampler, budgets = self._unsealed(box, call)
+        if settings.sampler is None:
+            return self._under(sampler)._release(box, call, dataset, budgets)
+        return self._release(box, call, dataset, budgets)
+
+    def _unsealed(self, box: _Box, call: Call) -> tuple[str, Any, list[Any]]:
+        """Open sealed data in the box; return its declared name, its sampler, and all budgets that apply."""
+        if hidden_in(call.others()):
+            raise SealedError(
+                f"{self.__name__}() was given sealed data as an argument that is not its dataset. Only the "
+                f"dataset is opened: pass it as {', '.join(self._binding.names)}."
+            )
+        parts = box.data if self._binding.aligned else (box.data,)
+        sealed = [is_sealed(part) for part in parts]
+        if any(sealed) and not all(sealed):
+            raise SealedError(f"Only some of {', '.join(self._binding.names)} are sealed. Seal all or none.")
+        if policy().require_sealed and not all(sealed):
+            raise PolicyError(
+                f"{self.__name__}() was called with data that is not sealed, and the policy has "
+                f"require-sealed. Seal it: seal(data, name=...)."
+            )
+        budgets = [self._settings.budget, *current()]
+        name, sampler = "", None
+        if all(sealed):
+            name = " and ".join(dict.fromkeys(map(declared, parts)))
+            carry = [carried(part) for part in parts]
+            budgets += [budget for _, budget in carry]
+            sampler = next((found for found, _ in carry if found is not None), None)
+            box.data = tuple(map(opened, parts)) if self._binding.aligned else opened(box.data)
+        del parts
+        unique = {id(budget): budget for budget in budgets if budget is not None}
+        if policy().require_budget and not unique:
+            raise PolicyError(
+                f"{self.__name__}() has no budget, and the policy has require-budget. Pass "
+                f"budget=Budget(...), "
+                f"call it in `with budget:`, or seal the data with one."
+            )
+        return name, sampler, list(unique.values())
+
+    def _under(self, sampler: Any) -> PrivateFunction[P, R]:
+        """Return the same function under the P of sealed data."""
+        if sampler is None:
+            raise SettingsError(
+                f"{self.__name__}() has no P: pass sampler= to privatize(), or call it with sealed data that "
+                f"has one, seal(data, name=..., sampler=...)."
+            )
+        known = self._root._samplers.get(id(sampler))
+        if known is None or known[0] is not sampler:
+            made = self.replace(sampler=sampler, domain=self._settings.domain)
+            known = self._root._samplers[id(sampler)] = (sampler, made)
+        found: PrivateFunction[P, R] = known[1]
+        return found
+
+    def _release(self, box: _Box, call: Call, dataset: str, budgets: list[Any]) -> Release:
+        settings, mechanism = self._settings, self._settings.mechanism
         n = records.count(box.data)
         if n == 0:
             raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
@@ -475,8 +580,18 @@ class PrivateFunction(Generic[P, R]):
             raise DataError(_BOOTSTRAPPED)
         positions = self._positions(n)
         n = n if positions is None else len(positions)
-        sensitivity = self._sensitivity(n, call, like, box)
+        if budgets:  # before the work of calibrating: there may be nothing left
+            self._spend("afford", budgets, dataset, "", n, 0.0 if dataset else settings.gamma)
+        sensitivity, key = self._recalled(n, call, like, box)
+        again = self._answered(dataset, key, sensitivity)
+        if again is not None and again in self._root._answers:
+            return copy.deepcopy(self._root._answers[again])
         function = self._function(call, sensitivity.coin_seed)
+        if budgets:
+            which = f"{key}:{sensitivity.seed}" if key else ""
+            if len(budgets) > 1:
+                self._spend("afford", budgets, dataset, which, n, sensitivity.gamma)
+            self._spend("reserve", budgets, dataset, which, n, sensitivity.gamma)
         support = settings.support if settings.domain == "clip" else None
         with np.errstate(all="ignore"):  # a warning would tell of a private number
             if positions is not None:
@@ -497,7 +612,7 @@ class PrivateFunction(Generic[P, R]):
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
         structure, classes = sensitivity.structure, sensitivity.classes
-        return Release(
+        made = Release(
             value=wrap(noised) if wrap else outputs.rebuild(noised, structure, classes),
             epsilon=settings.epsilon,
             delta=settings.delta,
@@ -509,6 +624,45 @@ class PrivateFunction(Generic[P, R]):
             m=sensitivity.m,
             k=sensitivity.k,
             bound=sensitivity.bound,
+        )
+        if again is not None:
+            self._root._answers[again] = copy.deepcopy(made)
+        return made
+
+    def _spend(self, act: str, budgets: list[Any], dataset: str, key: str, n: int, gamma: float) -> None:
+        """Ask every budget whether it can afford a release, or reserve it."""
+        s = self._settings
+        whole = origin_of(s.sampler)
+        charge = Charge(
+            function=self.__name__,
+            key=key,
+            dataset=dataset,
+            n=n,
+            mechanism=type(s.mechanism).__name__,
+            kind=kind_of(s.mechanism, s.epsilon, s.delta),
+            epsilon=s.epsilon,
+            delta=s.delta,
+            gamma=gamma,
+            sampler=token([whole], self.__name__, version="P") or repr(whole),
+            described=repr(whole),
+        )
+        for budget in budgets:
+            getattr(budget, act)(charge)
+
+    def _answered(self, dataset: str, key: str | None, sensitivity: Sensitivity) -> Any:
+        """Return what names the very same release, if it may be given again."""
+        s = self._settings
+        if not s.reuse or not dataset or key is None:
+            return None
+        return (
+            dataset,
+            key,
+            sensitivity.seed,
+            s.plan,
+            s.epsilon,
+            s.delta,
+            repr(s.mechanism),
+            s.min_sensitivity,
         )
 
     def _evaluate(self, box: _Box, function: Any, sensitivity: Sensitivity) -> bool:
@@ -605,9 +759,15 @@ class PrivateFunction(Generic[P, R]):
         choose = getattr(self._settings.sampler, "positions", None)
         return None if choose is None else choose(n)
 
-    def _sensitivity(self, n: int, call: Call, like: Any, box: _Box | None = None) -> Sensitivity:
+    def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
+        return self._recalled(n, call, like, None)[0]
+
+    def _recalled(self, n: int, call: Call, like: Any, box: _Box | None) -> tuple[Sensitivity, str | None]:
+        """Return the same, and the key under which it is remembered, if it is."""
         settings = self._settings
+        if settings.sampler is None:
+            self._under(None)  # which refuses
         facts = self._facts(n, call, like)
         try:
             key = token(facts, self.__name__, version=settings.version, private=self._parts(box))
@@ -615,11 +775,11 @@ class PrivateFunction(Generic[P, R]):
             raise DataError(_REACHABLE.format(self.__name__)) from None
         if key is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
-            return self._calibrate(n, call, like, seed, None)
+            return self._calibrate(n, call, like, seed, None), None
         recall = (key, settings.plan, settings.min_sensitivity)
         known = self._memory.get(recall)
         if known is not None:
-            return known
+            return known, key
         store = self._store()
         try:
             known = self._remembered(store, self._open(store, key, n), n, call, like)
@@ -630,11 +790,11 @@ class PrivateFunction(Generic[P, R]):
         if token(facts, self.__name__, version=settings.version) != key:
             _Quiet(store)(store.forget, key)
             warn_changed(self.__name__)
-            return known
+            return known, None
         self._memory[recall] = known
         while len(self._memory) > _RECALLED:
             self._memory.popitem(last=False)
-        return known
+        return known, key
 
     def _label(self) -> str:
         return f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
@@ -858,6 +1018,14 @@ def _code(drawn: Any) -> Any:
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 
+def _obey(name: str, settings: Settings) -> None:
+    """Refuse what the policy does not allow."""
+    rules = policy()
+    problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
+    if problems:
+        raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
+
+
 def _not_empty(like: Any) -> SettingsError | None:
     """Return the error for a `like=` that has records, or is no dataset; None if it is empty or absent."""
     try:
@@ -882,7 +1050,7 @@ def privatize(
     *,
     epsilon: float = _REQUIRED,
     gamma: float = _REQUIRED,
-    sampler: Any = _REQUIRED,
+    sampler: Any = None,
     mechanism: str | Mechanism = "laplace",
     delta: float = 0.0,
     data: str | Sequence[str] | None = None,
@@ -898,7 +1066,9 @@ def privatize(
     workers: Any = None,
     store: str | os.PathLike[str] | None = "default",
     progress: bool | None = None,
-    **later: Any,
+    budget: Budget | Part | None = None,
+    reuse: bool = False,
+    **unknown: Any,
 ) -> Callable[[Callable[P, R]], PrivateFunction[P, R]]:
     """Make a function of a dataset random differentially private.
 
@@ -910,7 +1080,7 @@ def privatize(
         The promise may fail on this share of random neighbouring pairs of datasets.
     sampler : Sampler, scipy.stats distribution or callable
         The public distribution P of a record (see :mod:`privatize.samplers`). The promise is
-        made with respect to it.
+        made with respect to it. Without one, that of the sealed data which it is called with.
     mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
         How the answer is released.
     delta : float
@@ -950,6 +1120,11 @@ def privatize(
     progress : bool, optional
         Whether calibration shows a bar. By default if it takes more than a second and somebody is
         watching.
+    budget : Budget, optional
+        What every answer is charged to, beside the budgets of ``with`` blocks and of sealed data.
+    reuse : bool
+        Whether the very same release about the same declared (sealed) data, by name and version, gives the
+        first answer again, in this process, and spends nothing.
 
     Returns
     -------
@@ -968,38 +1143,36 @@ def privatize(
     >>> bool(abs(answer - ages.mean()) < 5)
     True
     """
-    refuse_later(later)
-    if unknown := sorted(set(later) - set(LATER)):
+    for wrong in sorted(unknown):
         known = sorted(
-            name for name in inspect.signature(privatize).parameters if name not in ("function", "later")
+            name for name in inspect.signature(privatize).parameters if name not in ("function", "unknown")
         )
-        close = difflib.get_close_matches(unknown[0], known, 1, 0.3)
+        close = difflib.get_close_matches(wrong, known, 1, 0.3)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {', '.join(known)}.")
+        raise SettingsError(f"privatize() has no argument {wrong!r}.{hint} It has {', '.join(known)}.")
     if function is not None:
         raise SettingsError(
             "privatize() takes its settings by keyword, and the function afterwards: write "
             "@privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it."
         )
-    for name, value in (("epsilon", epsilon), ("gamma", gamma), ("sampler", sampler)):
+    for name, value in (("epsilon", epsilon), ("gamma", gamma)):
         if value is _REQUIRED:
             raise SettingsError(
-                f"privatize() needs {name}=: epsilon, gamma and sampler are the promise, so they have no "
-                f"default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
+                f"privatize() needs {name}=: epsilon, gamma and the sampler are the promise, so they have "
+                f"no default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
             )
-    chosen = as_sampler(sampler)
     settings = Settings(
         mechanism=as_mechanism(mechanism),
         epsilon=epsilon,
         delta=delta,
         gamma=gamma,
-        sampler=chosen,
+        sampler=sampler,
         data=tuple(data) if isinstance(data, list) else data,  # type: ignore[arg-type] # or refused
         bound=bound,
         samples=samples,
         pair=pair,
         coins=(coins,) if isinstance(coins, str) else tuple(coins) if isinstance(coins, list) else coins,  # type: ignore[arg-type]
-        domain=default_domain(chosen) if domain is None else domain,
+        domain=domain,
         min_sensitivity=min_sensitivity,
         timeout=timeout,
         seed=seed,
@@ -1007,9 +1180,12 @@ def privatize(
         workers=workers,
         store=store,
         progress=progress,
+        budget=budget,
+        reuse=reuse,
     )
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
+        _obey(label_of(function), settings)
         return PrivateFunction(function, settings)
 
     return decorate

@@ -5,6 +5,7 @@
     PrivatizeError
     ├── SettingsError (ValueError)     an argument of ours is wrong
     │   ├── PlanError                  gamma, m, rho cannot be had together
+    │   ├── PolicyError                the policy of this code base does not allow it
     │   └── SamplerError               this is not a distribution P, or it misbehaves
     ├── ArgumentError (TypeError)      the call does not fit the function
     ├── DataError (TypeError)          the dataset is not records that P could have drawn
@@ -15,6 +16,9 @@
     │   ├── NotReproducibleError       function or sampler differ on identical input
     │   └── PairError                  `pair=` disagrees with plain evaluation
     ├── ExecutionError                 where it was to run, it cannot
+    ├── BudgetExceeded                 the budget has not enough left; nothing was spent
+    ├── LedgerError                    the ledger cannot be read or written, or is damaged
+    ├── SealedError (TypeError)        sealed data was touched by something that is not private
     ├── AuditError (AssertionError)    an audit found the promise broken
     └── PrivateRunError                the function failed on the private data
 
@@ -34,20 +38,24 @@ from typing import Any, Self
 __all__ = [
     "ArgumentError",
     "AuditError",
+    "BudgetExceeded",
     "CalibrationError",
     "DataError",
     "ExecutionError",
     "InfiniteSensitivityError",
     "InsecureNoiseWarning",
+    "LedgerError",
     "NotRememberedWarning",
     "NotReproducibleError",
     "OutputError",
     "PairError",
     "PlanError",
+    "PolicyError",
     "PrivateRunError",
     "PrivatizeError",
     "PrivatizeWarning",
     "SamplerError",
+    "SealedError",
     "SettingsError",
     "StoreWarning",
     "ZeroSensitivityError",
@@ -180,6 +188,42 @@ class PairError(CalibrationError):
 
 class ExecutionError(PrivatizeError):
     """The function cannot be evaluated where it was to be: `workers=` does not work for it."""
+
+
+class BudgetExceeded(PrivatizeError):  # noqa: N818 - what happened, as the peers call it
+    """A budget has not enough left for a release. Nothing was spent.
+
+    Attributes
+    ----------
+    epsilon, delta, gamma : float
+        What was asked for.
+    epsilon_left, delta_left, gamma_left : float
+        What is left.
+    epsilon_cap, delta_cap, gamma_cap : float
+        What there was in all.
+    """
+
+    epsilon: float
+    delta: float
+    gamma: float
+    epsilon_left: float
+    delta_left: float
+    gamma_left: float
+    epsilon_cap: float
+    delta_cap: float
+    gamma_cap: float
+
+
+class LedgerError(PrivatizeError):
+    """The ledger cannot be read or written, or what is in it does not add up."""
+
+
+class SealedError(PrivatizeError, TypeError):
+    """Sealed data was touched by something that is not a private function."""
+
+
+class PolicyError(SettingsError):
+    """The policy of this code base does not allow what was asked."""
 
 
 class AuditError(PrivatizeError, AssertionError):

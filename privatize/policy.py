@@ -1,14 +1,17 @@
-"""What holds for a whole program: configure()."""
+"""What holds for a whole program: configure(), and the policy in pyproject.toml."""
 
 from __future__ import annotations
 
 import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from privatize.errors import SettingsError
+from privatize.errors import PolicyError, SettingsError
 from privatize.execution import check_workers
 
-__all__ = ["configure", "configured"]
+__all__ = ["Policy", "configure", "configured", "policy", "ruled"]
 
 _UNSET: Any = object()
 _chosen: dict[str, Any] = {}
@@ -26,8 +29,8 @@ def configure(
     ----------
     store : str, Path or None
         Where estimates are remembered: a path or ``sqlite:///...``, ``postgresql://...``, or None for
-        this process only. Without it, the environment variable ``PRIVATIZE_STORE`` says so, and
-        without that it is a file in the user's cache folder.
+        this process only. Without it, the environment variable ``PRIVATIZE_STORE`` says so, then the
+        policy, and without these it is a file in the user's cache folder.
     workers : int, "inline", "ray", Dask client, executor, or object with map
         Where sampled pairs are evaluated. None decides by itself: here, or on all cores if that is
         much quicker.
@@ -53,3 +56,103 @@ def configure(
 def configured(name: str, default: Any) -> Any:
     """Return what was configured, or the default."""
     return _chosen.get(name, default)
+
+
+# --- the policy -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the table ``[tool.privatize]`` of the nearest pyproject.toml says.
+
+    Attributes
+    ----------
+    max_epsilon, max_delta, max_gamma : float or None
+        The most that one private function may have.
+    require_budget, require_sealed : bool
+        Whether every release must have a budget, and every dataset be sealed.
+    ledger, store : str or None
+        Where budgets and estimates are kept.
+    sizes : dict
+        Numbers of records, by function, whose estimates ``privatize check`` wants remembered.
+    file : Path or None
+        Where it was read.
+    """
+
+    max_epsilon: float | None = None
+    max_delta: float | None = None
+    max_gamma: float | None = None
+    require_budget: bool = False
+    require_sealed: bool = False
+    ledger: str | None = None
+    store: str | None = None
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    file: Path | None = None
+
+    def problems(self, epsilon: float, delta: float, gamma: float, *, budget: bool) -> list[str]:
+        """Return what a private function with this promise breaks."""
+        found = []
+        for symbol, value in (("epsilon", epsilon), ("delta", delta), ("gamma", gamma)):
+            most = getattr(self, f"max_{symbol}")
+            if most is not None and value > most:
+                found.append(f"{symbol}={value:g} is more than max-{symbol}={most:g}")
+        if self.require_budget and not budget:
+            found.append("it has no budget, and require-budget is set")
+        return found
+
+
+_NUMBERS = ("max-epsilon", "max-delta", "max-gamma")
+_FLAGS = ("require-budget", "require-sealed")
+_PLACES = ("ledger", "store")
+_read: dict[str, Policy] = {}
+
+
+def policy() -> Policy:
+    """Return the policy of the nearest pyproject.toml, read once for each working folder."""
+    here = str(Path.cwd())
+    if here not in _read:
+        _read[here] = _find(Path(here))
+    return _read[here]
+
+
+def ruled(name: str) -> Any:
+    """Return what the policy says about a place."""
+    return getattr(policy(), name)
+
+
+def _find(start: Path) -> Policy:
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("privatize")
+        except (OSError, ValueError) as error:
+            raise PolicyError(f"{file.name} cannot be read, so its policy is not known: {error}") from None
+        if table is not None:
+            return _checked(table, file)
+    return Policy()
+
+
+def _checked(table: Any, file: Path) -> Policy:
+    known = (*_NUMBERS, *_FLAGS, *_PLACES, "n")
+    if not isinstance(table, dict):
+        raise PolicyError("[tool.privatize] is not a table.")
+    for name, value in table.items():
+        if name not in known:
+            raise PolicyError(f"[tool.privatize] has {name!r}, which is not known: {', '.join(known)}.")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in _NUMBERS and not (number and value >= 0):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a number.")
+        if name in _FLAGS and not isinstance(value, bool):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is true or false.")
+        if name in _PLACES and not isinstance(value, str):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a path or a URL.")
+    sizes = table.get("n", {})
+    fine = isinstance(sizes, dict) and all(
+        isinstance(each, list) and all(type(n) is int and n > 0 for n in each) for each in sizes.values()
+    )
+    if not fine:
+        raise PolicyError('[tool.privatize] n is a table of lists: n = {"module:function" = [1000]}.')
+    plain = {name.replace("-", "_"): value for name, value in table.items() if name != "n"}
+    return Policy(**plain, sizes=sizes, file=file)

@@ -13,16 +13,12 @@ from privatize.errors import SettingsError
 from privatize.execution import check_timeout, check_workers, executor
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan, plan
-from privatize.samplers import Sampler, as_sampler
+from privatize.samplers import as_sampler
 from privatize.sensitivity import LARGEST, SMALLEST, PairFunction
 
-__all__ = ["Settings", "default_domain", "refuse_later"]
+__all__ = ["Settings", "default_domain"]
 
-# What later versions will bring; accepted and ignored would be worse than refused.
-LATER = ("budget",)
-
-
-_ENVIRONMENT = ("workers", "store", "progress")
+_ENVIRONMENT = ("workers", "store", "progress", "budget", "reuse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +37,14 @@ class Settings:
     mechanism: Mechanism
     epsilon: float
     gamma: float
-    sampler: Sampler
+    sampler: Any = None  # a Sampler; None for that of sealed data
     delta: float = 0.0
     data: str | tuple[str, ...] | None = None
     bound: Bound = "tolerance"
     samples: int | Literal["least", "balanced"] = "balanced"
     pair: PairFunction | None = None
     coins: tuple[str, ...] = ()
-    domain: Literal["clip", "as-is"] = "as-is"
+    domain: Literal["clip", "as-is"] | None = "as-is"  # None if it is not known yet what P is
     min_sensitivity: float | None = None
     seed: int | None = None
     version: str | None = None
@@ -56,19 +52,23 @@ class Settings:
     workers: Any = None
     store: str | os.PathLike[str] | None = "default"
     progress: bool | None = None
+    budget: Any = None
+    reuse: bool = False
     plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = functools.partial(object.__setattr__, self)
         put("mechanism", as_mechanism(self.mechanism))
         put("epsilon", _between("epsilon", self.epsilon, 1e-10, 1e5, "It is the privacy loss; 1 is common."))
-        put("sampler", as_sampler(self.sampler))
+        if self.sampler is not None:
+            put("sampler", as_sampler(self.sampler))
+            put("domain", default_domain(self.sampler) if self.domain is None else self.domain)
         put("seed", coins.check_seed(self.seed))
         put("delta", self._checked_delta())
         if self.min_sensitivity is not None:
             floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")
             put("min_sensitivity", floor)
-        if not isinstance(self.domain, str) or self.domain not in ("clip", "as-is"):
+        if self.domain not in ("clip", "as-is", None):
             raise SettingsError(f"domain={_short(self.domain)} is not 'clip' or 'as-is'.")
         for name in ("data", "coins"):
             given = getattr(self, name)
@@ -76,7 +76,7 @@ class Settings:
                 isinstance(n, str) for n in given or ()
             ):
                 raise SettingsError(f"{name}={_short(given)} is not the name of a parameter, or several.")
-        if self.domain == "clip" and self.support is None:
+        if self.domain == "clip" and self.sampler is not None and self.support is None:
             raise SettingsError(
                 f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
                 f"Use domain='as-is', or give the sampler a support."
@@ -97,6 +97,12 @@ class Settings:
         executor(self.workers, self.timeout)  # or refused
         if not isinstance(self.progress, bool | None):
             raise SettingsError(f"progress={_short(self.progress)} is not True, False or None.")
+        if not isinstance(self.reuse, bool):
+            raise SettingsError(f"reuse={_short(self.reuse)} is not True or False.")
+        if self.budget is not None and not (
+            hasattr(self.budget, "reserve") and hasattr(self.budget, "afford")
+        ):
+            raise SettingsError(f"budget={_short(self.budget)} is not a Budget, or a part of one.")
         # Infeasible requests are refused here, at decoration.
         put("plan", plan(self.gamma, self.samples, bound=self.bound))
         put("gamma", self.plan.gamma)
@@ -124,7 +130,7 @@ class Settings:
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be shipped, and are of no use in a worker.
-        return vars(self) | {"workers": None}
+        return vars(self) | {"workers": None, "budget": None}
 
     @functools.cached_property
     def support(self) -> Any:
@@ -159,10 +165,3 @@ def _between(name: str, value: Any, low: float, high: float, hint: str) -> float
 def default_domain(sampler: Any) -> Literal["clip", "as-is"]:
     """Return what is done to records outside P's support unless the user says otherwise."""
     return "as-is" if _support(as_sampler(sampler)) is None else "clip"
-
-
-def refuse_later(given: dict[str, Any]) -> None:
-    """Refuse arguments that this version does not know what to do with."""
-    for name in LATER:
-        if given.get(name) is not None:
-            raise SettingsError(f"{name}= is not available yet: it comes with a later version. Leave it out.")

@@ -27,6 +27,7 @@ from privatize.errors import StoreWarning, restore
 from privatize.fingerprint import outside
 from privatize.outputs import size
 from privatize.planning import Plan
+from privatize.policy import ruled
 
 __all__ = ["Entry", "Store", "StoreUnavailable", "default_url", "open_store", "warn"]
 
@@ -285,6 +286,9 @@ def default_url() -> str:
         return given or "memory"
     import platformdirs
 
+    ruled_place = ruled("store")
+    if ruled_place:
+        return str(ruled_place)
     return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
 
 

@@ -145,12 +145,19 @@ class TestFace:
 
 
 class TestSettings:
-    @pytest.mark.parametrize("missing", ["epsilon", "gamma", "sampler"])
+    @pytest.mark.parametrize("missing", ["epsilon", "gamma"])
     def test_the_promise_has_no_default(self, missing):
-        """Nobody gets an epsilon, gamma or P that they did not write."""
+        """Nobody gets an epsilon or gamma that they did not write."""
         given = {k: v for k, v in PROMISE.items() if k != missing}
         with pytest.raises(SettingsError, match=f"{missing}="):
             privatize(**given)
+
+    def test_there_is_no_default_p(self):
+        """Nobody gets a P that neither they nor the owner of the data wrote."""
+        mean = privatize(epsilon=1, gamma=0.1)(np.mean)
+        for use in (lambda: mean(np.ones(9)), lambda: mean.estimate(9), lambda: mean.sample(9)):
+            with pytest.raises(SettingsError, match="has no P: pass sampler="):
+                use()
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -188,12 +195,10 @@ class TestSettings:
         with pytest.raises(SettingsError, match="(?s)" + message.replace("(", r"\(")):
             privatize(**(PROMISE | change))
 
-    @pytest.mark.parametrize("later", ["budget"])
-    def test_what_is_not_there_yet_is_refused(self, later):
-        """An argument that would be ignored is refused; its default is accepted."""
-        with pytest.raises(SettingsError, match="not available yet"):
-            privatize(**PROMISE, **{later: 1})
-        privatize(**PROMISE, **{later: None})
+    def test_a_budget_is_one(self):
+        """A budget that would be ignored is refused."""
+        with pytest.raises(SettingsError, match="budget=1 is not a Budget"):
+            privatize(**PROMISE, budget=1)
 
     def test_infeasible_plans_carry_their_numbers(self):
         """The error for an impossible gamma says what is possible."""
@@ -776,7 +781,6 @@ def test_a_function_whose_parameter_is_called_n():
 
 
 def test_clip_where_it_cannot_be_done_is_refused():
-    """A support that would be ignored is refused, not ignored."""
     aligned = samplers.from_function(lambda n, rng: (rng.random(n), rng.random(n)), support=(0, 1))
     f = privatize(**(PROMISE | {"sampler": aligned}), data=("x", "y"))(lambda x, y: float(x @ y))
     with pytest.raises(SettingsError, match=r"support=.*one for each part"):

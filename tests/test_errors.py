@@ -20,7 +20,7 @@ def drawn_tree() -> dict[str, tuple[str | None, str | None]]:
     tree: dict[str, tuple[str | None, str | None]] = {}
     path: list[str] = []
     for line in (errors.__doc__ or "").splitlines():
-        found = re.match(r"^ {4}([│├└─ ]*)(\w+(?:Error|Warning))\b(?: \((\w+)\))?", line)
+        found = re.match(r"^ {4}([│├└─ ]*)(\w+(?:Error|Warning|Exceeded))\b(?: \((\w+)\))?", line)
         if found:
             depth = len(found[1]) // 4
             path[depth:] = [found[2]]

@@ -14,6 +14,7 @@ NAMES = [
     "Audit",
     "Bernstein",
     "BernsteinPolynomial",
+    "Budget",
     "Exponential",
     "Gaussian",
     "Laplace",
@@ -21,15 +22,19 @@ NAMES = [
     "Plan",
     "PrivateFunction",
     "Release",
+    "Sealed",
     "Sensitivity",
     "Settings",
     "audit",
     "configure",
     "errors",
     "estimate_sensitivity",
+    "instrument",
     "plan",
+    "private_source",
     "privatize",
     "samplers",
+    "seal",
     "transfer",
 ]
 
@@ -49,8 +54,9 @@ def test_docstrings(name):
 def test_modules_import_only_downwards():
     """The rooms keep to one way through them, so that none calls back up."""
     order = [
-        "cli", "testing", "auditing", "reports", "divergence", "distinguishing", "intervals", "decorator",
-        "policy", "settings", "store", "database", "binding", "sensitivity", "execution", "clusters",
+        "cli", "checking", "instrumenting", "testing", "auditing", "reports", "divergence",
+        "distinguishing", "intervals", "decorator", "sealed", "budget", "ledger", "composition",
+        "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "fingerprint", "pairs", "progress", "coins", "threads",
         "outputs", "samplers", "records", "frames", "domains", "mechanisms", "noise", "discrete",
         "planning", "errors",

@@ -384,7 +384,7 @@ class TestRounding:
 
     def test_what_is_not_small_beside_the_estimate_is_refused(self):
         """Noise for a gap of 0.02 would not hide what rounding at 1e12 adds to it."""
-        with pytest.raises(NotReproducibleError, match="rounds differently.*fixed order"):
+        with pytest.raises(NotReproducibleError, match=r"rounds differently.*fixed order"):
             estimate(self.shaky(1e12))
 
     def test_more_than_rounding_is_refused(self):

@@ -211,6 +211,13 @@ def projection(parent: Distribution, columns: Any) -> Distribution:
     return _Projection(parent, tuple(wanted), several, _part(support, wanted, several))
 
 
+def origin_of(sampler: Any) -> Any:
+    """Return the P that a sampler is a projection of, or itself."""
+    while isinstance(sampler, _Projection) or hasattr(sampler, "positions"):
+        sampler = sampler.parent if isinstance(sampler, _Projection) else sampler.inner
+    return sampler
+
+
 def _part(support: Any, wanted: list[str], several: bool) -> Any:
     if not isinstance(support, dict):
         return None

@@ -1,0 +1,327 @@
+"""Budget: what may be spent in all, by everybody who names it."""
+
+from __future__ import annotations
+
+import contextvars
+import getpass
+import html
+import os
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from privatize.composition import NOTHING, Cost, tight
+from privatize.errors import LedgerError, SettingsError
+from privatize.ledger import Charge, Totals, open_ledger
+from privatize.policy import ruled
+
+__all__ = ["Amount", "Budget", "Part", "Partition", "current"]
+
+
+class Amount(NamedTuple):
+    """An amount of ε, δ and γ."""
+
+    epsilon: float
+    delta: float
+    gamma: float
+
+
+_entered: contextvars.ContextVar[tuple[Budget | Part, ...]] = contextvars.ContextVar("budgets", default=())
+
+
+def current() -> tuple[Budget | Part, ...]:
+    """Return the budgets of the ``with`` blocks that surround the caller."""
+    return _entered.get()
+
+
+class _Entered:
+    """What a budget and a part of one have in common: ``with``."""
+
+    __slots__ = ()
+
+    def __enter__(self: Any) -> Any:
+        _entered.set((*_entered.get(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        inside = list(_entered.get())
+        at = max((i for i, one in enumerate(inside) if one is self), default=None)
+        if at is not None:
+            del inside[at]
+        _entered.set(tuple(inside))
+
+
+class Budget(_Entered):
+    """What may be spent in all on answers about some people.
+
+    A release reserves its ε, δ and γ before the function sees any data, in one transaction, and what was
+    reserved is never given back. A refused one spends nothing. All who name the same budget in the same
+    ledger share it.
+
+    Parameters
+    ----------
+    name : str
+        Names the budget.
+    epsilon, delta, gamma : float
+        What may be spent in all.
+    ledger : str or Path, optional
+        Where it is kept: a path, ``sqlite:///...`` or ``postgresql://...``. By default what the environment
+        variable ``PRIVATIZE_LEDGER`` or the policy says, and else in this process only.
+    composition : {"sum", "tight"}
+        Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds (needs
+        dp-accounting).
+    several_samplers : bool
+        Allow answers about one declared dataset under several P. Promises then do not add up strictly.
+    who : bool
+        Whether the ledger notes user and host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privatize import Budget, privatize, samplers
+    >>> budget = Budget("example", epsilon=1, gamma=0.2)
+    >>> mean = privatize(epsilon=0.4, gamma=0.05, sampler=samplers.uniform(0, 1), budget=budget)(np.mean)
+    >>> answers = [mean(np.full(100, 0.5)), mean(np.full(100, 0.5))]
+    >>> budget
+    Budget('example', epsilon=1, gamma=0.2: left epsilon=0.2, gamma=0.1)
+    >>> mean(np.full(100, 0.5))
+    Traceback (most recent call last):
+        ...
+    privatize.errors.BudgetExceeded: The budget 'example' has not enough left for mean(), which asks for \
+epsilon=0.4 of 0.2 left (cap 1); ...
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        epsilon: float,
+        gamma: float,
+        delta: float = 0.0,
+        ledger: str | os.PathLike[str] | None = None,
+        composition: Literal["sum", "tight"] = "sum",
+        several_samplers: bool = False,
+        who: bool = False,
+    ) -> None:
+        if not isinstance(name, str) or not name:
+            raise SettingsError(f"Budget({name!r}): the name is a text.")
+        for symbol, value, most in (("epsilon", epsilon, 1e9), ("delta", delta, 1.0), ("gamma", gamma, 1e9)):
+            number = not isinstance(value, bool | str) and isinstance(value, int | float | Decimal)
+            if not number or not 0 <= value <= most:
+                raise SettingsError(f"Budget({symbol}={value!r}): it is a number from 0 to {most:g}.")
+        if composition not in ("sum", "tight"):
+            raise SettingsError(f"Budget(composition={composition!r}): it is 'sum' or 'tight'.")
+        if composition == "tight":
+            if not delta:
+                raise SettingsError("composition='tight' needs a delta: with delta=0, epsilons add up.")
+            tight({"dp 1.0 0.0": 1}, float(delta))  # or refused
+        self.name, self.composition, self.several_samplers = name, composition, bool(several_samplers)
+        self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
+        self.who = bool(who)
+        where = ledger if ledger is not None else os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
+        self.ledger = open_ledger(os.fspath(where) if where else "memory")
+        self.ledger.begin(name, self.cap, composition)
+
+    # -- what a user reads --
+
+    @property
+    def spent(self) -> Amount:
+        """What was spent."""
+        return _amount(self._combine(self.ledger.totals(self.name)))
+
+    @property
+    def remaining(self) -> Amount:
+        """What is left."""
+        return _amount(self.cap - self._combine(self.ledger.totals(self.name)))
+
+    def history(self) -> Any:
+        """Return every charge, the oldest first: a DataFrame if pandas is installed, else a list of dicts."""
+        rows = self.ledger.history(self.name)
+        try:
+            import pandas as pd
+        except ImportError:
+            return rows
+        return pd.DataFrame(rows)
+
+    def verify(self) -> Amount:
+        """Compute from the history what was spent, and return it; raise if the ledger says otherwise.
+
+        Raises
+        ------
+        LedgerError
+            If the totals, the history and the caps do not agree.
+        """
+        kept, made = self.ledger.recomputed(self.name)
+        if kept != made:
+            raise LedgerError(f"The ledger's totals for {self.name!r} are not what its charges add up to.")
+        spent = self._combine(made)
+        if not spent.fits(self.cap):
+            raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
+        return _amount(spent)
+
+    def partition(self, name: str, parts: Sequence[str]) -> Partition:
+        """Divide the people into parts that a replaced record cannot leave: sites, years.
+
+        A release about one part costs the others nothing: the largest part counts, not the sum (parallel
+        composition). Each part is a dataset of its own, sealed under its own name, and fixed beforehand.
+
+        Examples
+        --------
+        >>> budget = Budget("study", epsilon=1, gamma=0.2)
+        >>> budget.partition("site", parts=["Berlin", "Paris"])["Paris"]
+        <part 'Paris' of 'site' in Budget('study', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)>
+        """
+        return Partition(self, name, parts)
+
+    def __repr__(self) -> str:
+        left = self.remaining
+        shown = ["epsilon", "delta", "gamma"] if self.cap.delta else ["epsilon", "gamma"]
+        caps = ", ".join(f"{s}={float(getattr(self.cap, s)):g}" for s in shown)
+        return (
+            f"Budget({self.name!r}, {caps}: left {', '.join(f'{s}={getattr(left, s):.4g}' for s in shown)})"
+        )
+
+    def _repr_html_(self) -> str:
+        left = self.remaining
+        rows = []
+        for symbol in ("epsilon", "delta", "gamma"):
+            cap = float(getattr(self.cap, symbol))
+            share = getattr(left, symbol) / cap if cap else 0.0
+            bar = (
+                f"<svg width='200' height='12' role='img' aria-label='{share:.0%} left'><rect width='200' "
+                f"height='12' fill='#ddd'/><rect width='{200 * share:.0f}' height='12' fill='#2563eb'/></svg>"
+            )
+            rows.append(
+                f"<tr><td>{symbol}</td><td>{getattr(left, symbol):.4g} of {cap:g} left</td>"
+                f"<td>{bar}</td></tr>"
+            )
+        title = html.escape(f"budget {self.name}")
+        return f"<div style='font-family:sans-serif'><b>{title}</b><table>{''.join(rows)}</table></div>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.ledger.database.url == "memory":
+            raise TypeError(
+                f"The budget {self.name!r} is in this process only. Give it a ledger= to share it."
+            )
+        rest = (self.cap, self.composition, self.several_samplers)
+        return _again, (self.name, self.ledger.database.url, *rest)
+
+    # -- what the decorator asks --
+
+    def reserve(self, charge: Charge) -> None:
+        """Spend what a release asks for, or raise."""
+        rest = {"several": self.several_samplers}
+        self.ledger.reserve(self.name, self._signed(charge), self.cap, self._combine, **rest)
+
+    def afford(self, charge: Charge) -> None:
+        """Raise if there is not enough left; spend nothing."""
+        self.ledger.afford(
+            self.name, self._signed(charge), self.cap, self._combine, several=self.several_samplers
+        )
+
+    def _signed(self, charge: Charge) -> Charge:
+        if not self.who:
+            return charge
+        return replace(charge, who=f"{_user()}@{socket.gethostname()}")
+
+    def _combine(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
+        """Return what totals cost together: parts of one partition cost as much as the largest."""
+        base = totals.get(("", ""), Totals())
+        largest: dict[str, Cost] = {}
+        for (partition, _), total in totals.items():
+            if partition:
+                largest[partition] = largest.get(partition, NOTHING).larger(total.cost)
+        summed = base.cost
+        for cost in largest.values():
+            summed += cost
+        if self.composition == "sum" or summed.fits(self.cap):
+            return summed
+        return self._tightly(totals, summed)
+
+    def _tightly(self, totals: Mapping[tuple[str, str], Totals], summed: Cost) -> Cost:
+        """Return the same with the least ε that holds at the budget's δ, which is then spent."""
+        base = totals.get(("", ""), Totals()).counts
+        parts = [(key[0], total.counts) for key, total in totals.items() if key[0]]
+        delta = float(self.cap.delta)
+        names = {partition for partition, _ in parts}
+        if len(names) > 1:  # one after the other: their sum holds
+            return summed
+        found = [tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)]
+        return Cost(min(Decimal(repr(max(found))), summed.epsilon), self.cap.delta, summed.gamma)
+
+
+def _joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in {*one, *other}}
+
+
+def _amount(cost: Cost) -> Amount:
+    return Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "?"
+
+
+def _again(name: str, url: str, cap: Cost, composition: Any, several: bool) -> Budget:
+    return Budget(
+        name,
+        epsilon=float(cap.epsilon),
+        delta=float(cap.delta),
+        gamma=float(cap.gamma),
+        ledger=url,
+        composition=composition,
+        several_samplers=several,
+    )
+
+
+class Partition(Mapping[str, "Part"]):
+    """The parts of a budget that a replaced record cannot leave. Made by :meth:`Budget.partition`."""
+
+    def __init__(self, budget: Budget, name: str, parts: Sequence[str]) -> None:
+        listed = [parts] if isinstance(parts, str) else list(parts)
+        texts = all(isinstance(part, str) and part for part in listed)
+        if not isinstance(name, str) or not name or not texts or not listed or len(set(listed)) < len(listed):
+            raise SettingsError(
+                f"partition({name!r}, parts={parts!r}): it needs a name, and a list of different parts."
+            )
+        self.budget, self.name = budget, name
+        self._parts = {part: Part(budget, name, part) for part in listed}
+
+    def __getitem__(self, part: str) -> Part:
+        if part not in self._parts:
+            raise SettingsError(
+                f"{part!r} is not a part of {self.name!r}: they are {', '.join(self._parts)}."
+            )
+        return self._parts[part]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+
+class Part(_Entered):
+    """One part of a partition: used like the budget itself."""
+
+    def __init__(self, budget: Budget, partition: str, part: str) -> None:
+        self.budget, self.partition, self.part = budget, partition, part
+
+    def _placed(self, charge: Charge) -> Charge:
+        return replace(charge, partition=self.partition, part=self.part)
+
+    def reserve(self, charge: Charge) -> None:
+        """Spend what a release asks for, or raise."""
+        self.budget.reserve(self._placed(charge))
+
+    def afford(self, charge: Charge) -> None:
+        """Raise if there is not enough left; spend nothing."""
+        self.budget.afford(self._placed(charge))
+
+    def __repr__(self) -> str:
+        return f"<part {self.part!r} of {self.partition!r} in {self.budget!r}>"

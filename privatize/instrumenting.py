@@ -1,0 +1,111 @@
+"""Making other people's functions private where they are, for a while or from then on."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+import warnings
+from typing import Any
+
+from privatize.decorator import PrivateFunction, privatize
+from privatize.errors import PrivatizeWarning, SettingsError
+from privatize.fingerprint import outside
+
+__all__ = ["Instrumented", "instrument"]
+
+
+class Instrumented:
+    """What was wrapped, and how to undo it. Made by :func:`instrument`; also a context manager."""
+
+    def __init__(self) -> None:
+        self._done: list[tuple[Any, str, Any, str]] = []
+
+    def undo(self) -> None:
+        """Put the raw functions back."""
+        while self._done:
+            owner, name, raw, _ = self._done.pop()
+            setattr(owner, name, raw)
+
+    def __enter__(self) -> Instrumented:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.undo()
+
+    def __repr__(self) -> str:
+        return f"<instrumented {', '.join(target for *_, target in self._done) or 'nothing'}>"
+
+
+def instrument(*targets: str, **settings: Any) -> Instrumented:
+    """Make functions private in their own modules, from now on, or inside a ``with`` block.
+
+    Whoever reads ``module.function`` then gets the private one. Names that were imported before
+    (``from module import function``) keep the raw one: a warning names the modules that have such.
+
+    Parameters
+    ----------
+    *targets : str
+        ``"package.module:function"``.
+    **settings
+        As for :func:`privatize`.
+
+    Examples
+    --------
+    >>> import statistics
+    >>> from privatize import instrument, samplers
+    >>> with instrument("statistics:fmean", epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1)):
+    ...     statistics.fmean
+    <private fmean(data): Laplace, epsilon=1, gamma=0.1, P=uniform(0, 1)>
+    >>> statistics.fmean([1, 2])
+    1.5
+    """
+    if not targets:
+        raise SettingsError('instrument() needs targets, such as "package.module:function".')
+    decorate = privatize(**settings)
+    made = Instrumented()
+    try:
+        for target in targets:
+            owner, name, raw = _find(target)
+            private: PrivateFunction[..., Any] = decorate(raw)
+            made._done.append((owner, name, raw, target))
+            setattr(owner, name, private)
+            _warn_of_others(target, raw, owner)
+    except BaseException:
+        made.undo()
+        raise
+    return made
+
+
+def _find(target: str) -> tuple[Any, str, Any]:
+    module, sign, path = target.partition(":") if isinstance(target, str) else ("", "", "")
+    if not sign or not path or not module:
+        raise SettingsError(f'{target!r} is not "package.module:function".')
+    try:
+        owner: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise SettingsError(f"{target!r}: the module cannot be imported: {error}") from None
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent, None)
+    raw = getattr(owner, name, None)
+    if raw is None or not callable(raw):
+        raise SettingsError(f"{target!r}: there is no function of that name.")
+    return owner, name, raw
+
+
+def _warn_of_others(target: str, raw: Any, owner: Any) -> None:
+    """Say which modules have imported the raw function before."""
+    holders = []
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and module is not owner and not name.startswith("privatize"):
+            holders += [f"{name}.{key}" for key, value in list(vars(module).items()) if value is raw]
+    if holders:
+        shown = ", ".join(sorted(holders)[:5])
+        more = ", ..." if len(holders) > 5 else ""
+        warnings.warn(
+            f"{target} is private from now on, but names that were imported before keep the raw function: "
+            f"{shown}{more}. Instrument before they are imported.",
+            PrivatizeWarning,
+            stacklevel=outside(),
+        )

@@ -1,0 +1,367 @@
+"""The ledger: what was spent, by whom and for what, in one database; totals beside it.
+
+Append-only. A reservation is one transaction: the budget's row is locked, the new totals are compared with
+the caps, and the charge is written with them, or nothing is. No data and no answer is ever in here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from privatize.composition import NOTHING, Cost, exact
+from privatize.database import Database, DatabaseError, Run
+from privatize.errors import BudgetExceeded, LedgerError, SettingsError
+
+__all__ = ["Charge", "Ledger", "Totals", "open_ledger"]
+
+_TEXT = "TEXT NOT NULL"
+_COLUMNS = {
+    "budgets": f"name TEXT PRIMARY KEY, epsilon {_TEXT}, delta {_TEXT}, gamma {_TEXT}, composition {_TEXT}, "
+    f"charges INTEGER NOT NULL, created {_TEXT}",
+    "spent": f"budget {_TEXT}, partition {_TEXT}, part {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
+    f"gamma {_TEXT}, counts {_TEXT}, PRIMARY KEY (budget, partition, part)",
+    "charges": f"budget {_TEXT}, number INTEGER NOT NULL, at {_TEXT}, function {_TEXT}, key {_TEXT}, "
+    f"dataset {_TEXT}, n INTEGER NOT NULL, mechanism {_TEXT}, kind {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
+    f"gamma {_TEXT}, charged {_TEXT}, partition {_TEXT}, part {_TEXT}, who {_TEXT}, "
+    f"PRIMARY KEY (budget, number)",
+    "gammas": f"budget {_TEXT}, dataset {_TEXT}, key {_TEXT}, gamma {_TEXT}, "
+    f"PRIMARY KEY (budget, dataset, key)",
+    "datasets": f"budget {_TEXT}, dataset {_TEXT}, sampler {_TEXT}, described {_TEXT}, partition {_TEXT}, "
+    f"part {_TEXT}, PRIMARY KEY (budget, dataset)",
+}
+_TABLES = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What one release asks of a budget.
+
+    Attributes
+    ----------
+    function : str
+        Its name.
+    key : str
+        The estimate's fingerprint, or "" if it has none.
+    dataset : str
+        Name and version of declared (sealed) data, or "".
+    n : int
+        Number of records.
+    mechanism, kind : str
+        The mechanism, and what tight composition knows of it.
+    epsilon, delta, gamma : float
+        The promise.
+    sampler, described : str
+        Fingerprint and repr of P, of which the function's P is a projection.
+    partition, part : str
+        Where parallel composition applies.
+    who : str
+        User and host, if they are wanted.
+    """
+
+    function: str
+    key: str
+    dataset: str
+    n: int
+    mechanism: str
+    kind: str
+    epsilon: float
+    delta: float
+    gamma: float
+    sampler: str = ""
+    described: str = ""
+    partition: str = ""
+    part: str = ""
+    who: str = ""
+
+
+@dataclass
+class Totals:
+    """What was spent in one part of one partition of a budget, or outside of all ("", "")."""
+
+    cost: Cost = NOTHING
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+Combine = Callable[[dict[tuple[str, str], Totals]], Cost]
+
+
+class Ledger:
+    """A ledger in a database.
+
+    Parameters
+    ----------
+    url : str or Path
+        See :class:`privatize.database.Database`; ``"memory"`` keeps it in this process only.
+    """
+
+    def __init__(self, url: str | os.PathLike[str]) -> None:
+        self.database = Database(url, _TABLES, durable=True)
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        scheme, sign, rest = self.database.url.partition("://")
+        return scheme + sign + rest.rpartition("@")[2] if sign else scheme
+
+    def begin(self, name: str, cap: Cost, composition: str) -> None:
+        """Begin a budget, or find it; refuse if it was begun with other caps."""
+        facts = (str(cap.epsilon), str(cap.delta), str(cap.gamma), composition)
+        with self._transaction() as run:
+            run(
+                "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (name) DO NOTHING",
+                *(name, *facts, _now()),
+            )
+            ((*found, _),) = run(
+                "SELECT epsilon, delta, gamma, composition, charges FROM budgets WHERE name = ?", name
+            )
+        known = Cost(*map(Decimal, found[:3]))
+        if known != cap or found[3] != composition:
+            raise SettingsError(
+                f"The budget {name!r} in {self.url} was begun with epsilon={known.epsilon}, "
+                f"delta={known.delta}, gamma={known.gamma}, composition={found[3]!r}. A budget keeps what it "
+                f"was begun with: name the same, or begin another one."
+            )
+
+    def totals(self, name: str) -> dict[tuple[str, str], Totals]:
+        """Return what was spent, by partition and part."""
+        with self._transaction(write=False) as run:
+            return _totals(run, name)
+
+    def reserve(self, name: str, charge: Charge, cap: Cost, combine: Combine, *, several: bool) -> Cost:
+        """Spend, in one transaction, or refuse and change nothing. Returns what was charged.
+
+        Parameters
+        ----------
+        name : str
+            The budget.
+        charge : Charge
+            What is asked for.
+        cap : Cost
+            What there is in all.
+        combine : callable
+            Tells what totals cost together.
+        several : bool
+            Whether one dataset may have several samplers.
+        """
+        with self._transaction() as run:
+            # The row is locked until the end: on PostgreSQL by this, on sqlite by the transaction itself.
+            rows = run("UPDATE budgets SET charges = charges + 1 WHERE name = ? RETURNING charges", name)
+            if not rows:
+                raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
+            number = int(rows[0][0])
+            cost = self._cost(run, name, charge, several)
+            before = _totals(run, name)
+            after = _added(before, charge, cost)
+            spent = combine(after)
+            if not spent.fits(cap):
+                raise _exceeded(name, charge, cost, combine(before), cap)
+            _write(run, name, number, charge, cost, after[charge.partition, charge.part])
+        return cost
+
+    def afford(self, name: str, charge: Charge, cap: Cost, combine: Combine, *, several: bool) -> None:
+        """Refuse what could not be reserved now; spend nothing."""
+        with self._transaction(write=False) as run:
+            cost = self._cost(run, name, charge, several, write=False)
+            before = _totals(run, name)
+            if not combine(_added(before, charge, cost)).fits(cap):
+                raise _exceeded(name, charge, cost, combine(before), cap)
+
+    def _cost(self, run: Run, name: str, charge: Charge, several: bool, *, write: bool = True) -> Cost:
+        """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
+        cost = Cost.of(charge.epsilon, charge.delta, charge.gamma)
+        if not charge.dataset:
+            if charge.partition:
+                raise SettingsError(
+                    f"The part {charge.part!r} of {charge.partition!r} needs data with a name: the parts of "
+                    f"a partition are separate datasets, fixed beforehand, which a replaced record cannot "
+                    f"leave (sites, years). Seal each: seal(data, name=...). To group by an attribute, use "
+                    f"one function that returns all groups."
+                )
+            return cost
+        self._declare(run, name, charge, several, write)
+        if not charge.key:
+            return cost
+        rows = run(
+            "SELECT gamma FROM gammas WHERE budget = ? AND dataset = ? AND key = ?",
+            *(name, charge.dataset, charge.key),
+        )
+        known = Decimal(rows[0][0]) if rows else Decimal(0)
+        if write and cost.gamma > known:
+            run(
+                "INSERT INTO gammas VALUES (?, ?, ?, ?) ON CONFLICT (budget, dataset, key) DO UPDATE SET "
+                "gamma = excluded.gamma",
+                *(name, charge.dataset, charge.key, str(cost.gamma)),
+            )
+        return Cost(cost.epsilon, cost.delta, max(cost.gamma - known, Decimal(0)))
+
+    def _declare(self, run: Run, name: str, charge: Charge, several: bool, write: bool) -> None:
+        """Refuse a second P for a dataset, and a dataset in two parts of a partition."""
+        rows = run(
+            "SELECT sampler, described, partition, part FROM datasets WHERE budget = ? AND dataset = ?",
+            *(name, charge.dataset),
+        )
+        if not rows:
+            if write:
+                run(
+                    "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
+                    *(name, charge.dataset, charge.sampler, charge.described, charge.partition, charge.part),
+                )
+            return
+        sampler, described, partition, part = rows[0]
+        if sampler != charge.sampler and not several:
+            raise SettingsError(
+                f"The budget {name!r} has answers about {charge.dataset} under P={described}, and this "
+                f"one has P={charge.described}. Promises add up only with respect to one P: use that one, or "
+                f"its columns P[...]; or pass Budget(..., several_samplers=True) if you have reason to."
+            )
+        if (partition, part) != (charge.partition, charge.part):
+            raise SettingsError(
+                f"The dataset {charge.dataset} has been used in the budget {name!r} "
+                f"{_where(partition, part)}, and now {_where(charge.partition, charge.part)}. A dataset is "
+                f"in one part of a partition, fixed beforehand, or in none: then a replaced record cannot "
+                f"move to another part, and the largest part counts. To group by an attribute, use one "
+                f"function "
+                f"that returns all groups."
+            )
+
+    def history(self, name: str) -> list[dict[str, Any]]:
+        """Return every charge, the oldest first."""
+        names = (
+            *(
+                "number",
+                "at",
+                "function",
+                "dataset",
+                "n",
+                "mechanism",
+                "epsilon",
+                "delta",
+                "gamma",
+                "charged",
+            ),
+            *("partition", "part", "who", "key", "kind"),
+        )
+        with self._transaction(write=False) as run:
+            columns = ", ".join(names)
+            rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        for row in found:
+            for number in ("epsilon", "delta", "gamma", "charged"):
+                row[number] = float(row[number])
+        return found
+
+    def recomputed(self, name: str) -> tuple[dict[tuple[str, str], Totals], dict[tuple[str, str], Totals]]:
+        """Return the totals, and what the charges add up to, both of one moment."""
+        with self._transaction() as run:
+            kept = _totals(run, name)
+            rows = run(
+                "SELECT number, dataset, key, kind, epsilon, delta, gamma, charged, partition, part "
+                "FROM charges WHERE budget = ? ORDER BY number",
+                name,
+            )
+            ((count,),) = run("SELECT charges FROM budgets WHERE name = ?", name)
+        made: dict[tuple[str, str], Totals] = {}
+        largest: dict[tuple[str, str], Decimal] = {}
+        for number, (at, dataset, key, kind, epsilon, delta, gamma, charged, partition, part) in enumerate(
+            rows, 1
+        ):
+            total = made.setdefault((partition, part), Totals())
+            due = Decimal(gamma)
+            if dataset and key:
+                known = largest.get((dataset, key), Decimal(0))
+                largest[dataset, key] = max(known, due)
+                due = max(due - known, Decimal(0))
+            if at != number or due != Decimal(charged):
+                raise LedgerError(f"The ledger of {name!r} is damaged at its charge {at}.")
+            total.cost += Cost(Decimal(epsilon), Decimal(delta), due)
+            total.counts[kind] = total.counts.get(kind, 0) + 1
+        if count != len(rows):
+            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {count}.")
+        return kept, made
+
+    @contextlib.contextmanager
+    def _transaction(self, *, write: bool = True) -> Iterator[Run]:
+        try:
+            with self.database.transaction(write=write) as run:
+                yield run
+        except DatabaseError as error:
+            raise LedgerError(
+                f"The ledger {self.url} cannot be used, so nothing can be spent from it: {error}"
+            ) from None
+
+
+def _where(partition: str, part: str) -> str:
+    return f"in the part {part!r} of {partition!r}" if partition else "outside of every partition"
+
+
+def _totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
+    rows = run("SELECT partition, part, epsilon, delta, gamma, counts FROM spent WHERE budget = ?", name)
+    return {
+        (partition, part): Totals(Cost(*map(Decimal, numbers)), json.loads(counts))
+        for partition, part, *numbers, counts in rows
+    }
+
+
+def _added(
+    totals: dict[tuple[str, str], Totals], charge: Charge, cost: Cost
+) -> dict[tuple[str, str], Totals]:
+    """Return totals with one more charge."""
+    where = (charge.partition, charge.part)
+    before = totals.get(where, Totals())
+    counts = before.counts | {charge.kind: before.counts.get(charge.kind, 0) + 1}
+    return totals | {where: Totals(before.cost + cost, counts)}
+
+
+def _write(run: Run, name: str, number: int, charge: Charge, cost: Cost, total: Totals) -> None:
+    c = charge
+    numbers = (str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(cost.gamma))
+    run(
+        "INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        *(name, number, _now(), c.function, c.key, c.dataset, c.n, c.mechanism, c.kind, *numbers),
+        *(c.partition, c.part, c.who),
+    )
+    spent = (str(total.cost.epsilon), str(total.cost.delta), str(total.cost.gamma), json.dumps(total.counts))
+    run(
+        "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (budget, partition, part) DO UPDATE SET "
+        "epsilon = excluded.epsilon, delta = excluded.delta, gamma = excluded.gamma, "
+        "counts = excluded.counts",
+        *(name, c.partition, c.part, *spent),
+    )
+
+
+def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, cap: Cost) -> BudgetExceeded:
+    """Return the error that shows requested, remaining and cap, and what would fit."""
+    lines: list[str] = []
+    facts: dict[str, float] = {}
+    fits: list[str] = []
+    for symbol in ("epsilon", "delta", "gamma"):
+        asked, most = float(getattr(cost, symbol)), float(getattr(cap, symbol))
+        left = max(float(getattr(cap, symbol) - getattr(spent, symbol)), 0.0)
+        lines.append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
+        facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
+        if asked > left:
+            fits.append(f"{symbol}={left:.6g}" if left > 0 else "")
+    possible = bool(fits) and all(fits)
+    would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
+    text = (
+        f"The budget {name!r} has not enough left for {charge.function}(), which asks for {'; '.join(lines)}."
+    )
+    return BudgetExceeded(f"{text} Nothing was spent. {would}", **facts)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@functools.lru_cache(maxsize=64)
+def open_ledger(url: str) -> Ledger:
+    """Return the ledger at a URL, one for each in this process."""
+    return Ledger(url)
