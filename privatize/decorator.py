@@ -109,10 +109,13 @@ class Release:
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta:g}" if self.delta else ""
-        return (
-            f"Release({self.value!r}, epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
-            f"{self.mechanism} scale={self.scale:.4g}, sensitivity={self.sensitivity:.4g}, n={self.n})"
+        value = repr(self.value)
+        facts = (
+            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
+            f"scale={self.scale:.4g}, "
+            f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )
+        return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
 
 
 class _Box:
@@ -943,7 +946,9 @@ _FAILED = (
 )
 _UNFIT = (
     "{0}() returned, on the private data, something that is not finite or not of the structure that "
-    "calibration saw, so nothing was released. Try {1}, which runs the raw function on public data from P."
+    "calibration saw, so nothing was released. Usual causes: a group or category that may be absent "
+    "(observed=False, reindex(...), fillna(...)), rows that are dropped. Try {1}, which runs the raw "
+    "function on public data from P."
 )
 _INTERNAL = (
     "{0}() could not bring the private data into the form that P draws, or handle its answer. What went "

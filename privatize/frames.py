@@ -262,12 +262,22 @@ def _of_column(column: Any, native: Any) -> str:
 def _code(column: Any, what: str) -> str:
     """Return a column's dtype as a text, without any values: categories may be taken from the data."""
     if what == "category":
-        return "category"
+        return f"category of {_categories(column)}"
     dtype = _dtype(column)
     text = str(dtype)
     if text.startswith("Sparse"):  # which names its fill value
         return "Sparse"
     return text if what != "other" or len(text) < 40 else type(dtype).__name__
+
+
+def _categories(column: Any) -> str:
+    """Return what a column's categories are, without saying which."""
+    dtype = _dtype(column)
+    if hasattr(dtype, "value_type"):
+        return "texts" if "string" in str(dtype.value_type) else "numbers"
+    inside: Any = getattr(dtype, "categories", ())
+    kind = getattr(getattr(inside, "dtype", None), "kind", "O")
+    return "numbers" if kind in "iufb" and len(inside) else "texts"
 
 
 def _label(name: Any) -> Any:
@@ -344,8 +354,7 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
         less = [name for name in theirs if name not in ours]
         if less:
             return (
-                f"The dataset lacks the columns {less!r} that the sampler draws. Draw only those that there "
-                f"are (a table's P[[...]]), or add them to the dataset."
+                f"The dataset lacks the columns {less!r} that the sampler draws{_instead(less, more, schema)}"
             )
         if more:
             return (
@@ -359,6 +368,9 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
             )
     for (name, code, what, zone), (_, wanted, target, other) in zip(schema[2], drawn[2], strict=True):
         fits = what in _ACCEPTED[target] or (code == wanted)
+        if target == "category":  # of numbers, or of texts
+            numeric = code == "category of numbers" if what == "category" else what in ("int", "float")
+            fits = (fits or numeric) and numeric == (wanted == "category of numbers")
         if not fits or zone != other:
             column = f"The column {name!r}" if schema[0] == "frame" else "The dataset"
             return f"{column} is {code}, but the sampler draws {wanted}. {_fix(what, target)}"
@@ -366,7 +378,7 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
         kept, wanted = (
             "no index but the rows' numbers"
             if s[3] is None
-            else f"a {s[3][0]} of {', '.join(s[3][1])} named {', '.join(s[3][2])}"
+            else f"an index ({s[3][0]}) of {', '.join(s[3][1])}{_named(s[3][2])}"
             for s in (schema, drawn)
         )
         return (
@@ -376,14 +388,37 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
     return None
 
 
+def _named(names: list[str]) -> str:
+    return f" named {', '.join(names)}" if names != ["None"] else ""
+
+
+def _instead(less: list[Any], more: list[Any], schema: Any) -> str:
+    """Return what to do about missing columns."""
+    texts = [str(name) for name in more]
+    if set(map(str, less)) <= set(texts):
+        return ": its names are not texts. Rename them: data.columns = data.columns.astype(str)."
+    indexed = [] if schema[3] is None else [name for name in less if name in schema[3][2]]
+    if indexed:
+        return f": {indexed[0]!r} is the index. Pass data.reset_index()."
+    if more:
+        one, other = more[0], less[0]
+        return (
+            f", and has {more!r}, which it does not draw. Rename them "
+            f"(data.rename(columns={{{one!r}: {other!r}}})), or write P for the columns that there are."
+        )
+    return ". Draw only those that there are (a table's P[[...]]), or add them to the dataset."
+
+
 def _fix(what: str, target: str) -> str:
     if target in ("int", "float"):
         return "Convert it with astype(float), or have the sampler draw what it is."
-    if target == "category" and what in ("int", "float", "bool"):
-        return "Convert it to a categorical, or use choice(...), which draws plain values."
+    if target == "category":
+        return "Its values must be of the same type: convert it with astype, or write P's as they are."
     if target == "bool":
         return "Convert it to booleans (astype('boolean') where some are missing)."
     if target == "date":
+        if what in ("text", "object"):
+            return "Convert it: pd.to_datetime(...), str.to_datetime(...)."
         return "Convert it to dates of the same time zone, or give dates(...) its tz=."
     return "Convert it, or have the sampler draw what it is."
 

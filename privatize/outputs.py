@@ -178,22 +178,25 @@ def _differs(found: Tree, tree: Tree) -> str | None:
             filter(None, (_differs(found[3][ours.index(k)], tree[3][theirs.index(k)]) for k in theirs)), None
         )
     if kind == "frame":
-        for ours, theirs in zip(found[4], tree[4], strict=True):
+        for what, ours, theirs in zip(("columns", "rows"), found[4], tree[4], strict=True):
             if ours != theirs:
-                return _uncommon(ours, theirs) or "with labels in another order"
+                return _uncommon(ours, theirs, what) or f"with {what} in another order"
+        if found[3] != tree[3]:
+            return "with other texts, categories or index"
     if len(found[-1]) != len(tree[-1]):
         return f"of {len(found[-1])} parts where there were {len(tree[-1])}"
     pairs = zip(found[-1], tree[-1], strict=True)
     return next(filter(None, (_differs(ours, theirs) for ours, theirs in pairs if ours != theirs)), None)
 
 
-def _uncommon(ours: list[str], theirs: list[str]) -> str | None:
+def _uncommon(ours: list[str], theirs: list[str], what: str = "") -> str | None:
     more = [name for name in ours if name not in theirs]
     less = [name for name in theirs if name not in ours]
     shown = []
     for word, names in (("with", more), ("without", less)):
         if names:
-            shown.append(f"{word} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}")
+            more_than_five = ", ..." if len(names) > 5 else ""
+            shown.append(f"{word}{what and f' {what}'} {', '.join(names[:5])}{more_than_five}")
     return " and ".join(shown) or None
 
 
@@ -275,6 +278,8 @@ def _refuse(value: Any) -> Tree:
         fix = "Return a plain array: np.asarray(...), or filled(...) of a masked one."
     elif callable(value):
         fix = "To release a function use the mechanism Bernstein(...)."
+    elif "GroupBy" in kind.__name__:
+        fix = "Aggregate it: .mean(), .size()."
     elif hasattr(value, "collect"):
         fix = "Call collect() on it."
     elif hasattr(value, "toarray"):
@@ -284,7 +289,7 @@ def _refuse(value: Any) -> Tree:
     elif hasattr(value, "get_params"):
         fix = "Return its learned numbers, such as coef_ and intercept_."
     else:
-        fix = "Return numbers, numpy arrays, or lists, tuples, dicts, named tuples or dataclasses of these."
+        fix = "Return numbers, arrays, frames or series, or lists, tuples, dicts or dataclasses of these."
     raise OutputError(f"The function returns {name}, to which no noise can be added. {fix}")
 
 

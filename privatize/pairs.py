@@ -409,8 +409,9 @@ class Pairs:
             raise NotReproducibleError(
                 "The function gave two different answers for identical data. Its randomness, if it has any, "
                 "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
-                "by coins=('rng',), which receives a seeded generator; and it must not depend on earlier "
-                "calls (caches, warm starts, counters, the time)."
+                "by coins=('rng',), which receives a seeded generator; it must not depend on earlier "
+                "calls (caches, warm starts, counters, the time); and its rows must have an order (those of "
+                "polars' group_by and unique have none: sort them)."
             )
 
     def _repeats(self, one: Vector | float, other: Vector | float) -> bool:

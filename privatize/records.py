@@ -34,6 +34,7 @@ __all__ = [
     "liken",
     "neighbour",
     "record",
+    "show",
     "take",
 ]
 
@@ -125,6 +126,8 @@ def _check(data: Any) -> str:
 
 
 def _hint(data: Any) -> str:
+    if "GroupBy" in type(data).__name__:
+        return " (pass the frame, and group inside the function)"
     if type(data).__name__ == "LazyFrame":
         return " (collect() a lazy frame)"
     return " (to_numpy(), perhaps)" if hasattr(type(data), "to_numpy") else ""
@@ -339,12 +342,13 @@ def _code(dtype: np.dtype[Any]) -> Any:
     }
 
 
-def _show(schema: Any) -> str:
+def show(schema: Any) -> str:
+    """Return what a schema is, in words."""
     kind = schema[0]
     if kind == "tuple":
-        return f"a tuple of ({', '.join(map(_show, schema[1:]))})"
+        return f"a tuple of ({', '.join(map(show, schema[1:]))})"
     if kind == "dict":
-        return f"a dict of {{{', '.join(f'{name!r}: {_show(part)}' for name, part in schema[1])}}}"
+        return f"a dict of {{{', '.join(f'{name!r}: {show(part)}' for name, part in schema[1])}}}"
     if kind == "list":
         return "a list"
     if kind in ("frame", "series"):
@@ -450,16 +454,21 @@ def _mismatch(schema: Any, drawn: Any, support: Any) -> str | None:
         return frames.mismatch(schema, drawn)
     if _matches(schema, drawn, support):
         return None
-    if _show(schema) == _show(drawn):
+    if show(schema) == show(drawn):
         return (
-            f"The dataset is {_show(schema)} with longer texts than the sampler can draw. Have the "
+            f"The dataset is {show(schema)} with longer texts than the sampler can draw. Have the "
             f"sampler draw texts of the longest width that may occur."
         )
     width = ""
+    if kind == "list" and drawn[0] == "frame":
+        return (
+            "The dataset is a list, but the sampler draws a data frame. For a list of dicts use "
+            "table(..., frame='records')."
+        )
     if kind == "frame" and drawn[0] == "array":
         width = f" Its records have {len(schema[2])} columns; P's would have to be of that width."
     return (
-        f"The dataset is {_show(schema)}, but the sampler draws {_show(drawn)}.{width} Calibration "
+        f"The dataset is {show(schema)}, but the sampler draws {show(drawn)}.{width} Calibration "
         f"and release must run on the same kind of data: convert the dataset, or have the "
         f"sampler draw what the dataset is."
     )

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins
+from privatize import coins, records
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -395,8 +395,10 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
         raise ZeroSensitivityError(
             f"{zeros} of {plan.m} sampled pairs did not change the output at all, so the estimate is 0, "
             f"and zero noise would be no privacy. Is the output constant, or does it ignore most records? "
-            f"If a floor is known (1 for a count, say), pass min_sensitivity=...; otherwise use a "
-            f"smaller gamma.",
+            f"If it is about missing values, P must draw some: with_missing(...). If a floor is known (1 for "
+            f"a "
+            f"count, say), pass min_sensitivity=...; for a quantile of a column with few values, score them "
+            f"with mechanism=Exponential(responses=[...]); otherwise use a smaller gamma.",
             m=plan.m,
             k=plan.k,
         )
@@ -472,6 +474,10 @@ class _Run:
         for start, stop in _joined(spans):
             self.memory.save(start, self.known[start:stop], self.task.pairs.structure)
 
+    def _given(self) -> str:
+        """Return what kind of data the function gets."""
+        return records.show(self.task.pairs.schema) if self.task.pairs.schema else "data"
+
     def _refuse_early(self, otherwise: str = "") -> None:
         """Refuse when so many have failed that the estimate is infinite, whatever the others are."""
         if self.failed > self.plan.m - self.plan.k:
@@ -488,13 +494,17 @@ class _Run:
             if "SIGKILL" in what
             else " The keys, labels, types and shapes of an answer are published as they are, so if they "
             "depend on the data they give it away. Return the same ones for every dataset: reindex to fixed "
-            "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, always float(...), define "
-            "classes outside the function."
+            "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single "
+            "people, always float(...), define classes outside the function."
             if what.startswith(STRUCTURE)
+            else " An empty group's mean is NaN, and so is a sum with a missing value: fillna(...) or "
+            "dropna() in the function, or another sampler."
+            if "not finite" in what
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None
-            else " Make the function work on all data that the sampler can draw, choose another sampler, or "
-            "check the other arguments. It gets data of the container that it is called with."
+            else f" Make the function work on all data that the sampler can draw, or choose another sampler. "
+            f"It "
+            f"gets {self._given()}, as it was called with."
         )
         done = self.plan.m - int(np.isnan(self.known).sum())
         raise InfiniteSensitivityError(

@@ -381,7 +381,7 @@ class Listed(list):
         (np.array([1], "m8[s]"), "timedelta64.*days or seconds"),
         (np.array([1.0], dtype=object), r"object, .*astype\(float\)"),
         (np.zeros(1, [("a", "f8")]), "an array of .*Return numbers"),
-        (object(), "a object, .*Return numbers, numpy arrays, or lists"),
+        (object(), "a object, .*Return numbers, arrays, frames"),
         ({1.0, 2.0}, "a set, .*Return numbers"),
         (range(3), "a range, .*Return numbers"),
         (decimal.Decimal("1.5"), "a Decimal, .*Return numbers"),

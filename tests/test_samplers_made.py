@@ -1063,7 +1063,7 @@ def test_a_description_is_right():
     assert float(found["a"].facts[1]) == pytest.approx(drawn["a"].std(), rel=1e-2)
     assert float(found["a"].facts[3]) == pytest.approx(drawn["a"].median(), rel=1e-3)
     assert found["a"].support == "[0, 10] or missing"
-    assert found["c"].facts[0] == f"y {(drawn['c'] == 'y').mean():.1%}"
+    assert found["c"].facts[1] == f"y: {(drawn['c'] == 'y').mean():.1%}"
     assert found["c"].support == "{x, y}"
     assert sum(found["a"].heights) + found["a"].missing == sum(found["c"].heights) == 5000
     assert found["d"].support == "[2020-01-01, 2020-12-31]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterator
@@ -58,12 +59,14 @@ class Description:
         cells = [head]
         for row in self.rows:
             facts = row.facts if len(row.facts) == 5 else (", ".join(row.facts), "", "", "", "")
-            cells.append((row.name, row.support, *facts, str(row.missing)))
+            cells.append(
+                (row.name, row.support, *facts, f"{row.missing / self.n:.1%}" if row.missing else "0")
+            )
         widths = [
             max(len(line[at]) for line in cells if at < 2 or at == 7 or _short(line))
             for at in range(len(head))
         ]
-        lines = [f"{self.sampler}: {self.n:,} records, seed {self.seed}"]
+        lines = [f"{self._title()}: {self.n:,} records, seed {self.seed}"]
         for line in cells:
             start = f"{line[0]:<{widths[0]}}   {line[1]:<{widths[1]}}"
             room = sum(widths[2:7]) + 8
@@ -76,15 +79,22 @@ class Description:
 
     __repr__ = __str__
 
+    def _title(self) -> str:
+        return (
+            self.sampler
+            if len(self.sampler) <= 300
+            else f"{self.sampler[:280]}... ({len(self.rows)} columns)"
+        )
+
     def _repr_html_(self) -> str:
         body = "".join(
             f"<tr><td>{html.escape(row.name)}</td><td>{html.escape(row.support)}</td>"
             f"<td>{html.escape(', '.join(row.facts) if len(row.facts) != 5 else _sentence(row.facts))}</td>"
-            f"<td>{row.missing}</td><td>{_picture(row)}</td></tr>"
+            f"<td>{row.missing / self.n:.1%}</td><td>{_picture(row)}</td></tr>"
             for row in self.rows
         )
         return (
-            f"<div style='font-family:sans-serif'><p><code>{html.escape(self.sampler)}</code>: {self.n:,} "
+            f"<div style='font-family:sans-serif'><p><code>{html.escape(self._title())}</code>: {self.n:,} "
             f"records, seed {self.seed}</p><table><thead><tr><th>column</th><th>support</th><th>drawn</th>"
             f"<th>missing</th><th></th></tr></thead><tbody>{body}</tbody></table></div>"
         )
@@ -96,10 +106,14 @@ class Description:
         except ImportError:
             raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
 
+        wide = min(len(self.rows), 4)
+        high = -(-len(self.rows) // wide)
         figure, axes = plt.subplots(
-            1, len(self.rows), figsize=(3 * len(self.rows), 2.5), layout="constrained", squeeze=False
+            high, wide, figsize=(3 * wide, 2.5 * high), layout="constrained", squeeze=False
         )
-        for ax, row in zip(axes[0], self.rows, strict=True):
+        for ax in axes.ravel()[len(self.rows) :]:
+            ax.set_axis_off()
+        for ax, row in zip(axes.ravel(), self.rows, strict=False):
             ax.bar(range(len(row.heights)), row.heights, width=1.0 if len(row.facts) == 5 else 0.8)
             shown = {0: row.labels[0], len(row.labels) - 1: row.labels[-1]}
             if len(row.facts) != 5:
@@ -218,8 +232,15 @@ def _row(name: str, values: Array, support: Any) -> _Row:
 
         return _numbers(name, days, support, len(values) - len(seen), shown, lambda x: f"{x / 86_400:.4g} d")
     present = [str(value) for value in values.tolist() if not domains.missing(value)]
-    top = Counter(present).most_common(12)
-    facts = tuple(f"{value} {times / max(len(values), 1):.1%}" for value, times in top)
+    counts = Counter(present)
+    listed = support.inner if isinstance(support, domains.Maybe) else support
+    if isinstance(listed, domains.OneOf) and len(listed.values) <= 12:  # in P's own order
+        top = [(str(value), counts[str(value)]) for value in listed.values]
+    elif values.dtype.kind in "iu":
+        top = [(str(value), counts[str(value)]) for value in np.unique(values).tolist()][:12]
+    else:
+        top = counts.most_common(12)
+    facts = tuple(f"{value}: {times / max(len(values), 1):.1%}" for value, times in top)
     gone = len(values) - len(present)
     return _Row(name, _support(support), facts, gone, tuple(v for v, _ in top), tuple(t for _, t in top))
 
@@ -234,10 +255,15 @@ def _numbers(name: str, found: Array, support: Any, gone: int, show: Any, width:
     quantiles = np.quantile(found, [0.05, 0.5, 0.95])
     facts = (show(found.mean()), (width or show)(found.std()), *map(show, quantiles))
     low, high = found.min(), found.max()
-    heights, edges = np.histogram(found, bins=_BARS, range=(low, high if high > low else low + 1))
-    return _Row(
-        name, _support(support), facts, gone, tuple(map(show, edges[:-1])), tuple(int(h) for h in heights)
-    )
+    if width is None and (found == np.rint(found)).all() and high - low < 1e9:  # whole numbers: no combs
+        step = max(1, math.ceil((high - low + 1) / 100))
+        edges = np.arange(low, high + step + 1, step) - 0.5
+        heights, edges = np.histogram(found, bins=edges)
+        labels = [show(edge + 0.5) for edge in edges[:-1]]
+    else:
+        heights, edges = np.histogram(found, bins=_BARS, range=(low, high if high > low else low + 1))
+        labels = [*map(show, edges[:-2]), show(high)]
+    return _Row(name, _support(support), facts, gone, tuple(labels), tuple(int(h) for h in heights))
 
 
 def _support(support: Any) -> str:

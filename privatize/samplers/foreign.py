@@ -166,17 +166,27 @@ def as_sampler(value: Any) -> Sampler:
         if callable(value):
             return from_function(value)
     shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
+    other = (
+        " For columns use table({...})."
+        if isinstance(value, dict)
+        else " For fixed values use choice([...])."
+        if isinstance(value, list | tuple)
+        else " For public records use bootstrap(...)."
+        if hasattr(value, "columns") or isinstance(value, np.ndarray)
+        else ""
+    )
     raise SamplerError(
         f"sampler={shown} is not a public distribution. Use one of privatize.samplers, such as "
         f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
-        f"(n, rng) -> n records."
+        f"(n, rng) -> n records.{other}"
     )
 
 
 def is_maker(value: Any) -> bool:
     """Tell whether a value is one of the functions that make samplers, and not a sampler."""
     module = str(getattr(value, "__module__", ""))
-    return module.startswith("privatize.samplers.") and hasattr(value, "__code__")
+    named = str(getattr(value, "__qualname__", "")).isidentifier()
+    return module.startswith("privatize.samplers.") and hasattr(value, "__code__") and named
 
 
 def _frozen(distribution: Any) -> Any:

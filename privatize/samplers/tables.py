@@ -44,9 +44,9 @@ def table(
     frame : {"pandas", "polars", "pyarrow", "dict", "records"}
         What is drawn: a data frame, a dict of arrays, or a list of dicts.
     **named : samplers or callables
-        One distribution for each column, independent of the others; or a function of the columns drawn
-        so far, a dict of arrays, and perhaps of a generator: ``lambda columns, rng: ...`` (see
-        :func:`dependent`).
+        One distribution for each column, in the order of the data's columns, independent of the others; or
+        a function of the columns drawn so far, a dict of arrays, and perhaps of a generator:
+        ``lambda columns, rng: ...`` (see :func:`dependent`).
 
     Examples
     --------
@@ -60,6 +60,8 @@ def table(
     table(age=integers(0, 120), sex=categorical(['F', 'M']), frame='dict')['age']
     >>> P.support
     {'age': (0, 120), 'sex': OneOf(('F', 'M'), unknown='F')}
+    >>> table({"mean radius": integers(5, 30)}, area=lambda columns: 3.14 * columns["mean radius"] ** 2)
+    table({'mean radius': integers(5, 30), 'area': dependent(<lambda>)})
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise SamplerError("table() takes its columns by name: table(age=..., sex=...), or a dict of them.")
@@ -74,13 +76,19 @@ def table(
     parts: list[tuple[str, Any]] = []
     for name, value in given.items():
         if not isinstance(name, str):
-            raise SamplerError(f"table(): the column name {name!r} is not a text.")
+            raise SamplerError(
+                f"table(): the column name {name!r} is not a text. Rename the data's columns "
+                f"(data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3)."
+            )
         if isinstance(value, Sampler | Dependent) or hasattr(value, "rvs") or hasattr(value, "sample"):
             parts.append((name, value if isinstance(value, Dependent) else loose(as_sampler(value))))
         elif callable(value) and not isinstance(value, type) and not is_maker(value):
             parts.append((name, dependent(value)))
         else:
-            as_sampler(value)  # or refused
+            try:
+                as_sampler(value)  # or refused
+            except SamplerError as error:
+                raise SamplerError(f"table(): the column {name!r}: {error}") from None
     made = _Table(tuple(parts), frame)
     draw(made, 2, np.random.default_rng(0))  # or refused
     return made
