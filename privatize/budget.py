@@ -17,7 +17,7 @@ from privatize.errors import LedgerError, SettingsError
 from privatize.ledger import Charge, Totals, open_ledger
 from privatize.policy import ruled
 
-__all__ = ["Amount", "Budget", "Part", "Partition", "current"]
+__all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
 
 
 class Amount(NamedTuple):
@@ -250,6 +250,31 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             return summed
         found = [tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)]
         return Cost(min(Decimal(repr(max(found))), summed.epsilon), self.cap.delta, summed.gamma)
+
+
+def distinct(budgets: Sequence[Any]) -> list[Any]:
+    """Return budgets that apply, each once; a part of one counts in place of it.
+
+    Two parts of one partition do not go together: a record is in one of them.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    for each in budgets:
+        if each is None:
+            continue
+        whole = getattr(each, "budget", each)
+        if not isinstance(whole, Budget):  # anything that can be charged
+            found.setdefault(("", str(id(each))), each)
+            continue
+        where = (whole.ledger.database.url, whole.name)
+        known = found.get(where)
+        if isinstance(known, Part) and isinstance(each, Part):
+            if (known.partition, known.part) != (each.partition, each.part):
+                raise SettingsError(
+                    f"{known.part!r} and {each.part!r} are parts of one budget. Use one of them."
+                )
+        elif known is None or isinstance(each, Part):
+            found[where] = each
+    return list(found.values())
 
 
 def _joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

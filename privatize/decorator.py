@@ -27,7 +27,7 @@ import numpy as np
 
 from privatize import coins, errors, outputs, records, shipping
 from privatize.binding import Binding, Call, label_of
-from privatize.budget import Budget, Part, current
+from privatize.budget import Budget, Part, current, distinct
 from privatize.composition import kind_of
 from privatize.errors import (
     ArgumentError,
@@ -549,14 +549,14 @@ class PrivateFunction(Generic[P, R]):
             sampler = next((found for found, _ in carry if found is not None), None)
             box.data = tuple(map(opened, parts)) if self._binding.aligned else opened(box.data)
         del parts
-        unique = {id(budget): budget for budget in budgets if budget is not None}
+        unique = distinct(budgets)
         if policy().require_budget and not unique:
             raise PolicyError(
                 f"{self.__name__}() has no budget, and the policy has require-budget. Pass "
                 f"budget=Budget(...), "
                 f"call it in `with budget:`, or seal the data with one."
             )
-        return name, sampler, list(unique.values())
+        return name, sampler, unique
 
     def _under(self, sampler: Any) -> PrivateFunction[P, R]:
         """Return the same function under the P of sealed data."""
@@ -590,16 +590,16 @@ class PrivateFunction(Generic[P, R]):
         if again is not None and again in self._root._answers:
             return copy.deepcopy(self._root._answers[again])
         function = self._function(call, sensitivity.coin_seed)
-        if budgets:
-            which = f"{key}:{sensitivity.seed}" if key else ""
-            if len(budgets) > 1:
-                self._spend("afford", budgets, dataset, which, n, sensitivity.gamma)
-            self._spend("reserve", budgets, dataset, which, n, sensitivity.gamma)
         support = settings.support if settings.domain == "clip" else None
         with np.errstate(all="ignore"):  # a warning would tell of a private number
             if positions is not None:
                 box.data = records.take(box.data, positions)
             box.data = records.bring_into(box.data, drawn, support)
+        if budgets:  # data that does not fit has cost nothing; from here on it is spent, whatever happens
+            which = f"{key}:{sensitivity.seed}" if key else ""
+            if len(budgets) > 1:
+                self._spend("afford", budgets, dataset, which, n, sensitivity.gamma)
+            self._spend("reserve", budgets, dataset, which, n, sensitivity.gamma)
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
             raise PrivateRunError(self._advice(_FAILED))
@@ -714,6 +714,8 @@ class PrivateFunction(Generic[P, R]):
     def _drawn(self) -> Any:
         """Return two records that the sampler draws: container, names, dtypes, shapes."""
         sampler, domain = self._settings.sampler, self._settings.domain
+        if sampler is None:
+            self._under(None)  # which refuses
         # What is made of functions may draw something else later.
         sure = getattr(sampler, "settled", False)
         key = (id(sampler), domain, None if sure else token([sampler], self.__name__, version="template"))

@@ -109,10 +109,11 @@ _read: dict[str, Policy] = {}
 
 def policy() -> Policy:
     """Return the policy of the nearest pyproject.toml, read once for each working folder."""
-    here = str(Path.cwd())
-    if here not in _read:
-        _read[here] = _find(Path(here))
-    return _read[here]
+    here = os.getcwd()  # noqa: PTH109 - at every call: a Path costs ten times as much
+    found = _read.get(here)
+    if found is None:
+        found = _read[here] = _find(Path(here))
+    return found
 
 
 def ruled(name: str) -> Any:
