@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from privatize.composition import NOTHING, Cost, tight
+from privatize.composition import NOTHING, Cost, exact, tight
 from privatize.errors import LedgerError, SettingsError
 from privatize.ledger import Charge, Totals, open_ledger
 from privatize.policy import ruled
@@ -129,12 +129,20 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self._combine(self.ledger.totals(self.name)))
+        return _amount(self._least(self.ledger.totals(self.name)))
 
     @property
     def remaining(self) -> Amount:
         """What is left."""
-        return _amount(self.cap - self._combine(self.ledger.totals(self.name)))
+        return _amount(self.cap - self._least(self.ledger.totals(self.name)))
+
+    def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
+        """Return the same as :meth:`_combine`, by whichever bound is smaller."""
+        cost = self._combine(totals)
+        if self.composition == "sum" or not cost.epsilon:
+            return cost
+        tighter = self._tightly(totals, cost)
+        return tighter if tighter.epsilon < cost.epsilon else cost
 
     def history(self) -> Any:
         """Return every charge, the oldest first: a DataFrame if pandas is installed, else a list of dicts."""
@@ -205,7 +213,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             raise TypeError(
                 f"The budget {self.name!r} is in this process only. Give it a ledger= to share it."
             )
-        rest = (self.cap, self.composition, self.several_samplers)
+        rest = (self.cap, self.composition, self.several_samplers, self.who)
         return _again, (self.name, self.ledger.database.url, *rest)
 
     # -- what the decorator asks --
@@ -249,7 +257,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         if len(names) > 1:  # one after the other: their sum holds
             return summed
         found = [tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)]
-        return Cost(min(Decimal(repr(max(found))), summed.epsilon), self.cap.delta, summed.gamma)
+        # At the budget's whole δ, of which no release has a part of its own then.
+        return Cost(min(exact(max(found)), summed.epsilon), min(summed.delta, self.cap.delta), summed.gamma)
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
@@ -292,7 +301,7 @@ def _user() -> str:
         return "?"
 
 
-def _again(name: str, url: str, cap: Cost, composition: Any, several: bool) -> Budget:
+def _again(name: str, url: str, cap: Cost, composition: Any, several: bool, who: bool) -> Budget:
     return Budget(
         name,
         epsilon=float(cap.epsilon),
@@ -301,6 +310,7 @@ def _again(name: str, url: str, cap: Cost, composition: Any, several: bool) -> B
         ledger=url,
         composition=composition,
         several_samplers=several,
+        who=who,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from privatize.decorator import PrivateFunction
 from privatize.errors import PrivatizeError
-from privatize.policy import policy
+from privatize.policy import lenient, policy
 
 __all__ = ["Finding", "check", "table"]
 
@@ -47,13 +47,33 @@ def check(targets: Iterable[str]) -> list[Finding]:
     """
     found: list[Finding] = []
     seen: set[int] = set()
-    for target in targets:
-        for module in _modules(target):
-            for name, function in _functions(module):
-                if id(function) not in seen:
-                    seen.add(id(function))
-                    found.append(_finding(name, function))
+    names: set[str] = set()
+    mark = lenient.set(True)
+    try:
+        for target in targets:
+            for module in _modules(target):
+                names.add(module.__name__)
+                for name, function in _functions(module):
+                    if id(function) not in seen:
+                        seen.add(id(function))
+                        found.append(_finding(name, function))
+    finally:
+        lenient.reset(mark)
+    listed = {finding.name for finding in found}
+    for name in policy().sizes:
+        module_name = name.partition(":")[0]
+        if name not in listed and (module_name in names or not _exists(module_name)):
+            found.append(
+                Finding(name, "", ("the policy's n names it, and there is no such private function",))
+            )
     return found
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def _modules(target: str) -> Iterator[types.ModuleType]:

@@ -187,6 +187,10 @@ class Database:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             for statement in self._tables:
+                name = statement.partition("IF NOT EXISTS ")[2].split()[0]
+                rows = connection.execute("SELECT to_regclass(%s)", (name,)).fetchall()
+                if rows[0][0] is not None:
+                    continue  # whoever uses it need not be allowed to create it
                 connection.execute(statement.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT"))
         return connection
 

@@ -58,6 +58,9 @@ class Charge:
         The mechanism, and what tight composition knows of it.
     epsilon, delta, gamma : float
         The promise.
+    looks : tuple
+        For all plans that were read from the estimate's gaps, the γ that was asked for and that holds now:
+        a further look makes the earlier ones' larger.
     sampler, described : str
         Fingerprint and repr of P, of which the function's P is a projection.
     partition, part : str
@@ -75,6 +78,7 @@ class Charge:
     epsilon: float
     delta: float
     gamma: float
+    looks: tuple[tuple[float, float], ...] = ()
     sampler: str = ""
     described: str = ""
     partition: str = ""
@@ -162,7 +166,7 @@ class Ledger:
             after = _added(before, charge, cost)
             spent = combine(after)
             if not spent.fits(cap):
-                raise _exceeded(name, charge, cost, combine(before), cap)
+                raise _exceeded(name, charge, cost, combine(before), spent, cap)
             _write(run, name, number, charge, cost, after[charge.partition, charge.part])
         return cost
 
@@ -171,8 +175,9 @@ class Ledger:
         with self._transaction(write=False) as run:
             cost = self._cost(run, name, charge, several, write=False)
             before = _totals(run, name)
-            if not combine(_added(before, charge, cost)).fits(cap):
-                raise _exceeded(name, charge, cost, combine(before), cap)
+            after = combine(_added(before, charge, cost))
+            if not after.fits(cap):
+                raise _exceeded(name, charge, cost, combine(before), after, cap)
 
     def _cost(self, run: Run, name: str, charge: Charge, several: bool, *, write: bool = True) -> Cost:
         """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
@@ -194,6 +199,9 @@ class Ledger:
             *(name, charge.dataset, charge.key),
         )
         known = Decimal(rows[0][0]) if rows else Decimal(0)
+        # Of plans that may have been charged before, what holds for them now.
+        due = max([cost.gamma, *(exact(now) for asked, now in charge.looks if exact(asked) <= known)])
+        cost = Cost(cost.epsilon, cost.delta, due)
         if write and cost.gamma > known:
             run(
                 "INSERT INTO gammas VALUES (?, ?, ?, ?) ON CONFLICT (budget, dataset, key) DO UPDATE SET "
@@ -274,12 +282,11 @@ class Ledger:
             rows, 1
         ):
             total = made.setdefault((partition, part), Totals())
-            due = Decimal(gamma)
-            if dataset and key:
-                known = largest.get((dataset, key), Decimal(0))
-                largest[dataset, key] = max(known, due)
-                due = max(due - known, Decimal(0))
-            if at != number or due != Decimal(charged):
+            due = Decimal(charged)
+            known = largest.get((dataset, key), Decimal(0)) if dataset and key else Decimal(0)
+            largest[dataset, key] = known + due
+            # At least what was asked for; more if a further look made an earlier one's larger.
+            if at != number or due < 0 or known + due < Decimal(gamma):
                 raise LedgerError(f"The ledger of {name!r} is damaged at its charge {at}.")
             total.cost += Cost(Decimal(epsilon), Decimal(delta), due)
             total.counts[kind] = total.counts.get(kind, 0) + 1
@@ -337,7 +344,7 @@ def _write(run: Run, name: str, number: int, charge: Charge, cost: Cost, total: 
     )
 
 
-def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, cap: Cost) -> BudgetExceeded:
+def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, cap: Cost) -> BudgetExceeded:
     """Return the error that shows requested, remaining and cap, and what would fit."""
     lines: list[str] = []
     facts: dict[str, float] = {}
@@ -347,7 +354,7 @@ def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, cap: Cost) -> 
         left = max(float(getattr(cap, symbol) - getattr(spent, symbol)), 0.0)
         lines.append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
         facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
-        if asked > left:
+        if getattr(after, symbol) > getattr(cap, symbol):
             fits.append(f"{symbol}={left:.6g}" if left > 0 else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import tomllib
 from dataclasses import dataclass, field
@@ -101,6 +102,9 @@ class Policy:
         return found
 
 
+# Set while `privatize check` imports modules: it lists what breaks the policy instead of raising.
+lenient: contextvars.ContextVar[bool] = contextvars.ContextVar("lenient", default=False)
+
 _NUMBERS = ("max-epsilon", "max-delta", "max-gamma")
 _FLAGS = ("require-budget", "require-sealed")
 _PLACES = ("ledger", "store")
@@ -135,6 +139,14 @@ def _find(start: Path) -> Policy:
     return Policy()
 
 
+def _placed(place: str, folder: Path) -> str:
+    """Return a path in the policy from the folder of its file: the same one, wherever the program runs."""
+    relative = place.removeprefix("sqlite:///")
+    if "://" in relative or place == "memory":
+        return place
+    return str(folder / Path(relative).expanduser())
+
+
 def _checked(table: Any, file: Path) -> Policy:
     known = (*_NUMBERS, *_FLAGS, *_PLACES, "n")
     if not isinstance(table, dict):
@@ -156,4 +168,7 @@ def _checked(table: Any, file: Path) -> Policy:
     if not fine:
         raise PolicyError('[tool.privatize] n is a table of lists: n = {"module:function" = [1000]}.')
     plain = {name.replace("-", "_"): value for name, value in table.items() if name != "n"}
+    for name in _PLACES:
+        if name in plain:
+            plain[name] = _placed(plain[name], file.parent)
     return Policy(**plain, sizes=sizes, file=file)

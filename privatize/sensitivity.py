@@ -184,6 +184,10 @@ class Sensitivity:
         value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
+    def certified(self) -> tuple[tuple[float, float], ...]:
+        """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
+        return tuple((look.gamma, replace(self, plan=look).gamma) for look in self._looks)
+
     def __repr__(self) -> str:
         rho = "" if self.rho is None else f", rho={self.rho:.3g}"
         failed = f", failed={self.failed}" if self.failed else ""
