@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextvars
 import getpass
 import html
+import math
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from privatize.composition import NOTHING, Cost, exact, tight
@@ -108,7 +109,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         if not isinstance(name, str) or not name:
             raise SettingsError(f"Budget({name!r}): the name is a text.")
         for symbol, value, most in (("epsilon", epsilon, 1e9), ("delta", delta, 1.0), ("gamma", gamma, 1e9)):
-            number = not isinstance(value, bool | str) and isinstance(value, int | float | Decimal)
+            number = not isinstance(value, bool | str) and isinstance(value, int | float)
             if not number or not 0 <= value <= most:
                 raise SettingsError(f"Budget({symbol}={value!r}): it is a number from 0 to {most:g}.")
         if composition not in ("sum", "tight"):
@@ -121,7 +122,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
         self.who = bool(who)
         where = ledger if ledger is not None else os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
-        self.ledger = open_ledger(os.fspath(where) if where else "memory")
+        self.ledger = open_ledger(_place(os.fspath(where)) if where else "memory")
         self.ledger.begin(name, self.cap, composition)
 
     # -- what a user reads --
@@ -210,9 +211,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.ledger.database.url == "memory":
-            raise TypeError(
-                f"The budget {self.name!r} is in this process only. Give it a ledger= to share it."
-            )
+            return Elsewhere, (self.name,)
         rest = (self.cap, self.composition, self.several_samplers, self.who)
         return _again, (self.name, self.ledger.database.url, *rest)
 
@@ -249,16 +248,15 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return self._tightly(totals, summed)
 
     def _tightly(self, totals: Mapping[tuple[str, str], Totals], summed: Cost) -> Cost:
-        """Return the same with the least ε that holds at the budget's δ, which is then spent."""
+        """Return the same with the ε that holds at the whole of the budget's δ, if that is less."""
         base = totals.get(("", ""), Totals()).counts
         parts = [(key[0], total.counts) for key, total in totals.items() if key[0]]
         delta = float(self.cap.delta)
-        names = {partition for partition, _ in parts}
-        if len(names) > 1:  # one after the other: their sum holds
+        if len({partition for partition, _ in parts}) > 1:  # one after the other: their sum holds
             return summed
-        found = [tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)]
-        # At the budget's whole δ, of which no release has a part of its own then.
-        return Cost(min(exact(max(found)), summed.epsilon), min(summed.delta, self.cap.delta), summed.gamma)
+        found = max([tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)])
+        less = math.isfinite(found) and (exact(found) < summed.epsilon or summed.delta > self.cap.delta)
+        return Cost(exact(found), self.cap.delta, summed.gamma) if less else summed
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
@@ -294,6 +292,11 @@ def _amount(cost: Cost) -> Amount:
     return Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
 
 
+def _place(url: str) -> str:
+    """Return a path from the root, so that it is the same wherever the process goes."""
+    return url if "://" in url or url == "memory" else str(Path(url).expanduser().absolute())
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -312,6 +315,22 @@ def _again(name: str, url: str, cap: Cost, composition: Any, several: bool, who:
         several_samplers=several,
         who=who,
     )
+
+
+class Elsewhere(_Entered):
+    """A budget that is in the memory of another process: nothing can be spent from it here."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def reserve(self, charge: Charge) -> None:
+        """Refuse."""
+        raise LedgerError(
+            f"The budget {self.name!r}, which {charge.function}() is charged to, is in the memory of another "
+            f"process. Give it a ledger= to share it."
+        )
+
+    afford = reserve
 
 
 class Partition(Mapping[str, "Part"]):

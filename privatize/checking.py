@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,36 +80,67 @@ def _modules(target: str) -> Iterator[types.ModuleType]:
     path = Path(target)
     if path.is_dir():
         for file in sorted(path.rglob("*.py")):
-            if not any(part.startswith((".", "__pycache__")) for part in file.parts):
-                yield _load(file)
+            inside = file.relative_to(path).parts
+            if not any(part.startswith((".", "__pycache__")) for part in inside):
+                yield _guarded(str(file), lambda file=file: _load(file))  # type: ignore[misc]
     elif path.suffix == ".py" or path.is_file():
-        yield _load(path)
+        yield _guarded(target, lambda: _load(path))
     else:
         if "" not in sys.path:
             sys.path.insert(0, "")
-        yield importlib.import_module(target)
+        yield _guarded(target, lambda: importlib.import_module(target))
+
+
+def _guarded(target: str, load: Callable[[], types.ModuleType]) -> types.ModuleType:
+    try:
+        return load()
+    except (Exception, SystemExit) as error:  # a module is anybody's code
+        raise ImportError(f"{target} cannot be imported: {type(error).__name__}: {error}") from None
 
 
 def _load(file: Path) -> types.ModuleType:
     """Import a file under the name that it has inside its package."""
-    folder, parts = file.resolve().parent, [file.stem]
+    file = file.resolve()
+    folder, parts = file.parent, [file.stem]
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
         folder = folder.parent
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     name = ".".join(parts).removesuffix(".__init__")
-    return importlib.import_module(name)
+    module = importlib.import_module(name)
+    if Path(getattr(module, "__file__", None) or "").resolve() == file:
+        return module
+    # Another module has that name: this one gets one of its own.
+    spec = importlib.util.spec_from_file_location(f"{name}__{abs(hash(str(file))):x}", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file.name} is no module.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def _functions(module: types.ModuleType) -> Iterator[tuple[str, PrivateFunction[..., Any]]]:
-    for name, value in list(vars(module).items()):
-        if isinstance(value, PrivateFunction):
-            yield f"{module.__name__}:{name}", value
-        elif isinstance(value, type) and value.__module__ == module.__name__:
-            for inner, method in list(vars(value).items()):
-                if isinstance(method, PrivateFunction):
-                    yield f"{module.__name__}:{name}.{inner}", method
+    yield from _inside(module.__name__, vars(module), module.__name__, "")
+
+
+def _inside(module: str, names: Any, own: str, path: str) -> Iterator[tuple[str, PrivateFunction[..., Any]]]:
+    for name, value in list(names.items()):
+        plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if isinstance(plain, PrivateFunction):
+            yield _named(plain, f"{module}:{path}{name}"), plain
+        elif isinstance(value, type) and value.__module__ == own:
+            yield from _inside(module, vars(value), own, f"{path}{name}.")
+
+
+def _named(function: PrivateFunction[..., Any], found: str) -> str:
+    """Return a function's own name, if that leads to it, or else where it was found."""
+    module, path = function.__module__, getattr(function, "__qualname__", "")
+    thing: Any = sys.modules.get(module)
+    for part in path.split("."):
+        thing = getattr(thing, part, None)
+    return f"{module}:{path}" if thing is function else found
 
 
 def _finding(name: str, function: PrivateFunction[..., Any]) -> Finding:

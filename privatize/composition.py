@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from privatize.errors import SettingsError
 __all__ = ["Cost", "exact", "kind_of", "tight"]
 
 
-def exact(value: float) -> Decimal:
+def exact(value: float) -> Fraction:
     """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
 
     The floating-point number is off by a relative 2⁻⁵³ at most, as all that is computed from it.
@@ -25,7 +25,7 @@ def exact(value: float) -> Decimal:
     >>> sum([exact(0.01)] * 100) == exact(1.0)
     True
     """
-    return Decimal(repr(float(value)))
+    return Fraction(repr(float(value)))
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Cost:
     Examples
     --------
     >>> Cost.of(0.1, 0, 0.05) + Cost.of(0.2, 1e-6, 0.05)
-    Cost(epsilon=0.3, delta=0.000001, gamma=0.10)
+    Cost(epsilon=0.3, delta=1e-06, gamma=0.1)
     """
 
-    epsilon: Decimal
-    delta: Decimal
-    gamma: Decimal
+    epsilon: Fraction
+    delta: Fraction
+    gamma: Fraction
 
     @classmethod
     def of(cls, epsilon: float, delta: float, gamma: float) -> Cost:
@@ -64,10 +64,12 @@ class Cost:
         )
 
     def __repr__(self) -> str:
-        return f"Cost(epsilon={self.epsilon}, delta={self.delta}, gamma={self.gamma})"
+        return (
+            f"Cost(epsilon={float(self.epsilon):g}, delta={float(self.delta):g}, gamma={float(self.gamma):g})"
+        )
 
 
-NOTHING = Cost(Decimal(0), Decimal(0), Decimal(0))
+NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
 
 
 def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
@@ -126,16 +128,19 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
     found = [math.inf]
     if spent < delta:
         found.append(float(rdp.compute_epsilon(orders, total, delta - spent)[0]))
-    if len(pure) == len(counts):
+    slack = 1e-11 + 1e-16 * sum(counts.values())  # what the convolutions may round away of δ
+    if len(pure) == len(counts) and delta > 2 * slack:
         joint: Any = None
-        step = min(1e-4, min(epsilon for epsilon, _, _ in pure) / 20)
+        # A grid that is fine, but not so fine that memory grows with the history.
+        span = sum(epsilon * count for epsilon, _, count in pure)
+        step = max(min(1e-4, min(epsilon for epsilon, _, _ in pure) / 20), span / 2e5)
         for epsilon, lost, count in pure:
             one = privacy_loss_distribution.from_privacy_parameters(
                 common.DifferentialPrivacyParameters(epsilon, lost), value_discretization_interval=step
             )
             many = one.self_compose(count)
             joint = many if joint is None else joint.compose(many)
-        found.append(float(joint.get_epsilon_for_delta(delta)))
+        found.append(float(joint.get_epsilon_for_delta(delta - slack)))
     return max(0.0, min(found)) * (1 + 1e-9)  # beyond the rounding of all of this
 
 

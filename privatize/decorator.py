@@ -52,7 +52,7 @@ from privatize.policy import configured, lenient, policy
 from privatize.samplers import draw
 from privatize.samplers.public import is_private
 from privatize.samplers.tables import origin_of
-from privatize.sealed import carried, declared, hidden_in, is_sealed, opened
+from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
@@ -517,14 +517,15 @@ class PrivateFunction(Generic[P, R]):
 
     def _run(self, box: _Box) -> Release:
         settings = self._settings
+        _obey(self.__name__, settings)
         box.data, call = self._binding.bind(box.args, box.kwargs)
         box.args = box.kwargs = None
-        dataset, sampler, budgets = self._unsealed(box, call)
+        about, sampler, budgets = self._unsealed(box, call)
         if settings.sampler is None:
-            return self._under(sampler)._release(box, call, dataset, budgets)
-        return self._release(box, call, dataset, budgets)
+            return self._under(sampler)._release(box, call, about, budgets)
+        return self._release(box, call, about, budgets)
 
-    def _unsealed(self, box: _Box, call: Call) -> tuple[str, Any, list[Any]]:
+    def _unsealed(self, box: _Box, call: Call) -> tuple[tuple[str, tuple[str, ...]], Any, list[Any]]:
         """Open sealed data in the box; return its declared name, its sampler, and all budgets that apply."""
         if hidden_in(call.others()):
             raise SealedError(
@@ -542,11 +543,19 @@ class PrivateFunction(Generic[P, R]):
             )
         budgets = [self._settings.budget, *current()]
         name, sampler = "", None
+        who: tuple[str, ...] = ()
         if all(sealed):
             name = " and ".join(dict.fromkeys(map(declared, parts)))
+            who = tuple(dict.fromkeys(map(people, parts)))
             carry = [carried(part) for part in parts]
             budgets += [budget for _, budget in carry]
-            sampler = next((found for found, _ in carry if found is not None), None)
+            known = [found for found, _ in carry if found is not None]
+            sampler = known[0] if known else None
+            if self._settings.sampler is None and any(other != sampler for other in known):
+                raise SettingsError(
+                    f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of "
+                    f"them together, privatize(sampler=...)."
+                )
             box.data = tuple(map(opened, parts)) if self._binding.aligned else opened(box.data)
         del parts
         unique = distinct(budgets)
@@ -556,7 +565,7 @@ class PrivateFunction(Generic[P, R]):
                 f"budget=Budget(...), "
                 f"call it in `with budget:`, or seal the data with one."
             )
-        return name, sampler, unique
+        return (name, who), sampler, unique
 
     def _under(self, sampler: Any) -> PrivateFunction[P, R]:
         """Return the same function under the P of sealed data."""
@@ -574,7 +583,10 @@ class PrivateFunction(Generic[P, R]):
         found: PrivateFunction[P, R] = known[1]
         return found
 
-    def _release(self, box: _Box, call: Call, dataset: str, budgets: list[Any]) -> Release:
+    def _release(
+        self, box: _Box, call: Call, about: tuple[str, tuple[str, ...]], budgets: list[Any]
+    ) -> Release:
+        dataset = about[0]
         settings, mechanism = self._settings, self._settings.mechanism
         n = records.count(box.data)
         if n == 0:
@@ -586,7 +598,7 @@ class PrivateFunction(Generic[P, R]):
         positions = self._positions(n)
         n = n if positions is None else len(positions)
         if budgets and not settings.reuse:  # before the work of calibrating: there may be nothing left
-            self._spend("afford", budgets, dataset, "", n, 0.0 if dataset else settings.gamma)
+            self._spend("afford", budgets, about, "", n, 0.0 if dataset else settings.gamma)
         sensitivity, key = self._recalled(n, call, like, box)
         again = self._answered(dataset, key, sensitivity)
         if again is not None and again in self._root._answers:
@@ -601,8 +613,8 @@ class PrivateFunction(Generic[P, R]):
             which = f"{key}:{sensitivity.seed}" if key else ""
             looks = sensitivity.certified()
             if len(budgets) > 1:
-                self._spend("afford", budgets, dataset, which, n, sensitivity.gamma, looks)
-            self._spend("reserve", budgets, dataset, which, n, sensitivity.gamma, looks)
+                self._spend("afford", budgets, about, which, n, sensitivity.gamma, looks)
+            self._spend("reserve", budgets, about, which, n, sensitivity.gamma, looks)
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
             raise PrivateRunError(self._advice(_FAILED))
@@ -639,7 +651,7 @@ class PrivateFunction(Generic[P, R]):
         self,
         act: str,
         budgets: list[Any],
-        dataset: str,
+        about: tuple[str, tuple[str, ...]],
         key: str,
         n: int,
         gamma: float,
@@ -651,7 +663,8 @@ class PrivateFunction(Generic[P, R]):
         charge = Charge(
             function=self.__name__,
             key=key,
-            dataset=dataset,
+            dataset=about[0],
+            people=about[1],
             n=n,
             mechanism=type(s.mechanism).__name__,
             kind=kind_of(s.mechanism, s.epsilon, s.delta),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import types
 import warnings
@@ -19,13 +20,16 @@ class Instrumented:
     """What was wrapped, and how to undo it. Made by :func:`instrument`; also a context manager."""
 
     def __init__(self) -> None:
-        self._done: list[tuple[Any, str, Any, str]] = []
+        self._done: list[tuple[Any, str, Any, bool, str]] = []
 
     def undo(self) -> None:
         """Put the raw functions back."""
         while self._done:
-            owner, name, raw, _ = self._done.pop()
-            setattr(owner, name, raw)
+            owner, name, raw, own, _ = self._done.pop()
+            if own:
+                setattr(owner, name, raw)
+            else:  # it was inherited
+                delattr(owner, name)
 
     def __enter__(self) -> Instrumented:
         return self
@@ -67,10 +71,14 @@ def instrument(*targets: str, **settings: Any) -> Instrumented:
     try:
         for target in targets:
             owner, name, raw = _find(target)
+            own = name in vars(owner)
             private: PrivateFunction[..., Any] = decorate(raw)
-            made._done.append((owner, name, raw, target))
-            setattr(owner, name, private)
-            _warn_of_others(target, raw, owner)
+            try:
+                setattr(owner, name, private)
+            except (AttributeError, TypeError) as error:
+                raise SettingsError(f"{target!r} cannot be replaced: {error}") from None
+            made._done.append((owner, name, raw, own, target))
+            _warn_of_others(target, getattr(raw, "__func__", raw), owner)
     except BaseException:
         made.undo()
         raise
@@ -83,15 +91,20 @@ def _find(target: str) -> tuple[Any, str, Any]:
         raise SettingsError(f'{target!r} is not "package.module:function".')
     try:
         owner: Any = importlib.import_module(module)
-    except ImportError as error:
-        raise SettingsError(f"{target!r}: the module cannot be imported: {error}") from None
+    except Exception as error:  # a module is anybody's code
+        what = f"{type(error).__name__}: {error}"
+        raise SettingsError(f"{target!r}: the module cannot be imported: {what}") from None
     *parents, name = path.split(".")
     for parent in parents:
         owner = getattr(owner, parent, None)
-    raw = getattr(owner, name, None)
-    if raw is None or not callable(raw):
+    if not callable(getattr(owner, name, None)):
         raise SettingsError(f"{target!r}: there is no function of that name.")
-    return owner, name, raw
+    # As it is in a class: a static method stays one, and is not bound to the class that was named.
+    return (
+        owner,
+        name,
+        inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name),
+    )
 
 
 def _warn_of_others(target: str, raw: Any, owner: Any) -> None:

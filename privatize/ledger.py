@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from privatize.composition import NOTHING, Cost, exact
@@ -34,8 +35,9 @@ _COLUMNS = {
     f"PRIMARY KEY (budget, number)",
     "gammas": f"budget {_TEXT}, dataset {_TEXT}, key {_TEXT}, gamma {_TEXT}, "
     f"PRIMARY KEY (budget, dataset, key)",
-    "datasets": f"budget {_TEXT}, dataset {_TEXT}, sampler {_TEXT}, described {_TEXT}, partition {_TEXT}, "
-    f"part {_TEXT}, PRIMARY KEY (budget, dataset)",
+    "datasets": f"budget {_TEXT}, dataset {_TEXT}, sampler {_TEXT}, described {_TEXT}, "
+    f"PRIMARY KEY (budget, dataset)",
+    "people": f"budget {_TEXT}, name {_TEXT}, partition {_TEXT}, part {_TEXT}, PRIMARY KEY (budget, name)",
 }
 _TABLES = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
 
@@ -52,6 +54,8 @@ class Charge:
         The estimate's fingerprint, or "" if it has none.
     dataset : str
         Name and version of declared (sealed) data, or "".
+    people : tuple of str
+        The names in it without versions: who it is about.
     n : int
         Number of records.
     mechanism, kind : str
@@ -79,6 +83,7 @@ class Charge:
     delta: float
     gamma: float
     looks: tuple[tuple[float, float], ...] = ()
+    people: tuple[str, ...] = ()
     sampler: str = ""
     described: str = ""
     partition: str = ""
@@ -108,12 +113,13 @@ class Ledger:
 
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self.database = Database(url, _TABLES, durable=True)
+        self._process = os.getpid()
 
     @property
     def url(self) -> str:
         """Where it is, without a password."""
         scheme, sign, rest = self.database.url.partition("://")
-        return scheme + sign + rest.rpartition("@")[2] if sign else scheme
+        return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else scheme
 
     def begin(self, name: str, cap: Cost, composition: str) -> None:
         """Begin a budget, or find it; refuse if it was begun with other caps."""
@@ -126,12 +132,12 @@ class Ledger:
             ((*found, _),) = run(
                 "SELECT epsilon, delta, gamma, composition, charges FROM budgets WHERE name = ?", name
             )
-        known = Cost(*map(Decimal, found[:3]))
+        known = _cost_of(found[:3])
         if known != cap or found[3] != composition:
             raise SettingsError(
-                f"The budget {name!r} in {self.url} was begun with epsilon={known.epsilon}, "
-                f"delta={known.delta}, gamma={known.gamma}, composition={found[3]!r}. A budget keeps what it "
-                f"was begun with: name the same, or begin another one."
+                f"The budget {name!r} in {self.url} was begun with epsilon={float(known.epsilon):g}, "
+                f"delta={float(known.delta):g}, gamma={float(known.gamma):g}, composition={found[3]!r}. A "
+                f"budget keeps what it was begun with: name the same, or begin another one."
             )
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
@@ -198,7 +204,7 @@ class Ledger:
             "SELECT gamma FROM gammas WHERE budget = ? AND dataset = ? AND key = ?",
             *(name, charge.dataset, charge.key),
         )
-        known = Decimal(rows[0][0]) if rows else Decimal(0)
+        known = Fraction(rows[0][0]) if rows else Fraction(0)
         # Of plans that may have been charged before, what holds for them now.
         due = max([cost.gamma, *(exact(now) for asked, now in charge.looks if exact(asked) <= known)])
         cost = Cost(cost.epsilon, cost.delta, due)
@@ -208,37 +214,38 @@ class Ledger:
                 "gamma = excluded.gamma",
                 *(name, charge.dataset, charge.key, str(cost.gamma)),
             )
-        return Cost(cost.epsilon, cost.delta, max(cost.gamma - known, Decimal(0)))
+        return Cost(cost.epsilon, cost.delta, max(cost.gamma - known, Fraction(0)))
 
     def _declare(self, run: Run, name: str, charge: Charge, several: bool, write: bool) -> None:
         """Refuse a second P for a dataset, and a dataset in two parts of a partition."""
         rows = run(
-            "SELECT sampler, described, partition, part FROM datasets WHERE budget = ? AND dataset = ?",
-            *(name, charge.dataset),
+            "SELECT sampler, described FROM datasets WHERE budget = ? AND dataset = ?", name, charge.dataset
         )
-        if not rows:
-            if write:
-                run(
-                    "INSERT INTO datasets VALUES (?, ?, ?, ?, ?, ?)",
-                    *(name, charge.dataset, charge.sampler, charge.described, charge.partition, charge.part),
+        if not rows and write:
+            run(
+                "INSERT INTO datasets VALUES (?, ?, ?, ?)",
+                *(name, charge.dataset, charge.sampler, charge.described),
+            )
+        for sampler, described in rows:
+            if sampler != charge.sampler and not several:
+                raise SettingsError(
+                    f"The budget {name!r} has answers about {charge.dataset} under P={described}, and this "
+                    f"one has P={charge.described}. Promises add up only with respect to one P: use that "
+                    f"one, or its columns P[...]; or pass Budget(..., several_samplers=True) if you have "
+                    f"reason to."
                 )
-            return
-        sampler, described, partition, part = rows[0]
-        if sampler != charge.sampler and not several:
-            raise SettingsError(
-                f"The budget {name!r} has answers about {charge.dataset} under P={described}, and this "
-                f"one has P={charge.described}. Promises add up only with respect to one P: use that one, or "
-                f"its columns P[...]; or pass Budget(..., several_samplers=True) if you have reason to."
-            )
-        if (partition, part) != (charge.partition, charge.part):
-            raise SettingsError(
-                f"The dataset {charge.dataset} has been used in the budget {name!r} "
-                f"{_where(partition, part)}, and now {_where(charge.partition, charge.part)}. A dataset is "
-                f"in one part of a partition, fixed beforehand, or in none: then a replaced record cannot "
-                f"move to another part, and the largest part counts. To group by an attribute, use one "
-                f"function "
-                f"that returns all groups."
-            )
+        where = (charge.partition, charge.part)
+        for person in charge.people or (charge.dataset,):  # versions are of the same people
+            placed = run("SELECT partition, part FROM people WHERE budget = ? AND name = ?", name, person)
+            if not placed and write:
+                run("INSERT INTO people VALUES (?, ?, ?, ?)", *(name, person, *where))
+            if placed and tuple(placed[0]) != where:
+                raise SettingsError(
+                    f"The data {person} has been used in the budget {name!r} {_where(*placed[0])}, and now "
+                    f"{_where(*where)}. A dataset is in one part of a partition, fixed beforehand, or in "
+                    f"none: then a replaced record cannot move to another part, and the largest part counts. "
+                    f"To group by an attribute, use one function that returns all groups."
+                )
 
     def history(self, name: str) -> list[dict[str, Any]]:
         """Return every charge, the oldest first."""
@@ -263,7 +270,7 @@ class Ledger:
         found = [dict(zip(names, row, strict=True)) for row in rows]
         for row in found:
             for number in ("epsilon", "delta", "gamma", "charged"):
-                row[number] = float(row[number])
+                row[number] = float(Fraction(row[number]))
         return found
 
     def recomputed(self, name: str) -> tuple[dict[tuple[str, str], Totals], dict[tuple[str, str], Totals]]:
@@ -275,27 +282,41 @@ class Ledger:
                 "FROM charges WHERE budget = ? ORDER BY number",
                 name,
             )
-            ((count,),) = run("SELECT charges FROM budgets WHERE name = ?", name)
+            counted = run("SELECT charges FROM budgets WHERE name = ?", name)
+            gammas = run("SELECT dataset, key, gamma FROM gammas WHERE budget = ?", name)
+            datasets = {row[0] for row in run("SELECT dataset FROM datasets WHERE budget = ?", name)}
         made: dict[tuple[str, str], Totals] = {}
-        largest: dict[tuple[str, str], Decimal] = {}
+        largest: dict[tuple[str, str], Fraction] = {}
         for number, (at, dataset, key, kind, epsilon, delta, gamma, charged, partition, part) in enumerate(
             rows, 1
         ):
             total = made.setdefault((partition, part), Totals())
-            due = Decimal(charged)
-            known = largest.get((dataset, key), Decimal(0)) if dataset and key else Decimal(0)
-            largest[dataset, key] = known + due
+            due = _cost_of((epsilon, delta, charged)).gamma
+            known = Fraction(0)
+            if dataset and key:
+                known = largest.get((dataset, key), Fraction(0))
+                largest[dataset, key] = known + due
             # At least what was asked for; more if a further look made an earlier one's larger.
-            if at != number or due < 0 or known + due < Decimal(gamma):
+            wanted = _cost_of((epsilon, delta, gamma)).gamma
+            lost = bool(dataset) and dataset not in datasets
+            if at != number or due < 0 or known + due < wanted or lost:
                 raise LedgerError(f"The ledger of {name!r} is damaged at its charge {at}.")
-            total.cost += Cost(Decimal(epsilon), Decimal(delta), due)
+            total.cost += Cost(Fraction(epsilon), Fraction(delta), due)
             total.counts[kind] = total.counts.get(kind, 0) + 1
-        if count != len(rows):
-            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {count}.")
+        if counted != [(len(rows),)]:
+            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {counted}.")
+        noted = {(dataset, key): _cost_of((0, 0, gamma)).gamma for dataset, key, gamma in gammas}
+        if noted != {where: gamma for where, gamma in largest.items() if gamma}:
+            raise LedgerError(f"The ledger of {name!r} is damaged: its gammas are not its charges'.")
         return kept, made
 
     @contextlib.contextmanager
     def _transaction(self, *, write: bool = True) -> Iterator[Run]:
+        if self.database.url == "memory" and self._process != os.getpid():
+            raise LedgerError(
+                "This budget is in the memory of the process that this one was forked from. Give it a "
+                "ledger= to share it."
+            )
         try:
             with self.database.transaction(write=write) as run:
                 yield run
@@ -312,9 +333,23 @@ def _where(partition: str, part: str) -> str:
 def _totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
     rows = run("SELECT partition, part, epsilon, delta, gamma, counts FROM spent WHERE budget = ?", name)
     return {
-        (partition, part): Totals(Cost(*map(Decimal, numbers)), json.loads(counts))
+        (partition, part): Totals(_cost_of(numbers), _counts_of(counts))
         for partition, part, *numbers, counts in rows
     }
+
+
+def _cost_of(texts: Any) -> Cost:
+    try:
+        return Cost(*map(Fraction, texts))
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise LedgerError("The ledger is damaged: an amount in it is not a number.") from None
+
+
+def _counts_of(text: str) -> dict[str, int]:
+    try:
+        return {str(kind): int(count) for kind, count in json.loads(text).items()}
+    except (TypeError, ValueError, AttributeError):
+        raise LedgerError("The ledger is damaged: its counts are not counts.") from None
 
 
 def _added(
@@ -355,7 +390,7 @@ def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, c
         lines.append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
         facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
         if getattr(after, symbol) > getattr(cap, symbol):
-            fits.append(f"{symbol}={left:.6g}" if left > 0 else "")
+            fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
     text = (
@@ -364,11 +399,20 @@ def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, c
     return BudgetExceeded(f"{text} Nothing was spent. {would}", **facts)
 
 
+def _down(amount: float) -> float:
+    """Return an amount in few digits, and not more than it is."""
+    if amount <= 0:
+        return 0.0
+    digits = 5 - math.floor(math.log10(amount))
+    rounded = float(f"{amount:.6g}")
+    return rounded if rounded <= amount else float(f"{amount - 10.0**-digits:.6g}")
+
+
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-@functools.lru_cache(maxsize=64)
+@functools.cache
 def open_ledger(url: str) -> Ledger:
-    """Return the ledger at a URL, one for each in this process."""
+    """Return the ledger at a URL or an absolute path, one for each in this process."""
     return Ledger(url)

@@ -113,7 +113,10 @@ _read: dict[str, Policy] = {}
 
 def policy() -> Policy:
     """Return the policy of the nearest pyproject.toml, read once for each working folder."""
-    here = os.getcwd()  # noqa: PTH109 - at every call: a Path costs ten times as much
+    try:
+        here = os.getcwd()  # noqa: PTH109 - at every call: a Path costs ten times as much
+    except FileNotFoundError:  # the folder is gone
+        return Policy()
     found = _read.get(here)
     if found is None:
         found = _read[here] = _find(Path(here))
@@ -131,7 +134,10 @@ def _find(start: Path) -> Policy:
         if not file.is_file():
             continue
         try:
-            table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("privatize")
+            tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+            if not isinstance(tools, dict):
+                raise ValueError("[tool] is not a table")
+            table = tools.get("privatize")
         except (OSError, ValueError) as error:
             raise PolicyError(f"{file.name} cannot be read, so its policy is not known: {error}") from None
         if table is not None:
@@ -159,7 +165,7 @@ def _checked(table: Any, file: Path) -> Policy:
             raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a number.")
         if name in _FLAGS and not isinstance(value, bool):
             raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is true or false.")
-        if name in _PLACES and not isinstance(value, str):
+        if name in _PLACES and not (isinstance(value, str) and value):
             raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a path or a URL.")
     sizes = table.get("n", {})
     fine = isinstance(sizes, dict) and all(

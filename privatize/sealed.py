@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable
 from typing import Any, NoReturn, ParamSpec, TypeVar
+
+import numpy as np
 
 from privatize import records
 from privatize.budget import Budget, Part
-from privatize.errors import SealedError, SettingsError
+from privatize.errors import PrivatizeError, SealedError, SettingsError
 from privatize.samplers import as_sampler
 
 __all__ = ["Sealed", "private_source", "seal"]
@@ -18,6 +21,10 @@ R = TypeVar("R")
 
 # Where the data is. Not an attribute: nothing that looks through an object's attributes finds it.
 _CONTENT: dict[int, Any] = {}
+
+
+class _NoAttribute(SealedError, AttributeError):  # noqa: N818 - it is a SealedError
+    """The same error, which tools that ask for attributes take for "there is none"."""
 
 
 class Sealed:
@@ -39,7 +46,9 @@ class Sealed:
         _CONTENT[id(self)] = data
 
     def __del__(self) -> None:
-        _CONTENT.pop(id(self), None)
+        content = globals().get("_CONTENT")  # which is gone when Python ends
+        if content is not None:
+            content.pop(id(self), None)
 
     @property
     def name(self) -> str:
@@ -74,9 +83,9 @@ class Sealed:
         return format(repr(self), spec)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith(("_repr_", "_ipython_")):
-            raise AttributeError(name)  # a notebook asks for these, and then shows the repr
-        _refuse(self, f"its attribute {name!r} was read")
+        if name in Sealed.__slots__:  # it is only half made
+            raise AttributeError(name)
+        _refuse(self, f"its attribute {name!r} was read", _NoAttribute)
 
 
 def _type(data: Any) -> str:
@@ -85,9 +94,9 @@ def _type(data: Any) -> str:
     return kind.__name__ if module == "builtins" else f"{module} {kind.__name__}"
 
 
-def _refuse(sealed: Sealed, what: str) -> NoReturn:
+def _refuse(sealed: Sealed, what: str, kind: type[SealedError] = SealedError) -> NoReturn:
     name = Sealed.name.fget(sealed)  # type: ignore[attr-defined] # a property, past all that is refused
-    raise SealedError(
+    raise kind(
         f"The data {name!r} is sealed, and {what}. Only private functions can open it, as their dataset: "
         f"decorate a function with @privatize(...) and pass it the sealed data."
     )
@@ -161,11 +170,20 @@ def seal(
     """
     if not isinstance(name, str) or not name or (version is not None and not isinstance(version, str)):
         raise SettingsError("seal(data, name=..., version=...): name and version are texts.")
-    if isinstance(data, Sealed):
-        raise SettingsError("seal(): the data is sealed already.")
+    if hidden_in(data, 1):
+        raise SettingsError("seal(): the data, or a part of it, is sealed already.")
     if budget is not None and not isinstance(budget, Budget | Part):
         raise SettingsError(f"seal(budget=...): a {type(budget).__name__} is not a Budget.")
-    return Sealed(data, name, version, None if sampler is None else as_sampler(sampler), budget)
+    chosen = None if sampler is None else as_sampler(sampler)
+    failure: PrivatizeError | None = None
+    try:
+        return Sealed(data, name, version, chosen, budget)
+    except PrivatizeError as error:
+        failure = error.with_traceback(None)
+        failure.__context__ = None
+    finally:
+        del data  # the error's frames must not hold it
+    raise failure
 
 
 def private_source(
@@ -187,11 +205,12 @@ def private_source(
     >>> load()
     <sealed 'staff': numpy ndarray, n=3>
     """
+    chosen = None if sampler is None else as_sampler(sampler)
 
     def decorate(loader: Callable[P, R]) -> Callable[P, Sealed]:
         @functools.wraps(loader)
         def load(*args: P.args, **kwargs: P.kwargs) -> Sealed:
-            return seal(loader(*args, **kwargs), name=name, version=version, sampler=sampler, budget=budget)
+            return seal(loader(*args, **kwargs), name=name, version=version, sampler=chosen, budget=budget)
 
         return load
 
@@ -214,7 +233,12 @@ def opened(sealed: Any) -> Any:
 def declared(sealed: Sealed) -> str:
     """Return name and version as one text."""
     name, version = object.__getattribute__(sealed, "_facts")[:2]
-    return f"{name}@{version}" if version is not None else str(name)
+    return f"{name!r} version {version!r}" if version is not None else repr(name)
+
+
+def people(sealed: Sealed) -> str:
+    """Return the name alone: versions are of the same people."""
+    return repr(object.__getattribute__(sealed, "_facts")[0])
 
 
 def carried(sealed: Sealed) -> tuple[Any, Any]:
@@ -223,12 +247,18 @@ def carried(sealed: Sealed) -> tuple[Any, Any]:
     return get(sealed, "_sampler"), get(sealed, "_budget")
 
 
-def hidden_in(value: Any, depth: int = 4) -> bool:
+def hidden_in(value: Any, depth: int = 20) -> bool:
     """Tell whether sealed data is in an argument, also inside containers."""
     if is_sealed(value):
         return True
-    if depth and isinstance(value, list | tuple | set | frozenset):
+    if not depth:
+        return False
+    if isinstance(value, list | tuple | set | frozenset | deque):
         return any(hidden_in(item, depth - 1) for item in value)
-    if depth and isinstance(value, Mapping):
+    if isinstance(value, dict):
         return any(hidden_in(item, depth - 1) for item in value.values())
+    if isinstance(value, functools.partial):
+        return hidden_in([*value.args, *value.keywords.values()], depth - 1)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return any(hidden_in(item, depth - 1) for item in value.ravel())
     return False

@@ -99,9 +99,8 @@ class Settings:
             raise SettingsError(f"progress={_short(self.progress)} is not True, False or None.")
         if not isinstance(self.reuse, bool):
             raise SettingsError(f"reuse={_short(self.reuse)} is not True or False.")
-        if self.budget is not None and not (
-            hasattr(self.budget, "reserve") and hasattr(self.budget, "afford")
-        ):
+        able = hasattr(self.budget, "reserve") and hasattr(self.budget, "afford")
+        if self.budget is not None and (isinstance(self.budget, type) or not able):
             raise SettingsError(f"budget={_short(self.budget)} is not a Budget, or a part of one.")
         # Infeasible requests are refused here, at decoration.
         put("plan", plan(self.gamma, self.samples, bound=self.bound))
@@ -130,7 +129,7 @@ class Settings:
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be shipped, and are of no use in a worker.
-        return vars(self) | {"workers": None, "budget": None}
+        return vars(self) | {"workers": None}
 
     @functools.cached_property
     def support(self) -> Any:

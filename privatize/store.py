@@ -106,7 +106,7 @@ class Store:
     def url(self) -> str:
         """Where it is, without a password."""
         scheme, sign, rest = self.database.url.partition("://")
-        return scheme + sign + rest.rpartition("@")[2] if sign else scheme
+        return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else scheme
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or begin it with this seed."""

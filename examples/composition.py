@@ -1,0 +1,173 @@
+"""What several answers cost together: every figure of docs/composition.md.
+
+First how many releases fit into a budget, by the sum and by tight composition (needs dp-accounting). Then
+why promises under two P do not add up. Last the counter-example: a question chosen after seeing an answer.
+
+    python examples/composition.py            prints the tables
+    python examples/composition.py --quick    with fewer repetitions
+"""
+
+import argparse
+import math
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from privatize import Gaussian, PrivateFunction, audit, privatize, samplers
+from privatize.composition import kind_of, tight
+
+EPSILON, DELTA = 3.0, 1e-5  # the budget of the first table
+GAMMA = 0.05  # of every question
+N = 100_000  # people in the counter-example
+WINDOW = 2.0  # how close to the first answer the second question looks, in scales of its noise
+
+
+# --- how many releases fit --------------------------------------------------------------------
+
+
+def most(fits: Callable[[int], bool]) -> int:
+    """Return the largest count that fits."""
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def by_sum(epsilon: float, delta: float) -> int:
+    """Return how many releases fit if epsilon and delta add up."""
+    count = math.floor(EPSILON / epsilon + 1e-9)
+    return min(count, math.floor(DELTA / delta + 1e-9)) if delta else count
+
+
+def capacity() -> None:
+    """Print how many releases fit into the budget."""
+    print(f"releases that fit into epsilon={EPSILON:g}, delta={DELTA:g}")
+    print(f"{'release':32s} {'sum':>6} {'tight':>6}")
+    for name, epsilon, delta in (
+        ("Laplace", 1.0, 0.0),
+        ("Laplace", 0.5, 0.0),
+        ("Laplace", 0.1, 0.0),
+        ("Laplace", 0.05, 0.0),
+        ("Gaussian", 0.5, 1e-6),
+        ("Gaussian", 0.1, 1e-6),
+        ("Gaussian", 0.1, 1e-7),
+        ("Gaussian", 0.05, 1e-7),
+    ):
+        kind = kind_of(Gaussian() if name == "Gaussian" else None, epsilon, delta)
+        plain = by_sum(epsilon, delta)
+
+        def fits(count: int, kind: str = kind) -> bool:
+            return tight({kind: count}, DELTA) <= EPSILON
+
+        text = f"{name}, epsilon={epsilon:g}" + (f", delta={delta:g}" if delta else "")
+        print(f"{text:32s} {plain:6d} {max(plain, most(fits)):6d}")
+
+
+# --- one P for one dataset --------------------------------------------------------------------
+
+
+def mean(x: Any) -> float:
+    """Return the mean."""
+    return float(x.mean())
+
+
+def private(function: Callable[..., Any], sampler: Any) -> PrivateFunction[..., Any]:
+    """Make a function private under a P."""
+    return privatize(epsilon=1, gamma=GAMMA, sampler=sampler, seed=1, store=None)(function)
+
+
+def two_distributions(quick: bool) -> None:
+    """Print on which share of pairs two promises fail, each under its own P and under the other's."""
+    pairs = 2_000 if quick else 20_000
+    narrow, wide = samplers.normal(45, 5), samplers.uniform(0, 120)
+    print(f"\nmean age of 1,000 people, gamma={GAMMA:g}: share of pairs on which the promise fails")
+    print(f"{'calibrated under':18s} {'estimate':>9}   pairs of normal(45, 5)   pairs of uniform(0, 120)")
+    for sampler in (narrow, wide):
+        average = private(mean, sampler)
+        shares = [
+            audit(average, 1_000, sampler=people, pairs=pairs, releases=0, seed=2).coverage.share
+            for people in (narrow, wide)
+        ]
+        value = average.estimate(1_000).value
+        print(f"{sampler!r:18s} {value:9.4f}   {shares[0]:22.3f}   {shares[1]:24.3f}")
+
+
+# --- a question that was chosen after an answer -----------------------------------------------
+
+
+def chosen(answer: float, width: float) -> Callable[[Any], float]:
+    """Return a question that is harmless, but for data whose mean is near an answer."""
+
+    def squares(x: Any) -> float:
+        if abs(x.mean() - answer) <= width:
+            return float(x.sum() % 1)  # every record moves it a lot
+        return float(np.square(x).mean())
+
+    return squares
+
+
+def gaps(question: Callable[[Any], float], x: Any, rng: np.random.Generator, count: int) -> Any:
+    """Return the gaps between a dataset and some of its neighbours."""
+    here, found = question(x), []
+    for position, replacement in zip(rng.integers(len(x), size=count), rng.random(count), strict=True):
+        kept, x[position] = x[position], replacement
+        found.append(abs(question(x) - here))
+        x[position] = kept
+    return np.array(found)
+
+
+def adaptive(quick: bool) -> None:
+    """Print how often the second promise fails if its question is chosen after the first answer."""
+    repeats, pairs = (5, 500) if quick else (100, 4_000)
+    rng = np.random.default_rng(3)
+    first = private(mean, samplers.uniform(0, 1))
+    scale = first.estimate(N).value  # of the noise: epsilon is 1
+    width = WINDOW * scale
+    deviation = 1 / math.sqrt(12 * N)
+    near = math.erf(width / deviation / math.sqrt(2))
+    print(f"\nmean of {N:,} values, uniform(0, 1): noise {scale:.2e}, spread under P {deviation:.2e}")
+    before = after = 0.0
+    losses = []
+    for _ in range(repeats):
+        x = rng.random(N)
+        answer = first(x)
+        question = chosen(answer, width)
+        estimate = private(question, samplers.uniform(0, 1)).estimate(N)
+        found = gaps(question, x, rng, 20)
+        after += float(np.mean(found > estimate.value)) / repeats
+        losses += list(found[found > estimate.value] / estimate.value)
+        other = gaps(question, rng.random(N), rng, 20)  # a dataset that the first answer is not about
+        before += float(np.mean(other > estimate.value)) / repeats
+    usual = private(chosen(0.5, width), samplers.uniform(0, 1))
+    checked = audit(usual, N, pairs=pairs, releases=0, seed=4).coverage
+    print("the second question: the mean square; near the first answer, the fraction of the sum")
+    print(f"  promised: the first or the second fails on at most    {2 * GAMMA:.3f} of pairs")
+    print(f"  P draws a mean that near to 0.5, exactly              {near:.3f}")
+    print(f"  the second fails on fresh pairs (audit, near 0.5)     {checked.share:.3f}")
+    print(f"  the second fails on other people's data               {before:.3f}")
+    print(f"  the second fails on the data of the first answer      {after:.3f}")
+    print(f"  the first answer is that near to the truth, exactly   {1 - math.exp(-WINDOW):.3f}")
+    print(f"  median loss where it fails: epsilon = {np.median(losses):,.0f} in place of 1")
+
+
+def main(quick: bool) -> None:
+    """Print all tables."""
+    if find_spec("dp_accounting") is None:
+        print("how many releases fit: needs dp-accounting, pip install 'privatize[accounting]'")
+    else:
+        capacity()
+    two_distributions(quick)
+    adaptive(quick)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
+    main(parser.parse_args().quick)

@@ -1,0 +1,1263 @@
+"""What was spent stays spent; what was refused spends nothing; nothing private is written down."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import decimal
+import itertools
+import json
+import logging
+import os
+import pickle
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import privatize as package
+from privatize import Budget, Gaussian, privatize, samplers, seal
+from privatize.budget import current
+from privatize.composition import kind_of
+from privatize.errors import (
+    BudgetExceeded,
+    InfiniteSensitivityError,
+    LedgerError,
+    PrivateRunError,
+    SettingsError,
+)
+from privatize.ledger import Charge, open_ledger
+from privatize.store import open_store
+
+UNIT = samplers.uniform(0, 1)
+ROOT = str(Path(package.__file__).parents[1])
+NUMBERS = itertools.count()
+MARK = 0.123456789123  # a number that no sampled record has
+DATA = np.linspace(0.1, 0.9, 50)
+HOSTILE = np.concatenate([[MARK], DATA[1:]])
+
+
+def named():
+    """Return a name that no other budget in this process has."""
+    return f"budget {next(NUMBERS)}"
+
+
+def begun(**caps):
+    """Return a budget in memory."""
+    return Budget(named(), **({"epsilon": 1, "gamma": 1} | caps))
+
+
+def asks(epsilon=0.1, delta=0.0, gamma=0.0, **facts):
+    """Return a request."""
+    promise = {"epsilon": epsilon, "delta": delta, "gamma": gamma}
+    kind = f"dp {float(epsilon)!r} {float(delta)!r}"
+    return Charge(
+        **{"function": "f", "key": "", "dataset": "", "n": 5, "mechanism": "Laplace", "kind": kind}
+        | promise
+        | facts
+    )
+
+
+def mean(x):
+    return float(x.mean())
+
+
+def made(raw=mean, **changes):
+    """Return a private function; every one of them is calibrated in this process only."""
+    return privatize(**({"epsilon": 0.3, "gamma": 0.2, "sampler": UNIT, "store": None} | changes))(raw)
+
+
+def two_columns(n, rng):
+    return rng.random(n), rng.random(n)
+
+
+def everything(budget):
+    """Return all that a ledger knows about a budget."""
+    with budget.ledger.database.transaction(write=False) as run:
+        tables = {"budgets": "name", "spent": "budget", "charges": "budget", "gammas": "budget"}
+        tables["datasets"] = "budget"
+        return {
+            table: run(f"SELECT * FROM {table} WHERE {by} = ?", budget.name) for table, by in tables.items()
+        }
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return where a ledger of this test's own lies."""
+    open_ledger.cache_clear()
+    yield tmp_path / "deep" / "ledger.db"
+    open_ledger.cache_clear()
+
+
+class TestSums:
+    def test_a_hundred_hundredths_are_one(self):
+        """Floating-point sums would refuse the last one, or let one more pass."""
+        budget = begun(gamma=0)
+        for _ in range(100):
+            budget.reserve(asks(0.01))
+        assert budget.remaining == (0, 0, 0) and budget.spent == (1, 0, 0)
+        with pytest.raises(BudgetExceeded):
+            budget.reserve(asks(0.01))
+        with pytest.raises(BudgetExceeded):
+            budget.reserve(asks(1e-15))
+        assert budget.verify() == (1, 0, 0)
+
+    def test_every_component_counts(self):
+        """A budget that has ε left but no δ or γ is used up."""
+        for cap, request in [
+            ({"epsilon": 0.1, "delta": 1e-6}, asks(0.2, 1e-6, 0.1)),
+            ({"epsilon": 1, "delta": 1e-7}, asks(0.2, 1e-6, 0.1)),
+            ({"epsilon": 1, "delta": 1e-6, "gamma": 0.05}, asks(0.2, 1e-6, 0.1)),
+        ]:
+            with pytest.raises(BudgetExceeded):
+                begun(**cap).reserve(request)
+
+    def test_the_users_decimals_change_nothing(self):
+        """A program that rounds its own decimals to three digits would spend for ever."""
+        budget = begun()
+        with decimal.localcontext(decimal.Context(prec=3)):
+            budget.reserve(asks(0.999))
+            for _ in range(10):
+                budget.reserve(asks(0.0001))
+            with pytest.raises(BudgetExceeded):
+                budget.reserve(asks(0.0001))
+        assert budget.verify().epsilon == 1
+
+    def test_the_smallest_amounts_count(self):
+        """What is lost in rounding could be asked for without end."""
+        budget = begun(delta=1)
+        budget.reserve(asks(1, 0.5))
+        with pytest.raises(BudgetExceeded):
+            budget.reserve(asks(1e-40))
+        budget.reserve(asks(0, 1e-40))
+        with pytest.raises(BudgetExceeded):
+            budget.reserve(asks(0, 0.5))
+
+    def test_through_a_private_function(self):
+        """The very promise of the decorator is what is charged."""
+        budget = begun(delta=1e-5, gamma=0.5)
+        f = made(mechanism="gaussian", delta=1e-6, budget=budget)
+        release = f.release(DATA)
+        assert budget.spent == (0.3, 1e-6, pytest.approx(release.gamma))
+        assert len(budget.history()) == 1
+
+
+class TestRefused:
+    def test_a_refused_request_changes_nothing(self):
+        """OpenDP's odometer is used up by one refused query: here there is no trace of it."""
+        budget = begun(gamma=0.5)
+        budget.reserve(asks(0.5, gamma=0.1, dataset="d", key="k", sampler="P"))
+        before = everything(budget)
+        for request in [
+            asks(0.6, gamma=0.1, dataset="d", key="k", sampler="P"),
+            asks(0.1, gamma=0.7, dataset="d", key="k", sampler="P"),
+            asks(0.6, gamma=0.1, dataset="new", key="new", sampler="P"),
+            asks(0.1, gamma=0.1, dataset="d", key="k", sampler="another"),
+            asks(0.1, 0.1, dataset="new", sampler="P"),
+        ]:
+            with pytest.raises((BudgetExceeded, SettingsError)):
+                budget.reserve(request)
+            with pytest.raises((BudgetExceeded, SettingsError)):
+                budget.afford(request)
+            assert everything(budget) == before
+        budget.afford(asks(0.5, dataset="other"))
+        assert everything(budget) == before
+        budget.reserve(asks(0.5, gamma=0.1, dataset="new", key="new", sampler="any"))
+        assert budget.verify() == (1, 0, 0.2)
+
+    def test_nothing_is_evaluated(self):
+        """Neither the private data nor a calibration is touched when there is nothing left."""
+        runs = []
+        budget = begun(epsilon=0.2)
+        f = made(lambda x: runs.append(1) or 1.0 * x.sum(), version="1", budget=budget)
+        with pytest.raises(BudgetExceeded):
+            f(DATA)
+        assert runs == [] and budget.spent == (0, 0, 0)
+
+    def test_what_the_error_says(self):
+        """A user learns what was asked, what is left, and what would fit; also from a worker process."""
+        budget = begun(delta=1e-6, gamma=0.5)
+        f = made(budget=budget, epsilon=0.7)
+        f(DATA)
+        with pytest.raises(BudgetExceeded) as caught:
+            f(DATA)
+        error = caught.value
+        facts = {
+            "epsilon": 0.7,
+            "epsilon_left": 0.3,
+            "epsilon_cap": 1,
+            "delta": 0,
+            "delta_left": 1e-6,
+            "delta_cap": 1e-6,
+            "gamma_left": pytest.approx(0.3),
+            "gamma_cap": 0.5,
+        }
+        for again in (error, pickle.loads(pickle.dumps(error))):
+            assert {name: getattr(again, name) for name in facts} == facts
+            for text in (budget.name, "epsilon=0.7 of 0.3 left (cap 1)", "Nothing was spent"):
+                assert text in str(again)
+        assert "mean.replace(epsilon=0.3) would fit" in str(error)
+        f.replace(epsilon=0.3)(DATA)
+        with pytest.raises(BudgetExceeded, match="Nothing more fits"):
+            f(DATA)
+
+    @pytest.mark.parametrize("cap", [2 / 3, 1.99999999, 0.1 + 0.2])
+    def test_what_would_fit_does(self, cap):
+        """A number that is rounded up in the message would be refused again."""
+        budget = begun(epsilon=cap)
+        with pytest.raises(BudgetExceeded) as caught:
+            budget.reserve(asks(3))
+        text = str(caught.value).partition("replace(epsilon=")[2].partition(")")[0]
+        budget.reserve(asks(float(text)))
+        assert budget.spent.epsilon == pytest.approx(cap, rel=1e-5)
+
+    def test_a_gamma_that_would_fit_does(self):
+        """Another gamma is another look at the same gaps, which costs more than itself."""
+        budget = begun(epsilon=10, gamma=0.3)
+        f = made(lambda x: float(x.mean()) + 0.5, gamma=0.2, budget=budget)
+        f(DATA)
+        with pytest.raises(BudgetExceeded) as caught:
+            f(DATA)
+        if "replace(gamma=" in str(caught.value):
+            f.replace(gamma=caught.value.gamma_left)(DATA)
+            assert budget.verify().gamma <= 0.3
+
+
+class TestStaysSpent:
+    @pytest.mark.parametrize(
+        ("act", "error"),
+        [
+            ("raise ValueError(x)", PrivateRunError),
+            ("sys.exit(3)", PrivateRunError),
+            ("raise KeyboardInterrupt", KeyboardInterrupt),
+            ("return float('nan')", PrivateRunError),
+            ("return 'text'", PrivateRunError),
+        ],
+    )
+    def test_whatever_the_function_does(self, act, error):
+        """A function that could get its ε back by failing would tell of the data for free."""
+        space = {"MARK": MARK, "sys": sys, "float": float}
+        exec(f"def f(x):\n    if x[0] == MARK:\n        {act}\n    return float(x.mean())", space)
+        budget = begun()
+        f = made(space["f"], version="1", budget=budget)
+        with pytest.raises(error):
+            f(HOSTILE)
+        assert budget.spent.epsilon == 0.3 and len(budget.history()) == 1
+        f(DATA)
+        assert budget.verify().epsilon == 0.6
+
+    def test_it_is_reserved_before_the_function_sees_data(self):
+        """At the moment the private data is read, the charge is already written."""
+        notes = logging.getLogger("notes of a budget")  # where the fingerprint does not look
+        notes.budget, notes.seen = begun(), []
+
+        def look(x):
+            notes.seen.append((x[0] == MARK, notes.budget.spent.epsilon))
+            return float(x.mean())
+
+        made(look, budget=notes.budget)(HOSTILE)
+        assert {spent for private, spent in notes.seen if private} == {0.3}
+        assert {spent for private, spent in notes.seen if not private} == {0.0}
+
+    def test_a_killed_process(self, path):
+        """Killing a process inside the function is not a way to a free answer."""
+        text = f"""
+            import os, signal, numpy as np
+            from privatize import Budget, privatize, samplers
+
+            def f(x):
+                if x[0] == {MARK}:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return float(x.mean())
+
+            budget = Budget("b", epsilon=1, gamma=1)
+            data = np.full(50, 0.5)
+            data[0] = {MARK}
+            privatize(epsilon=0.3, gamma=0.2, sampler=samplers.uniform(0, 1), budget=budget)(f)(data)
+        """
+        child = program(path, text)
+        child.communicate(timeout=60)
+        assert child.returncode == -signal.SIGKILL
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        assert budget.verify().epsilon == 0.3 and list(budget.history()["function"]) == ["f"]
+
+
+class TestGamma:
+    def test_once_for_an_estimate_and_a_declared_dataset(self):
+        """The same Δ̂ on the same data fails on the same pairs: paying twice would halve what can be asked."""
+        budget = begun(epsilon=10)
+        data = seal(DATA, name="people", version="1")
+        f = made(budget=budget)
+        for _ in range(4):
+            gamma = f.release(data).gamma
+        assert budget.spent == (1.2, 0, pytest.approx(gamma))
+        f.replace(epsilon=0.1)(data)
+        assert budget.spent.gamma == pytest.approx(gamma)
+        assert budget.verify() == budget.spent
+
+    def test_every_release_about_undeclared_data(self):
+        """Without a name nobody knows whether it is the same data."""
+        budget = begun(epsilon=10)
+        f = made(budget=budget)
+        for _ in range(3):
+            gamma = f.release(DATA).gamma
+        assert budget.spent.gamma == pytest.approx(3 * gamma)
+
+    def test_the_largest_of_one_estimate(self):
+        """Promises with several γ about one estimate fail together where the largest does."""
+        budget = begun()
+        for gamma, total in [(0.1, 0.1), (0.3, 0.3), (0.2, 0.3), (0.3, 0.3), (0.4, 0.4)]:
+            budget.reserve(asks(gamma=gamma, dataset="d", key="k"))
+            assert budget.spent.gamma == total
+        assert list(budget.history()["charged"]) == pytest.approx([0.1, 0.2, 0, 0, 0.1])
+        budget.verify()
+
+    def test_others_add_up(self):
+        """Another estimate, another dataset, another version, another n: all fail on pairs of their own."""
+        budget = begun(epsilon=10, gamma=10)
+        f = made(budget=budget)
+        for data in (
+            seal(DATA, name="a"),
+            seal(DATA, name="a", version="2"),
+            seal(DATA, name="b"),
+            seal(DATA[:40], name="a"),
+        ):
+            f(data)
+        made(np.median, budget=budget)(seal(DATA, name="a"))
+        assert budget.spent.gamma == pytest.approx(sum(budget.history()["gamma"]))
+        assert len(budget.history()) == 5
+
+    def test_a_name_is_not_a_name_and_a_version(self):
+        """Two datasets whose names look alike would share one γ and one answer."""
+        budget = begun(epsilon=10, gamma=10)
+        f = made(budget=budget, reuse=True)
+        first = f(seal(DATA, name="a@1"))
+        assert f(seal(DATA / 2, name="a", version="1")) != first
+        assert len(budget.history()) == 2
+        assert budget.spent.gamma == pytest.approx(sum(budget.history()["gamma"]))
+
+    def test_forgetting_makes_a_new_estimate(self):
+        """A luckier calibration is paid for: it fails on other pairs."""
+        budget = begun()
+        data = seal(DATA, name="people")
+        f = made(budget=budget)
+        first = f.release(data)
+        f(data)
+        f.forget()
+        second = f.release(data)
+        assert budget.spent.gamma == pytest.approx(first.gamma + second.gamma)
+
+    def test_further_looks(self):
+        """Plans that are chosen after others were seen cost more, and the history still adds up to it."""
+        budget = begun(epsilon=10, gamma=10)
+        data = seal(DATA, name="people")
+        f = made(lambda x: float(x.mean()) - 0.5, budget=budget)
+        found = [
+            f.replace(gamma=gamma).release(each).gamma
+            for gamma in (0.2, 0.1, 0.2, 0.3)
+            for each in (data, DATA)
+        ]
+        assert list(budget.history()["gamma"]) == pytest.approx(found)
+        assert budget.verify().gamma >= max(found) + sum(found[1::2]) - 1e-9
+
+    def test_what_is_not_remembered_is_charged_each_time(self):
+        """Without a key nobody knows whether it is the same estimate."""
+        budget = begun()
+        for _ in range(3):
+            budget.reserve(asks(gamma=0.1, dataset="d"))
+        assert budget.spent.gamma == 0.3
+
+
+class TestAttaching:
+    def test_three_ways_at_once(self):
+        """Every budget that applies is charged, once each."""
+        own, around, carried = begun(), begun(epsilon=2), begun(epsilon=3)
+        f = made(budget=own)
+        data = seal(DATA, name="people", budget=carried)
+        with around, own:
+            f(data)
+        assert [b.spent.epsilon for b in (own, around, carried)] == [0.3, 0.3, 0.3]
+        f(data)
+        assert [b.spent.epsilon for b in (own, around, carried)] == [0.6, 0.3, 0.6]
+        f(DATA)
+        assert [b.spent.epsilon for b in (own, around, carried)] == [0.9, 0.3, 0.6]
+
+    def test_one_that_cannot_pay_spares_the_others(self):
+        """A request that is refused by one budget spends nothing from the rest."""
+        rich, poor = begun(), begun(epsilon=0.1)
+        with rich, poor, pytest.raises(BudgetExceeded, match=poor.name):
+            made()(DATA)
+        with poor, rich, pytest.raises(BudgetExceeded, match=poor.name):
+            made()(DATA)
+        assert rich.spent == (0, 0, 0) and len(rich.history()) == 0
+
+    def test_one_budget_under_two_names_in_the_program(self):
+        """The same budget opened twice is one budget: charged once, refused as a whole."""
+        budget = begun()
+        again = Budget(budget.name, epsilon=1, gamma=1)
+        f = made(epsilon=0.6, budget=budget)
+        with again:
+            f(DATA)
+        assert budget.verify().epsilon == 0.6
+        before = everything(budget)
+        with again, pytest.raises(BudgetExceeded, match="Nothing was spent"):
+            f(DATA)
+        assert everything(budget) == before
+
+    def test_blocks_nest_and_end(self):
+        """A block's budget is not charged after its end, also if it ended by an error."""
+        outer, inner = begun(), begun()
+
+        def fails():
+            with outer:
+                with inner:
+                    assert current() == (outer, inner)
+                assert current() == (outer,)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fails()
+        assert current() == ()
+        made()(DATA)
+        assert outer.spent == inner.spent == (0, 0, 0)
+
+    def test_threads_see_their_own(self):
+        """A budget that another thread has entered is not charged here."""
+        f = made()
+        f.estimate(50)
+        budgets = [begun() for _ in range(4)]
+        ready = threading.Barrier(4)
+
+        def task(budget):
+            with budget:
+                ready.wait(10)
+                for _ in range(2):
+                    f(DATA)
+                ready.wait(10)
+            return current()
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(task, budgets)) == [()] * 4
+        assert [b.spent.epsilon for b in budgets] == [0.6] * 4 and current() == ()
+
+    def test_tasks_see_their_own(self):
+        """Tasks that take turns in one thread each charge the budget that they have entered."""
+        f = made()
+        f.estimate(50)
+        budgets, around = [begun() for _ in range(3)], begun()
+
+        async def task(budget, times):
+            with budget:
+                for _ in range(times):
+                    await asyncio.sleep(0)
+                    f(DATA)
+
+        async def main():
+            with around:
+                await asyncio.gather(*(task(b, i) for i, b in enumerate(budgets)))
+
+        asyncio.run(main())
+        assert [b.spent.epsilon for b in budgets] == [0, 0.3, 0.6] and around.spent.epsilon == 0.9
+
+    def test_calibrating_costs_nothing(self):
+        """Estimates need no private data, so they are free."""
+        budget = begun()
+        with budget:
+            made(budget=budget).estimate(50)
+        assert budget.spent == (0, 0, 0)
+
+    def test_calibrating_in_other_processes(self):
+        """A budget of this process does not keep the pairs from being evaluated in others."""
+        budget = begun()
+        made(lambda x: float(x.mean()) * 2, budget=budget, workers=2)(DATA)
+        assert budget.spent.epsilon == 0.3
+
+    def test_a_function_that_is_shipped_keeps_its_budget(self, path):
+        """A private function that a cluster runs elsewhere is charged there too, or refused: never free."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        there = cloudpickle.loads(cloudpickle.dumps(made(lambda x: float(x.mean()), budget=budget)))
+        there(DATA)
+        assert budget.verify().epsilon == 0.3
+        part = budget.partition("site", parts=["A", "B"])["A"]
+        there = cloudpickle.loads(cloudpickle.dumps(made(lambda x: float(x.mean()), budget=part)))
+        there(seal(DATA, name="A"))
+        assert list(budget.history()["part"]) == ["", "A"]
+        inside = cloudpickle.dumps(made(lambda x: float(x.mean()), budget=begun()))
+        with pytest.raises(LedgerError):
+            cloudpickle.loads(inside)(DATA)
+
+    def test_nested_calls_are_refused(self):
+        """Noise inside noise is not what anyone means; the message names the way out."""
+        budget = begun()
+        inner = made(budget=budget)
+        outer = made(lambda x: inner(x) + 1.0, budget=budget)
+        with pytest.raises(InfiniteSensitivityError, match=r"mean\.__wrapped__"):
+            outer(DATA)
+        assert budget.spent == (0, 0, 0)
+
+    def test_nested_calls_on_private_data_only(self):
+        """Also where the sampled data does not lead to the call, no second answer comes out."""
+        budget, other = begun(), begun()
+        inner = made(budget=other)
+        outer = made(lambda x: inner(x) if x[0] == MARK else float(x.mean()), version="1", budget=budget)
+        with pytest.raises(PrivateRunError):
+            outer(HOSTILE)
+        assert other.spent == (0, 0, 0) and budget.spent.epsilon == 0.3
+
+
+class TestBeginning:
+    def test_all_who_name_it_share_it(self, path):
+        """Two programs that name the same budget have one, not two."""
+        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(asks(0.6))
+        open_ledger.cache_clear()
+        again = Budget("b", epsilon=1, gamma=1, ledger=f"sqlite:///{path}")
+        assert again.spent.epsilon == 0.6
+        with pytest.raises(BudgetExceeded):
+            again.reserve(asks(0.6))
+        assert Budget("other", epsilon=1, gamma=1, ledger=path).spent == (0, 0, 0)
+
+    @pytest.mark.parametrize(
+        "caps",
+        [
+            {"epsilon": 2},
+            {"gamma": 2},
+            {"delta": 1e-6},
+            {"composition": "tight", "delta": 1e-5},
+        ],
+    )
+    def test_caps_are_kept(self, caps):
+        """Naming a larger cap is not a way to more."""
+        first = {"epsilon": 1, "gamma": 1, "delta": 1e-5}
+        budget = Budget(named(), **first)
+        if "composition" in caps:
+            pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
+        with pytest.raises(SettingsError, match="was begun with epsilon=1"):
+            Budget(budget.name, **(first | caps))
+        assert budget.remaining == (1, 1e-5, 1)
+
+    def test_the_environment_names_the_ledger(self, path, monkeypatch):
+        """A team sets one variable."""
+        monkeypatch.setenv("PRIVATIZE_LEDGER", str(path))
+        Budget("b", epsilon=1, gamma=1).reserve(asks())
+        assert Budget("b", epsilon=1, gamma=1, ledger=path).spent.epsilon == 0.1
+
+    @pytest.mark.parametrize(
+        ("changes", "text"),
+        [
+            ({"name": ""}, "name"),
+            ({"name": 3}, "name"),
+            ({"epsilon": -1}, "epsilon"),
+            ({"epsilon": "1"}, "epsilon"),
+            ({"epsilon": True}, "epsilon"),
+            ({"epsilon": float("nan")}, "epsilon"),
+            ({"epsilon": float("inf")}, "epsilon"),
+            ({"delta": 1.5}, "delta"),
+            ({"gamma": None}, "gamma"),
+            ({"composition": "best"}, "composition"),
+            ({"composition": "tight"}, "delta"),
+        ],
+    )
+    def test_wrong_arguments(self, changes, text):
+        """A mistake is named, and begins nothing."""
+        right = {"name": named(), "epsilon": 1, "gamma": 1}
+        with pytest.raises(SettingsError, match=text):
+            Budget(**(right | changes))
+
+    @pytest.mark.parametrize("wrong", ["budget", 3, object(), Budget])
+    def test_what_is_not_a_budget(self, wrong):
+        """A name instead of the budget would charge nothing: it is refused."""
+        with pytest.raises(SettingsError, match="budget"):
+            made(budget=wrong)
+        with pytest.raises(SettingsError, match="budget"):
+            seal(DATA, name="x", budget=wrong)
+
+    def test_pickling(self, path):
+        """A budget with a ledger crosses processes whole; from one in memory nothing is spent elsewhere."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path, who=True, several_samplers=True)
+        budget.reserve(asks())
+        again = pickle.loads(pickle.dumps(budget))
+        assert again.spent.epsilon == 0.1 and again.cap == budget.cap
+        assert again.who and again.several_samplers
+        for act in ("reserve", "afford"):
+            with pytest.raises(LedgerError, match="ledger="):
+                getattr(pickle.loads(pickle.dumps(begun())), act)(asks())
+
+    def test_a_budget_in_memory_ends_with_its_process(self):
+        """A forked child that has its own copy would spend the same ε once more."""
+        budget = begun()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:  # pragma: no cover
+            try:
+                budget.reserve(asks(1))
+                os.write(writing, b"spent")
+            except LedgerError:
+                os.write(writing, b"refused")
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(writing)
+        with os.fdopen(reading) as file:
+            assert file.read() == "refused"
+        budget.reserve(asks(1))
+
+    def test_many_ledgers_do_not_drive_out_the_one_in_memory(self, tmp_path):
+        """A budget in memory is not begun anew because others were opened."""
+        budget = begun()
+        budget.reserve(asks(1))
+        for i in range(70):
+            open_ledger(str(tmp_path / f"{i}.db"))
+        assert Budget(budget.name, epsilon=1, gamma=1).spent.epsilon == 1
+        open_ledger.cache_clear()
+
+
+class TestPartition:
+    def test_the_largest_part_counts(self):
+        """Sites that share nobody do not pay for each other; what is about everybody adds to all."""
+        budget = begun()
+        sites = budget.partition("site", parts=["A", "B", "C"])
+        for part, epsilon in [("A", 0.5), ("B", 0.3), ("B", 0.3)]:
+            sites[part].reserve(asks(epsilon, gamma=0.1, dataset=part))
+        assert budget.spent == (0.6, 0, 0.2)
+        budget.reserve(asks(0.4, dataset="all"))
+        assert budget.spent == (1, 0, 0.2)
+        sites["A"].reserve(asks(0.1, dataset="A"))
+        before = everything(budget)
+        for part in "AB":
+            with pytest.raises(BudgetExceeded):
+                sites[part].reserve(asks(0.01, dataset=part))
+        assert everything(budget) == before
+        sites["C"].reserve(asks(0.6, dataset="C"))
+        assert budget.verify() == (1, 0, 0.2)
+        assert list(budget.history()["part"]) == ["A", "B", "B", "", "A", "C"]
+
+    def test_partitions_add_up(self):
+        """A person is in one part of each partition, so these do add."""
+        budget = begun()
+        budget.partition("site", parts=["A", "B"])["A"].reserve(asks(0.4, dataset="A"))
+        budget.partition("year", parts=["A", "B"])["B"].reserve(asks(0.5, dataset="2025"))
+        assert budget.verify().epsilon == 0.9
+
+    def test_through_private_functions(self):
+        """A part is used like a budget: with, budget=, and sealed data."""
+        budget = begun()
+        sites = budget.partition("site", parts=["A", "B"])
+        f = made()
+        with sites["A"]:
+            f(seal(DATA, name="A"))
+        f(seal(DATA, name="B", budget=sites["B"]))
+        made(budget=sites["B"])(seal(DATA, name="B"))
+        assert budget.verify().epsilon == 0.6
+
+    def test_undeclared_data_is_refused(self):
+        """Without a name nobody knows that the parts are separate people."""
+        budget = begun()
+        part = budget.partition("site", parts=["A", "B"])["A"]
+        with part, pytest.raises(SettingsError, match="one function that returns all groups"):
+            made()(DATA)
+        assert budget.spent == (0, 0, 0) and len(budget.history()) == 0
+
+    def test_a_dataset_is_in_one_part(self):
+        """The same people in two parts would pay once for two answers."""
+        budget = begun()
+        sites = budget.partition("site", parts=["A", "B"])
+        sites["A"].reserve(asks(dataset="d"))
+        for place in (sites["B"], budget, budget.partition("year", parts=["A"])["A"]):
+            with pytest.raises(SettingsError, match="A dataset is in one part"):
+                place.reserve(asks(dataset="d"))
+        assert budget.verify().epsilon == 0.1
+
+    def test_versions_are_the_same_people(self):
+        """A later state of the same table in another part is the same people again."""
+        budget = begun()
+        sites = budget.partition("site", parts=["A", "B"])
+        f = made(epsilon=0.5)
+        with sites["A"]:
+            f(seal(DATA, name="people", version="1"))
+        with sites["B"], pytest.raises(SettingsError, match="A dataset is in one part"):
+            f(seal(DATA, name="people", version="2"))
+
+    def test_people_in_several_datasets(self):
+        """Columns that are sealed one by one and used together are still the same people."""
+        budget = begun()
+        sites = budget.partition("site", parts=["A", "B"])
+        pairs = samplers.from_function(two_columns)
+        f = made(lambda x, y: float((x * y).mean()), data=("x", "y"), sampler=pairs)
+        first, second, third = (seal(DATA, name=name) for name in ("u", "v", "w"))
+        with sites["A"]:
+            f(first, second)
+        with sites["B"], pytest.raises(SettingsError, match="A dataset is in one part"):
+            f(first, third)
+        assert budget.verify().epsilon == 0.3
+
+    def test_parts_are_fixed_beforehand(self):
+        """Only named parts exist, and they are different ones."""
+        sites = begun().partition("site", parts=["A", "B"])
+        assert list(sites) == ["A", "B"] and len(sites) == 2 and "A" in repr(sites["A"])
+        with pytest.raises(SettingsError, match="'D' is not a part of 'site': they are A, B"):
+            sites["D"]
+        for name, parts in [("", ["A"]), ("site", []), ("site", ["A", "A"]), ("site", [1]), (3, ["A"])]:
+            with pytest.raises(SettingsError, match="different parts"):
+                begun().partition(name, parts=parts)
+
+
+class TestOneSampler:
+    TABLE = samplers.table(age=samplers.uniform(0, 100), height=samplers.uniform(1, 2))
+
+    def test_columns_are_the_same_distribution(self):
+        """Answers about columns of one P add up with those about all of it."""
+        budget = begun()
+        f = made(sampler=self.TABLE["age"], budget=budget)
+        g = made(sampler=self.TABLE["height"], budget=budget)
+        f(seal(DATA * 100, name="people"))
+        g(seal(DATA + 1, name="people"))
+        assert budget.verify().epsilon == 0.6
+
+    def test_another_is_refused(self):
+        """Promises under two P do not add up, so the second is refused, with both named."""
+        budget = begun()
+        made(budget=budget)(seal(DATA, name="people"))
+        other = made(sampler=samplers.uniform(0, 2), budget=budget)
+        before = everything(budget)
+        with pytest.raises(SettingsError, match=r"uniform\(0, 1\).*uniform\(0, 2\)"):
+            other(seal(DATA, name="people"))
+        assert everything(budget) == before
+        other(seal(DATA, name="others"))
+        other(DATA)
+
+    def test_unless_the_user_insists(self):
+        """Who has reason to can say so."""
+        budget = begun(several_samplers=True)
+        for sampler in (UNIT, samplers.uniform(0, 2)):
+            made(sampler=sampler, budget=budget)(seal(DATA, name="people"))
+        assert budget.verify().epsilon == 0.6
+
+
+class TestVerify:
+    TAMPERING = (
+        "UPDATE spent SET epsilon = '0.1'",
+        "UPDATE spent SET gamma = '0'",
+        "UPDATE spent SET counts = '{}'",
+        "UPDATE spent SET epsilon = 'much'",
+        "DELETE FROM spent",
+        "UPDATE charges SET epsilon = '0.01' WHERE number = 1",
+        "UPDATE charges SET epsilon = 'much' WHERE number = 1",
+        "UPDATE charges SET charged = '0' WHERE number = 1",
+        "UPDATE charges SET number = 7 WHERE number = 2",
+        "DELETE FROM charges WHERE number = 1",
+        "DELETE FROM charges WHERE number = 3",
+        "DELETE FROM charges",
+        "UPDATE budgets SET charges = 2",
+        "DELETE FROM budgets",
+        "UPDATE gammas SET gamma = '5'",
+        "DELETE FROM gammas",
+        "DELETE FROM datasets",
+    )
+
+    @pytest.mark.parametrize("statement", TAMPERING)
+    def test_tampering_is_found(self, path, statement):
+        """A ledger that was edited no longer adds up, and says so."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k", sampler="P"))
+        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k", sampler="P"))
+        budget.reserve(asks(0.2, gamma=0.1))
+        assert budget.verify() == (0.6, 0, 0.2)
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+        with pytest.raises(LedgerError):
+            budget.verify()
+
+    def test_more_than_the_cap_is_found(self, path):
+        """Also a ledger that is consistent in itself may not hold more than there was."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        budget.reserve(asks(0.2))
+        connection = sqlite3.connect(path)
+        connection.execute("UPDATE charges SET epsilon = '2'")
+        connection.execute("UPDATE spent SET epsilon = '2'")
+        connection.commit()
+        connection.close()
+        with pytest.raises(LedgerError):
+            budget.verify()
+
+    def test_a_budget_that_is_gone(self, path):
+        """Nothing is released from a budget that somebody has removed."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        connection = sqlite3.connect(path)
+        connection.execute("DELETE FROM budgets")
+        connection.commit()
+        connection.close()
+        with pytest.raises(LedgerError, match="no longer"):
+            made(budget=budget)(DATA)
+
+
+class TestReading:
+    def test_history(self):
+        """Who asked what, when, and for how much: a table, without the answers."""
+        budget = begun(epsilon=10, delta=1e-3, gamma=2, who=True)
+        made(budget=budget)(seal(DATA, name="people", version="3"))
+        made(np.median, mechanism=Gaussian(), delta=1e-6, budget=budget)(DATA)
+        table = budget.history()
+        assert type(table).__module__.startswith("pandas")
+        assert list(table["number"]) == [1, 2] and list(table["function"]) == ["mean", "median"]
+        assert list(table["n"]) == [50, 50] and list(table["mechanism"]) == ["Laplace", "Gaussian"]
+        assert list(table["epsilon"]) == [0.3, 0.3] and list(table["delta"]) == [0, 1e-6]
+        assert "people" in table["dataset"][0] and "3" in table["dataset"][0] and table["dataset"][1] == ""
+        assert table["at"][0].endswith("Z") and "@" in table["who"][0] and len(table["key"][0]) > 20
+        assert "value" not in table and "answer" not in table
+        assert begun().history().empty
+
+    def test_history_without_pandas(self, monkeypatch):
+        """Without pandas it is a list."""
+        budget = begun()
+        budget.reserve(asks())
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        (row,) = budget.history()
+        assert row["epsilon"] == 0.1 and row["who"] == ""
+
+    def test_repr_and_html(self):
+        """What is left can be seen at a glance, and a name cannot break the page."""
+        budget = Budget(f"<b>{named()}", epsilon=1, delta=1e-6, gamma=0.5)
+        budget.reserve(asks(0.25, gamma=0.1))
+        assert repr(budget).endswith(
+            "epsilon=1, delta=1e-06, gamma=0.5: left epsilon=0.75, delta=1e-06, gamma=0.4)"
+        )
+        page = budget._repr_html_()
+        assert "&lt;b&gt;" in page and "<b><b>" not in page
+        assert "75% left" in page and "80% left" in page and "100% left" in page
+        assert "delta" not in repr(begun())
+        assert begun(epsilon=0, gamma=0)._repr_html_()
+
+
+class TestReuse:
+    def test_the_same_release_again(self):
+        """Repeating a question gives the same answer, and is free."""
+        budget = begun()
+        data = seal(DATA, name="people", version="1", budget=budget)
+        f = made(reuse=True)
+        first = f.release(data)
+        assert f.release(data) == first and f(data) == first.value
+        assert budget.spent.epsilon == 0.3 and len(budget.history()) == 1
+
+    def test_never_by_content(self):
+        """An answer that changes when the data did would tell neighbours apart: only the name counts."""
+        budget = begun()
+        f = made(reuse=True, budget=budget)
+        first = f(seal(DATA, name="people", version="1"))
+        assert f(seal(1 - DATA / 2, name="people", version="1")) == first
+        assert budget.spent.epsilon == 0.3
+        assert f(seal(DATA, name="people", version="2")) != first
+        assert f(seal(DATA, name="others", version="1")) != first
+        assert budget.spent.epsilon == 0.9
+
+    def test_undeclared_data_is_never_recognized(self):
+        """The same array twice is two releases."""
+        budget = begun()
+        f = made(reuse=True, budget=budget)
+        assert f(DATA) != f(DATA)
+        assert budget.spent.epsilon == 0.6
+
+    def test_anything_else_is_another_release(self):
+        """Another ε, δ, γ, argument, function, mechanism or version is asked, and paid, anew."""
+        budget = begun(epsilon=10, delta=1e-3, gamma=10)
+        data = seal(DATA, name="people", budget=budget)
+
+        def power(x, q=1):
+            return float((x**q).mean())
+
+        f = made(power, reuse=True)
+        asked = [
+            lambda: f(data),
+            lambda: f(data, 2),
+            lambda: f.replace(epsilon=0.2)(data),
+            lambda: f.replace(gamma=0.25)(data),
+            lambda: f.replace(version="2")(data),
+            lambda: f.replace(mechanism="gaussian", delta=1e-6)(data),
+            lambda: f.replace(mechanism="gaussian", delta=1e-5)(data),
+            lambda: f.replace(min_sensitivity=5)(data),
+            lambda: made(lambda x: float(x.mean()), reuse=True)(data),
+        ]
+        answers = [ask() for ask in asked]
+        assert len(set(answers)) == len(budget.history()) == len(asked)
+        assert [ask() for ask in asked[:-1]] == answers[:-1]
+        assert len(budget.history()) == len(asked)
+
+    def test_off_by_default(self):
+        """Fresh noise each time, unless it was asked for otherwise."""
+        budget = begun()
+        data = seal(DATA, name="people", budget=budget)
+        f = made()
+        assert f(data) != f(data)
+        assert budget.spent.epsilon == 0.6
+
+    def test_also_when_nothing_is_left(self):
+        """An answer that was paid for stays available after the budget is used up."""
+        budget = begun(epsilon=0.3)
+        data = seal(DATA, name="people", budget=budget)
+        f = made(reuse=True)
+        first = f(data)
+        assert f(data) == first
+
+    def test_what_a_user_changes_is_theirs(self):
+        """An answer that was edited does not come back edited."""
+        data = seal(DATA, name="people")
+        f = made(lambda x: np.array([x.mean(), x.std()]), reuse=True)
+        first = f(data)
+        kept = first.copy()
+        first[:] = 0
+        assert np.array_equal(f(data), kept)
+
+    def test_forgetting_asks_anew(self):
+        """A new estimate is a new release."""
+        budget = begun()
+        data = seal(DATA, name="people", budget=budget)
+        f = made(reuse=True)
+        f(data)
+        f.forget()
+        f(data)
+        assert budget.spent.epsilon == 0.6
+
+
+class TestWhatIsWritten:
+    def test_nothing_private(self, path):
+        """The ledger can be shown to everybody: neither data nor answers nor arguments are in it."""
+        secret = 0.31415926535
+        words = [repr(secret), "31415926", "sentinel argument"]
+        data = np.full(50, secret)
+        budget = Budget("b", epsilon=100, delta=1e-3, gamma=100, ledger=path, who=True)
+        sealed = seal(data, name="people", budget=budget)
+
+        def fails(x, word="", how=0):
+            if x[0] == secret and how == 1:
+                raise ValueError(f"{x[0]} {word}")
+            if x[0] == secret and how == 2:
+                sys.exit(str(x[0]))
+            return float(x.mean())
+
+        f = made(fails, version="1", reuse=True)
+        answers = [f(sealed, "sentinel argument"), f(sealed, how=0)]
+        for how in (1, 2):
+            with pytest.raises(PrivateRunError):
+                f(sealed, "sentinel argument", how)
+        with budget:
+            answers.append(made()(data))
+            answers.append(made(mechanism="gaussian", delta=1e-6)(data))
+            with pytest.raises(SettingsError):
+                made(sampler=samplers.uniform(0, 2))(sealed)
+            with pytest.raises(BudgetExceeded):
+                made(epsilon=1000)(sealed)
+        assert len(budget.history()) == 6
+        budget.verify()
+        written = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        assert b"people" in written
+        for word in [*words, *map(repr, answers)]:
+            assert word.encode() not in written
+        for number in [secret, *answers]:
+            assert np.float64(number).tobytes() not in written
+            assert np.array(number, ">f8").tobytes() not in written
+
+    def test_for_the_user_only(self, path):
+        """Other users of the machine cannot read what was asked."""
+        Budget("b", epsilon=1, gamma=1, ledger=path)
+        assert path.stat().st_mode & 0o077 == 0
+
+    def test_user_and_host_only_if_wanted(self, path):
+        """Who asked is personal data too."""
+        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(asks())
+        assert list(Budget("b", epsilon=1, gamma=1, ledger=path).history()["who"]) == [""]
+
+    def test_it_commits_durably(self, path):
+        """What was spent survives a loss of power."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        with budget.ledger.database.transaction(write=False) as run:
+            assert run("PRAGMA synchronous") == [(2,)]
+
+
+class TestUnreachable:
+    def test_no_ledger_no_answer(self, path):
+        """Without a ledger nothing is released: the function is not even run."""
+        notes = logging.getLogger("notes of a budget")  # where the fingerprint does not look
+        notes.seen = []
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+
+        def look(x):
+            notes.seen.append(x[0] == MARK)
+            return float(x.mean())
+
+        f = made(look, budget=budget)
+        f(DATA)
+        budget.ledger.database.close()
+        for file in list(path.parent.iterdir()):
+            file.unlink()
+        path.mkdir()
+        with pytest.raises(LedgerError, match="nothing can be spent"):
+            f(HOSTILE)
+        assert notes.seen and not any(notes.seen)
+
+    def test_a_folder_that_cannot_be_used(self, tmp_path):
+        """A ledger that cannot be opened is an error at once, not at the first answer."""
+        (tmp_path / "file").write_text("x")
+        with pytest.raises(LedgerError):
+            Budget("b", epsilon=1, gamma=1, ledger=tmp_path / "file" / "ledger.db")
+        (tmp_path / "other.db").write_text("not a database, but some text that is long enough " * 20)
+        with pytest.raises(LedgerError):
+            Budget("b", epsilon=1, gamma=1, ledger=tmp_path / "other.db")
+
+    def test_passwords_are_not_shown(self):
+        """A ledger that cannot be reached is named without its password."""
+        pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
+        for url in ("user:hunter2@127.0.0.1:1/db", "127.0.0.1:1/db?user=a&password=hunter2"):
+            with pytest.raises(LedgerError) as caught:
+                Budget("b", epsilon=1, gamma=1, ledger=f"postgresql://{url}")
+            assert "hunter2" not in str(caught.value) and "127.0.0.1" in str(caught.value)
+
+
+# --- any sequence of requests -----------------------------------------------------------------
+
+SMALL = st.builds(
+    lambda digits, power: float(f"{digits}e-{power}"), st.integers(1, 10**17), st.integers(18, 60)
+)
+AMOUNTS = st.one_of(st.sampled_from([0.01, 0.1, 0.25, 0.3]), st.floats(1e-15, 0.6), SMALL)
+REQUESTS = st.lists(
+    st.tuples(
+        AMOUNTS,
+        st.one_of(st.just(0.0), st.floats(1e-30, 0.5), SMALL),
+        AMOUNTS,
+        st.sampled_from(["", "a", "b", "c"]),
+        st.sampled_from(["", "k", "l"]),
+        st.sampled_from(["", "A", "B"]),
+    ),
+    max_size=25,
+)
+
+
+class Model:
+    """A budget in fractions, recomputed from scratch for every request."""
+
+    def __init__(self, caps):
+        self.caps, self.accepted = tuple(map(Fraction, map(repr, caps))), []
+
+    def total(self, requests):
+        """Return what requests cost together."""
+        sums, largest = {}, {}
+        for epsilon, delta, gamma, dataset, key, part in requests:
+            gamma = Fraction(repr(gamma))
+            due = gamma
+            if dataset and key:
+                due = max(gamma - largest.get((dataset, key), 0), 0)
+                largest[dataset, key] = max(gamma, largest.get((dataset, key), 0))
+            cost = (Fraction(repr(epsilon)), Fraction(repr(delta)), due)
+            sums[part] = tuple(map(sum, zip(sums.get(part, (0, 0, 0)), cost, strict=True)))
+        parts = [cost for part, cost in sums.items() if part] or [(0, 0, 0)]
+        return tuple(
+            o + max(each) for o, each in zip(sums.get("", (0, 0, 0)), zip(*parts, strict=True), strict=True)
+        )
+
+    def ask(self, request):
+        """Tell whether a request is to be accepted; remember it if so."""
+        *_, dataset, _, part = request
+        homes = {r[5] for r in self.accepted if dataset and r[3] == dataset}
+        allowed = (dataset or not part) and homes <= {part}
+        fits = all(
+            spent <= cap for spent, cap in zip(self.total([*self.accepted, request]), self.caps, strict=True)
+        )
+        if allowed and fits:
+            self.accepted.append(request)
+        return bool(allowed and fits)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(REQUESTS, st.tuples(st.floats(0.1, 2), st.floats(0, 1), st.floats(0.1, 2)))
+def test_any_sequence_of_requests(requests, caps):
+    """Totals are what a sum in fractions says, never above the caps, and refusals leave no trace."""
+    budget = Budget(named(), epsilon=caps[0], delta=caps[1], gamma=caps[2])
+    sites = budget.partition("site", parts=["A", "B"])
+    model = Model(caps)
+    for request in requests:
+        epsilon, delta, gamma, dataset, key, part = request
+        before = everything(budget)
+        place = sites[part] if part else budget
+        try:
+            place.reserve(asks(epsilon, delta, gamma, dataset=dataset, key=key))
+            accepted = True
+        except (BudgetExceeded, SettingsError):
+            accepted = False
+            assert everything(budget) == before
+        assert accepted == model.ask(request)
+        cost = budget._combine(budget.ledger.totals(budget.name))
+        found = tuple(map(Fraction, (cost.epsilon, cost.delta, cost.gamma)))
+        assert found == model.total(model.accepted)
+        assert all(spent <= cap for spent, cap in zip(found, model.caps, strict=True))
+    assert budget.verify() == tuple(map(float, model.total(model.accepted)))
+    assert len(budget.history()) == len(model.accepted)
+
+
+# --- many processes ---------------------------------------------------------------------------
+
+HAMMER = """
+    import os, sys, threading, time
+    import numpy as np
+    from privatize import Budget, privatize, samplers
+    from privatize.errors import BudgetExceeded
+
+    pause = float(sys.argv[3])
+
+    def f(x):
+        if pause and x[0] == 0.5:
+            time.sleep(pause)
+        return float(x.mean())
+
+    budget = Budget("b", epsilon=1, gamma=1000)
+    f = privatize(
+        epsilon=0.01, gamma=0.2, sampler=samplers.uniform(0, 1), store=sys.argv[1], budget=budget, version="1"
+    )(f)
+    f.estimate(50)
+    if len(sys.argv) < 5:
+        sys.exit()
+    file = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def task():
+        while True:
+            try:
+                f(np.full(50, 0.5))
+            except BudgetExceeded:
+                return
+            except BaseException as error:
+                os.write(file, f"{type(error).__name__} {error}\\n".encode())
+                raise
+            os.write(file, b"released\\n")
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    threads = [threading.Thread(target=task) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def program(path, text, *arguments, **environment):
+    """Start a program in a file of its own that shares the ledger."""
+    file = path.parent.parent / f"program{next(NUMBERS)}.py"
+    file.write_text(textwrap.dedent(text))
+    env = (
+        os.environ | {"PRIVATIZE_LEDGER": str(path), "PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""} | environment
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    return subprocess.Popen([sys.executable, str(file), *map(str, arguments)], env=env, **pipes)
+
+
+class Test64AtOnce:
+    def hammer(self, path, pause):
+        """Start eight processes that wait for a line, with an estimate that is already remembered."""
+        store, notes = path.parent.parent / "store.db", path.parent.parent / "notes"
+        child = program(path, HAMMER, store, notes, pause)
+        child.communicate(timeout=60)
+        assert child.returncode == 0
+        children = [program(path, HAMMER, store, notes, pause, "go") for _ in range(8)]
+        for child in children:
+            assert child.stdout.readline() == "ready\n"
+        for child in children:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        return children, notes
+
+    def test_exactly_a_hundred(self, path):
+        """Two workers overspent a peer's cap; here 64 threads in 8 processes get what there is, no more."""
+        children, notes = self.hammer(path, 0)
+        for child in children:
+            child.communicate(timeout=60)
+        assert notes.read_text().splitlines() == ["released"] * 100
+        budget = Budget("b", epsilon=1, gamma=1000, ledger=path)
+        assert budget.verify().epsilon == 1 and len(budget.history()) == 100
+
+    def test_never_more_when_processes_are_killed(self, path):
+        """Killing processes at any moment loses answers, and never makes room for more."""
+        children, notes = self.hammer(path, 0.03)
+        choice = random.Random(5)
+        doomed = choice.sample(children, 4)
+        for count, child in zip((5, 20, 35, 50), doomed, strict=True):
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and (
+                not notes.exists() or len(notes.read_text().split()) < count
+            ):
+                time.sleep(choice.uniform(0, 0.01))
+            child.send_signal(signal.SIGKILL)
+        for child in children:
+            child.communicate(timeout=60)
+        assert [child.returncode for child in doomed] == [-signal.SIGKILL] * 4
+        released = notes.read_text().splitlines()
+        assert set(released) == {"released"} and 50 <= len(released) <= 100
+        budget = Budget("b", epsilon=1, gamma=1000, ledger=path)
+        assert budget.verify().epsilon == 1 and len(budget.history()) == 100  # the others took the rest
+
+    def test_threads_of_one_process(self):
+        """A budget in memory holds against threads as well."""
+        budget = begun()
+        done = []
+
+        def task():
+            while True:
+                try:
+                    budget.reserve(asks(0.01))
+                except BudgetExceeded:
+                    return
+                done.append(1)
+
+        threads = [threading.Thread(target=task) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(done) == 100 and budget.verify().epsilon == 1
+
+
+def test_tight_budgets_allow_more_and_never_too_much():
+    """Many small answers cost less together than their sum; δ is then spent, and the cap still holds."""
+    pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
+    budget = begun(epsilon=1, delta=1e-5, composition="tight")
+    kind, count = kind_of(Gaussian(), 0.2, 1e-6), 0
+    with contextlib.suppress(BudgetExceeded):
+        while count < 100:
+            budget.reserve(asks(0.2, 1e-6, kind=kind))
+            count += 1
+    assert 5 < count < 100
+    spent = budget.verify()
+    assert 0.5 < spent.epsilon <= 1 and spent.delta == 1e-5
+    (total,) = budget.ledger.totals(budget.name).values()
+    assert total.counts == {kind: count} == json.loads(json.dumps(total.counts))
+
+
+@pytest.mark.parametrize("kind", ["dp 1.0 0.001", kind_of(Gaussian(), 1, 1e-3)])
+def test_tight_budgets_do_not_trade_delta_for_nothing(kind):
+    """A release with a larger δ than the budget's costs more ε at the budget's δ, or cannot be had at all."""
+    pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
+    budget = begun(epsilon=1, delta=1e-12, composition="tight")
+    with pytest.raises(BudgetExceeded):
+        budget.reserve(asks(1, 1e-3, kind=kind))
+    assert budget.verify() == (0, 0, 0)
+
+
+def test_the_memory_of_estimates_is_not_the_ledger(path):
+    """Both may be in one file, and forgetting estimates forgets nothing that was spent."""
+    open_store.cache_clear()
+    budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+    f = made(store=path, budget=budget)
+    f(DATA)
+    f.forget()
+    f(DATA)
+    assert budget.verify().epsilon == 0.6
+    open_store.cache_clear()

@@ -1,0 +1,247 @@
+"""What several answers cost together is never understated, and close to what it is."""
+
+import itertools
+import math
+import sys
+import tracemalloc
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import comb, gammaln
+from scipy.stats import norm
+
+from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
+from privatize.composition import NOTHING, Cost, _response, exact, kind_of, tight
+from privatize.errors import SettingsError
+from privatize.ledger import Charge
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def accounting():
+    """Skip where the extra is not installed."""
+    return pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
+
+
+class TestCost:
+    def test_numbers_are_what_their_user_wrote(self):
+        """Binary rounding would make a hundred hundredths more, or less, than one."""
+        assert exact(0.1) + exact(0.2) == exact(0.3)
+        assert sum([exact(0.01)] * 100) == 1 and exact(1e-300) == Decimal("1e-300")
+        assert exact(np.float64(0.1)) == exact(0.1) and exact(1) == 1
+
+    def test_fits_component_by_component(self):
+        """More of one does not make up for too much of another."""
+        cap = Cost.of(1, 1e-6, 0.1)
+        assert cap.fits(cap) and NOTHING.fits(cap)
+        for other in (Cost.of(1.1, 0, 0), Cost.of(0, 2e-6, 0), Cost.of(0, 0, 0.2)):
+            assert not other.fits(cap)
+        assert Cost.of(1, 0, 0.3).larger(Cost.of(0.5, 1e-6, 0.1)) == Cost.of(1, 1e-6, 0.3)
+        assert (cap + cap) - cap == cap
+
+
+class TestKind:
+    def test_the_gaussian_counts_by_its_noise(self):
+        """The ratio σ/Δ is all that matters, and the mechanism's own σ is what is counted."""
+        name, ratio = kind_of(Gaussian(), 0.5, 1e-6).split()
+        assert name == "gaussian" and float(ratio) == Gaussian().scale(1.0, 0.5, 1e-6)
+
+    @pytest.mark.parametrize("mechanism", [Laplace(), Exponential(["a", "b"]), Bernstein(lattice=3)])
+    def test_the_others_count_by_their_promise(self, mechanism):
+        """Whatever the noise, ε holds."""
+        assert kind_of(mechanism, 0.5, 0.0) == "dp 0.5 0.0"
+
+    def test_a_users_own_gaussian_is_not_ours(self):
+        """A mechanism of that name may add any noise: only its promise counts."""
+        other = type("Gaussian", (), {"__module__": "mine", "scale": lambda *args: 100.0})()
+        assert kind_of(other, 1, 1e-6) == "dp 1.0 1e-06"
+        heir = type("Gaussian", (Gaussian,), {"__module__": "mine"})()
+        assert kind_of(heir, 1, 1e-6) == "dp 1.0 1e-06"
+
+    def test_it_can_be_read_back(self, accounting):
+        """What is written in the ledger is a number to the last digit."""
+        for epsilon in (1e-3, 0.1, 1 / 3, 2.5):
+            for mechanism, delta in ((Laplace(), 0.0), (Gaussian(), 1e-7)):
+                assert math.isfinite(tight({kind_of(mechanism, epsilon, delta): 1}, 1e-5))
+
+
+def gaussian_delta(epsilon, sigma, k):
+    """Return δ of k releases with noise σ: they are one with noise σ/√k."""
+    mu = math.sqrt(k) / sigma
+    return norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu))
+
+
+def response_delta(epsilon, each):
+    """Return δ of releases that are each ε-private at worst: products of randomized responses, one by one."""
+    total = 0.0
+    for flips in itertools.product((1, -1), repeat=len(each)):
+        loss = sum(sign * e for sign, e in zip(flips, each, strict=True))
+        chance = math.prod(1 / (1 + math.exp(-sign * e)) for sign, e in zip(flips, each, strict=True))
+        total += chance * max(0.0, 1 - math.exp(epsilon - loss))
+    return total
+
+
+def kairouz(i, k, epsilon):
+    """Return Theorem 3.3 of Kairouz, Oh & Viswanath: ((k-2i)ε, δᵢ) is optimal for k releases."""
+    terms = (
+        comb(k, j, exact=True) * (math.exp((k - j) * epsilon) - math.exp((k - 2 * i + j) * epsilon))
+        for j in range(i)
+    )
+    return sum(terms) / (1 + math.exp(epsilon)) ** k
+
+
+@pytest.mark.usefixtures("accounting")
+class TestTight:
+    @pytest.mark.parametrize("k", [1, 2, 10, 100, 10_000])
+    @pytest.mark.parametrize("sigma", [1.0, 4.2, 50.0])
+    @pytest.mark.parametrize("delta", [1e-9, 1e-5])
+    def test_gaussians(self, k, sigma, delta):
+        """k answers with noise σ are one with σ/√k, whose δ is known: the bound covers it, and is near."""
+        found = tight({f"gaussian {sigma!r}": k}, delta)
+        assert gaussian_delta(found, sigma, k) <= delta
+        mu = math.sqrt(k) / sigma
+        best = brentq(lambda e: gaussian_delta(e, sigma, k) - delta, 0, 10 * mu * (mu + 8))
+        assert best <= found <= 1.3 * best + 0.01
+
+    @pytest.mark.parametrize("k", [1, 2, 5, 10])
+    @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0])
+    @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-2])
+    def test_pure_releases(self, k, epsilon, delta):
+        """Kairouz, Oh & Viswanath know the optimum: never below it, hardly above it, nor above the sum."""
+        found = tight({f"dp {epsilon!r} 0.0": k}, delta)
+        assert response_delta(found, [epsilon] * k) <= delta
+        below = found * (1 - 2e-3) - 1e-3 * math.sqrt(k)
+        assert below <= 0 or response_delta(below, [epsilon] * k) > delta
+        assert found <= k * epsilon * (1 + 1e-3)
+
+    @pytest.mark.parametrize("epsilon", [0.003, 0.02, 0.1])
+    @pytest.mark.parametrize("delta", [1e-14, 1e-12, 1e-9, 1e-5])
+    def test_a_thousand_pure_releases(self, epsilon, delta):
+        """Rounding errors of a thousand convolutions are covered as well, also where δ is tiny."""
+        k, flipped = 1000, np.arange(1001)
+        yes, no = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+        ways = gammaln(k + 1) - gammaln(flipped + 1) - gammaln(k - flipped + 1)
+        chances = np.exp(ways + (k - flipped) * yes + flipped * no)
+        losses = (k - 2 * flipped) * epsilon
+        found = tight({f"dp {epsilon!r} 0.0": k}, delta)
+        over = losses > found
+        assert (chances[over] * -np.expm1(found - losses[over])).sum() <= delta * (1 + 1e-9)
+
+    def test_against_the_published_formula(self):
+        """The same optimum, written as in the theorem, at its own points."""
+        for k, epsilon in ((3, 0.5), (6, 0.3), (10, 0.2)):
+            for i in range(1, k // 2):
+                delta = kairouz(i, k, epsilon)
+                assert delta == pytest.approx(response_delta((k - 2 * i) * epsilon, [epsilon] * k))
+                found = tight({f"dp {epsilon!r} 0.0": k}, delta)
+                assert (k - 2 * i) * epsilon * (1 - 1e-9) <= found <= (k - 2 * i) * epsilon + 2e-3 * k
+
+    @pytest.mark.parametrize(
+        "each", [[0.1, 0.2, 0.3], [0.01] * 4 + [1.0], [0.5, 0.5, 0.37, 0.11], [2.0, 0.003]]
+    )
+    def test_different_releases(self, each):
+        """Also where every release has an ε of its own."""
+        counts = {f"dp {epsilon!r} 0.0": each.count(epsilon) for epsilon in set(each)}
+        for delta in (1e-6, 1e-3):
+            found = tight(counts, delta)
+            assert response_delta(found, each) <= delta and found <= sum(each) * (1 + 1e-3)
+
+    def test_a_delta_of_its_own_is_spent_first(self):
+        """(ε, δ)-private releases can fail outright: what is left of δ is all that there is to trade."""
+        assert tight({"dp 0.5 1e-06": 1}, 1e-7) == math.inf
+        assert tight({"dp 0.5 1e-06": 3}, 2e-6) == math.inf
+        found = tight({"dp 0.5 1e-06": 2}, 1e-3)
+        lost = 1 - (1 - 1e-6) ** 2
+        assert lost + (1 - lost) * response_delta(found, [0.5] * 2) <= 1e-3
+        assert found >= tight({"dp 0.5 0.0": 2}, 1e-3) * (1 - 1e-6)
+
+    def test_mixtures(self):
+        """A Gaussian and pure releases: at least as much as each alone, at most the sum of both."""
+        gaussian, pure = {"gaussian 5.0": 10}, {"dp 0.1 0.0": 10}
+        both = tight(gaussian | pure, 1e-5)
+        assert both >= max(tight(gaussian, 1e-5), tight(pure, 1e-5)) * (1 - 1e-6)
+        assert both <= tight(gaussian, 1e-5) + 1.0
+
+    @pytest.mark.parametrize("kind", ["gaussian 3.0", "dp 0.2 0.0", "dp 0.2 1e-09"])
+    def test_more_releases_cost_more(self, kind):
+        """One more answer is never a way to have spent less."""
+        counts = [1, 2, 3, 5, 10, 30, 100]
+        costs = [tight({kind: count}, 1e-5) for count in counts]
+        assert costs == sorted(costs)
+        deltas = [tight({kind: 10}, delta) for delta in (1e-8, 1e-6, 1e-4, 1e-2)]
+        assert deltas == sorted(deltas, reverse=True)
+        assert tight({kind: 10, "dp 0.01 0.0": 1}, 1e-5) >= costs[4] * (1 - 1e-6)
+
+    def test_nothing_costs_nothing(self):
+        """Without releases there is no ε; without δ there is no tight bound."""
+        assert tight({}, 1e-5) == 0
+        assert tight({"dp 0.1 0.0": 1}, 0) == math.inf
+
+    def test_many_answers_do_not_take_all_memory(self):
+        """The ledger is locked meanwhile: a long history must not need an array as long as its ε."""
+        tracemalloc.start()
+        try:
+            found = tight({"dp 1.0 0.0": 1000}, 1e-6)
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert 400 < found <= 1000 and most < 64e6
+
+    @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
+    def test_renyi_divergence_of_randomized_response(self, epsilon):
+        """The Rényi bound of a pure release is that of its worst case, computed by hand."""
+        yes, no = math.exp(epsilon) / (1 + math.exp(epsilon)), 1 / (1 + math.exp(epsilon))
+        for order in (1.5, 2.0, 8.0):
+            plain = math.log(yes**order * no ** (1 - order) + no**order * yes ** (1 - order)) / (order - 1)
+            assert _response(epsilon, np.array([order]))[0] == pytest.approx(plain)
+            assert plain <= epsilon
+
+
+@pytest.mark.usefixtures("accounting")
+class TestBudgets:
+    def charged(self, epsilon, count):
+        """Return a tight budget after so many answers, and their plain sum."""
+        budget = Budget(f"tight {next(NUMBERS)}", epsilon=1, delta=1e-5, gamma=0, composition="tight")
+        facts = {
+            "function": "f",
+            "key": "",
+            "dataset": "",
+            "n": 1,
+            "mechanism": "m",
+            "delta": 0.0,
+            "gamma": 0.0,
+        }
+        for _ in range(count):
+            budget.reserve(Charge(epsilon=epsilon, kind=f"dp {epsilon!r} 0.0", **facts))
+        return budget.verify(), count * epsilon
+
+    def test_never_above_the_sum(self):
+        """Asking for tight composition is never a way to pay more."""
+        for count in (1, 5, 10):
+            spent, total = self.charged(0.1, count)
+            assert spent.epsilon <= total + 1e-12 and spent.epsilon <= 1
+        spent, total = self.charged(0.01, 150)
+        assert spent.epsilon < 1 < total and spent.delta == 1e-5
+
+    def test_the_sum_while_it_fits(self):
+        """As long as the sum fits, no δ is spent for a tighter bound."""
+        spent, total = self.charged(0.1, 8)
+        assert spent.epsilon == pytest.approx(total) and spent.delta == 0
+
+    def test_needs_a_delta(self):
+        """With δ=0 nothing is tighter than the sum, so it is refused rather than pretended."""
+        with pytest.raises(SettingsError, match="needs a delta"):
+            Budget(f"tight {next(NUMBERS)}", epsilon=1, gamma=1, composition="tight")
+
+
+def test_without_dp_accounting(monkeypatch):
+    """A missing library is named at the beginning, with the way out, and begins no budget."""
+    for name in ("dp_accounting", "dp_accounting.pld", "dp_accounting.rdp"):
+        monkeypatch.setitem(sys.modules, name, None)
+    name = f"tight {next(NUMBERS)}"
+    with pytest.raises(SettingsError, match=r"pip install 'privatize\[accounting\]'"):
+        Budget(name, epsilon=1, delta=1e-6, gamma=1, composition="tight")
+    assert Budget(name, epsilon=1, delta=1e-6, gamma=1).spent == (0, 0, 0)
