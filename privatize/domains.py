@@ -246,7 +246,8 @@ def _whole(end: Array, dtype: np.dtype[Any]) -> Array:
     """Return a bound as an integer; an infinite one as the last that there is."""
     ends = np.iinfo(dtype)
     found = cast(np.where(np.isinf(end), 0.0, end), dtype)
-    last: Array = np.where(end == np.inf, ends.max, np.where(end == -np.inf, ends.min, found)).astype(dtype)
+    least, most = (np.array(edge, dtype=dtype) for edge in (ends.min, ends.max))
+    last: Array = np.where(end == np.inf, most, np.where(end == -np.inf, least, found))
     return last
 
 
@@ -374,5 +375,6 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
     # In float64, since float32 has no 2^31 - 1; the nearest floats inside the integer range.
     high = np.nextafter(float(ends.max), 0) if ends.bits > 52 else float(ends.max)
     whole = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
-    inside: Array = np.clip(whole, float(ends.min), high).astype(dtype)
+    with np.errstate(invalid="ignore"):
+        inside: Array = np.clip(whole, float(ends.min), high).astype(dtype)
     return inside

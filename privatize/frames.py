@@ -10,6 +10,7 @@ import copy as _copy
 import datetime as dt
 import functools
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -309,7 +310,10 @@ def _index(index: Any) -> Any:
 
 
 def _settle(code: str) -> str:
-    return "category" if code.startswith("category") else code
+    """Return what a dtype is, without the unit of dates, which P's is cast to."""
+    if code.startswith("category"):
+        return "category"
+    return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)
 
 
 def describe(data: Any) -> Any:
@@ -444,6 +448,8 @@ class Column:
         Whether these have an order.
     zone : str or None
         Time zone of instants, which are in UTC.
+    wide : bool
+        Whether dates are beyond the years that nanoseconds can count.
     """
 
     values: Array
@@ -452,6 +458,7 @@ class Column:
     plain: bool = False
     ordered: bool = False
     zone: str | None = None
+    wide: bool = False
 
     def array(self) -> Array:
         """Return it as an array: NaN, NaT or None where a value is missing."""
@@ -544,13 +551,21 @@ def _pandas(column: Column) -> Any:
     if values.dtype.kind == "b" and missing is not None:
         return pd.arrays.BooleanArray(values, missing.copy())
     if values.dtype.kind == "M":
-        found = column.array().astype("M8[us]")
+        found = column.array().astype("M8[us]" if column.wide else _moments())
         if column.zone is None:
             return found
         return pd.Series(found).dt.tz_localize("UTC").dt.tz_convert(column.zone)
     if values.dtype.kind == "U":
         return pd.Series(column.array().astype(object), dtype=_text())
     return column.array()
+
+
+@functools.cache
+def _moments() -> Any:
+    """Return the dtype of dates that were read from texts, which pandas 3 has changed."""
+    import pandas as pd
+
+    return pd.to_datetime(["2020-01-01"]).dtype
 
 
 @functools.lru_cache(maxsize=256)
@@ -957,6 +972,8 @@ def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
             codes = domains.codes(values, drawn.dtype.categories.tolist())
             return pd.Series(pd.Categorical.from_codes(codes, dtype=drawn.dtype))
         if isinstance(values, list):
+            if drawn.dtype == object:  # whose texts are missing as NaN, as pandas reads them
+                values = [np.nan if value is None else value for value in values]
             return pd.Series(values, dtype=drawn.dtype)
         series = pd.Series(values)
         if isinstance(drawn.dtype, pd.DatetimeTZDtype):

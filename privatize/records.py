@@ -245,7 +245,7 @@ def record(data: Any, at: int) -> Any:
 def equal(one: Any, other: Any) -> bool:
     """Tell whether two datasets are the same, bit by bit (NaN equals NaN)."""
     if type(one) is not type(other):
-        return False
+        return domains.missing(one) and domains.missing(other)
     if isinstance(one, np.ndarray):
         if one.dtype != other.dtype or one.shape != other.shape:
             return False

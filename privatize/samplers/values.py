@@ -221,7 +221,8 @@ class _Dates(Distribution):
         return self.start + rng.integers(0, span, n, endpoint=True).astype(f"m8[{self.unit}]")
 
     def column(self, n: int, rng: Rng) -> Column:
-        return Column(self.draw(n, rng), zone=self.tz)
+        early, late = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
+        return Column(self.draw(n, rng), zone=self.tz, wide=self.start < early or self.end > late)
 
     @property
     def support(self) -> Any:
