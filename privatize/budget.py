@@ -17,6 +17,7 @@ from privatize.composition import NOTHING, Cost, exact, tight
 from privatize.errors import LedgerError, SettingsError
 from privatize.ledger import Charge, Totals, open_ledger
 from privatize.policy import ruled
+from privatize.shipping import packing
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
 
@@ -210,7 +211,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return f"<div style='font-family:sans-serif'><b>{title}</b><table>{''.join(rows)}</table></div>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.ledger.database.url == "memory":
+        # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
+        if self.ledger.database.url == "memory" or packing():
             return Elsewhere, (self.name,)
         rest = (self.cap, self.composition, self.several_samplers, self.who)
         return _again, (self.name, self.ledger.database.url, *rest)

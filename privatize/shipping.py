@@ -79,6 +79,11 @@ def by_value(module: str | None) -> bool:
     return getattr(_packing, "active", False) and origin(module) is None
 
 
+def packing() -> bool:
+    """Tell whether a job is being packed at the moment, for which nothing is ever spent."""
+    return bool(getattr(_packing, "active", False))
+
+
 def _renew() -> None:
     """Give a forked child a lock of its own."""
     global _turn

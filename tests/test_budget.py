@@ -27,9 +27,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privatize as package
-from privatize import Budget, Gaussian, privatize, samplers, seal
+from privatize import Budget, Gaussian, privatize, samplers, seal, shipping
 from privatize.budget import current
 from privatize.composition import kind_of
+from privatize.decorator import _Marking
 from privatize.errors import (
     BudgetExceeded,
     InfiniteSensitivityError,
@@ -38,6 +39,8 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.ledger import Charge, open_ledger
+from privatize.mechanisms.base import l1
+from privatize.pairs import Pairs
 from privatize.store import open_store
 
 UNIT = samplers.uniform(0, 1)
@@ -592,6 +595,15 @@ class TestBeginning:
         for act in ("reserve", "afford"):
             with pytest.raises(LedgerError, match="ledger="):
                 getattr(pickle.loads(pickle.dumps(begun())), act)(asks())
+
+    def test_workers_are_not_told_where_the_ledger_is(self, path):
+        """A password in its URL would go to every worker of a cluster."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
+        job = Pairs(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, around=_Marking(f))
+        payload = shipping.pack(job).payload
+        assert b"Elsewhere" in payload and str(path).encode() not in payload
+        assert str(path).encode() in pickle.dumps(budget)
 
     def test_a_budget_in_memory_ends_with_its_process(self):
         """A forked child that has its own copy would spend the same ε once more."""
