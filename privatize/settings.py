@@ -68,7 +68,7 @@ class Settings:
         if self.min_sensitivity is not None:
             floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")
             put("min_sensitivity", floor)
-        if self.domain not in ("clip", "as-is", None):
+        if not isinstance(self.domain, str | None) or self.domain not in ("clip", "as-is", None):
             raise SettingsError(f"domain={_short(self.domain)} is not 'clip' or 'as-is'.")
         for name in ("data", "coins"):
             given = getattr(self, name)

@@ -732,7 +732,7 @@ WRONG = st.sampled_from(
         *({"bound": v} for v in (0, "x", None, [1], {})),
         *({"domain": v} for v in (0, "x", [1], {})),
         *({"mechanism": v} for v in (0, "x", None, [1], Laplace)),
-        *({"sampler": v} for v in (0, "x", None, [1], np.ones(2), samplers.uniform)),
+        *({"sampler": v} for v in (0, "x", [1], np.ones(2), samplers.uniform)),
         *({"data": v} for v in ("nope", ["nope"], [], ["x", "x"])),
         *({"coins": v} for v in ("nope", ["nope"], ["x"])),
         *({"store": v} for v in (0, [1], np.ones(2))),
