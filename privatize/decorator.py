@@ -494,8 +494,7 @@ class PrivateFunction(Generic[P, R]):
         name = self.__name__
         return SettingsError(
             f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
-            f"would "
-            f"be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
+            f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
             f"separately."
         )
 
@@ -562,8 +561,7 @@ class PrivateFunction(Generic[P, R]):
         if policy().require_budget and not unique:
             raise PolicyError(
                 f"{self.__name__}() has no budget, and the policy has require-budget. Pass "
-                f"budget=Budget(...), "
-                f"call it in `with budget:`, or seal the data with one."
+                f"budget=Budget(...), call it in `with budget:`, or seal the data with one."
             )
         return (name, who), sampler, unique
 

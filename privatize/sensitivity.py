@@ -400,9 +400,8 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
             f"{zeros} of {plan.m} sampled pairs did not change the output at all, so the estimate is 0, "
             f"and zero noise would be no privacy. Is the output constant, or does it ignore most records? "
             f"If it is about missing values, P must draw some: with_missing(...). If a floor is known (1 for "
-            f"a "
-            f"count, say), pass min_sensitivity=...; for a quantile of a column with few values, score them "
-            f"with mechanism=Exponential(responses=[...]); otherwise use a smaller gamma.",
+            f"a count, say), pass min_sensitivity=...; for a quantile of a column with few values, score "
+            f"them with mechanism=Exponential(responses=[...]); otherwise use a smaller gamma.",
             m=plan.m,
             k=plan.k,
         )
@@ -507,8 +506,7 @@ class _Run:
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None
             else f" Make the function work on all data that the sampler can draw, or choose another sampler. "
-            f"It "
-            f"gets {self._given()}, as it was called with."
+            f"It gets {self._given()}, as it was called with."
         )
         done = self.plan.m - int(np.isnan(self.known).sum())
         raise InfiniteSensitivityError(
