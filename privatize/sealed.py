@@ -26,6 +26,14 @@ _CONTENT: dict[int, Any] = {}
 class _NoAttribute(SealedError, AttributeError):  # noqa: N818 - it is a SealedError
     """The same error, which tools that ask for attributes take for "there is none"."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SealedError, (str(self),)
+
+
+# A user need not know the difference.
+_NoAttribute.__name__ = _NoAttribute.__qualname__ = "SealedError"
+_NoAttribute.__module__ = SealedError.__module__
+
 
 class Sealed:
     """Data that only private functions can open, as their dataset argument. Made by :func:`seal`.

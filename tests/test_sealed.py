@@ -1011,3 +1011,12 @@ def test_recursion(sealed):
     assert halving(numbers()) == pytest.approx(SECRET, abs=1e-3)
     assert halving(sealed) == pytest.approx(SECRET, abs=1e-3)
     assert halving.replace(sampler=None)(sealed) == pytest.approx(SECRET, abs=1e-3)
+
+
+def test_the_error_of_an_attribute_is_the_same_one():
+    """A user would have two errors to know, or could not send one from a worker."""
+    with pytest.raises(SealedError) as caught:
+        seal(np.ones(3), name="people").mean()
+    assert type(caught.value).__name__ == "SealedError"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is SealedError and str(again) == str(caught.value)
