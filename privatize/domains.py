@@ -228,7 +228,7 @@ def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Arra
     low, high = (np.asarray(end, dtype=np.float64) for end in ends)
     if dtype.kind in "iu":  # whole numbers inside the support, so that rounding does not leave it
         low, high = np.ceil(low), np.floor(high)
-    standing = cast(np.asarray(home(low, high)), dtype)
+    some = bool(lost.any())
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         # In integers: as floats, those beyond 2^53 would not be told apart.
         edges = [
@@ -238,8 +238,8 @@ def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Arra
         found = np.clip(cast(values, dtype), *edges)
     else:
         numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
-        found = cast(np.clip(np.where(lost, 0, numbers), low, high), dtype)
-    return np.where(lost, standing, found)
+        found = cast(np.clip(np.where(lost, 0, numbers) if some else numbers, low, high), dtype)
+    return np.where(lost, cast(np.asarray(home(low, high)), dtype), found) if some else found
 
 
 def _whole(end: Array, dtype: np.dtype[Any]) -> Array:
