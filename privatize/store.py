@@ -220,16 +220,21 @@ class Store:
         with self._writing() as run:
             rows = run(
                 "SELECT key, label, n, seed, created, facts, failure, "
-                "(SELECT count(*) FROM looks WHERE looks.key = estimates.key), "
-                "(SELECT sum(length(data)) FROM gaps WHERE gaps.key = estimates.key) "
+                "(SELECT count(*) FROM looks WHERE looks.key = estimates.key) "
                 "FROM estimates ORDER BY created DESC, key"
             )
-        names = ("key", "label", "n", "seed", "created", "facts", "failure", "looks", "pairs")
+            pieces = run("SELECT key, start, length(data) FROM gaps ORDER BY key, start")
+        covered: dict[str, tuple[int, int]] = {}  # how many gaps, and up to where: pieces may overlap
+        for key, start, length in pieces:
+            count, end = covered.get(key, (0, 0))
+            stop = int(start) + int(length) // 8
+            covered[key] = (count + max(0, stop - max(int(start), end)), max(stop, end))
+        names = ("key", "label", "n", "seed", "created", "facts", "failure", "looks")
         found = [dict(zip(names, row, strict=True)) for row in rows]
         for entry in found:
             entry["facts"] = json.loads(entry["facts"])
             entry["failure"] = {} if entry["failure"] is None else json.loads(entry["failure"])
-            entry["seed"], entry["pairs"] = int(entry["seed"]), int(entry["pairs"] or 0) // 8
+            entry["seed"], entry["pairs"] = int(entry["seed"]), covered.get(entry["key"], (0, 0))[0]
         return found
 
     @contextlib.contextmanager

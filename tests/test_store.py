@@ -395,6 +395,14 @@ class TestDisasters:
             assert 0 < f.estimate(50).value < 1
         assert f.estimate(50) is f.estimate(50)
 
+    def test_pieces_that_overlap_count_once(self):
+        """Programs that calibrate at once would seem to have evaluated more pairs than there are."""
+        store = Store("memory")
+        store.open("key", seed=1, label="f", n=5, facts={})
+        for start, stop in ((0, 79), (66, 79), (70, 90)):
+            store.save("key", 1, start, np.arange(start, stop, dtype=float), ["float"])
+        assert [entry["pairs"] for entry in store.entries()] == [90]
+
     def test_permissions(self, path):
         """Others on the machine cannot read what was calibrated."""
         made(counted(), path).estimate(50)
