@@ -44,7 +44,7 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.fingerprint import PrivateReachable, token, warn_changed
+from privatize.fingerprint import PrivateReachable, identity_of, token, warn_changed
 from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan
@@ -670,7 +670,8 @@ class PrivateFunction(Generic[P, R]):
             delta=s.delta,
             gamma=gamma,
             looks=looks,
-            sampler=token([whole], self.__name__, version="P") or repr(whole),
+            # What cannot be compared is the same only as this very object.
+            sampler=identity_of(whole) or f"{whole!r} {os.getpid()} {id(whole)}",
             described=repr(whole),
         )
         for budget in budgets:
@@ -742,9 +743,10 @@ class PrivateFunction(Generic[P, R]):
             self._under(None)  # which refuses
         # What is made of functions may draw something else later.
         sure = getattr(sampler, "settled", False)
-        key = (id(sampler), domain, None if sure else token([sampler], self.__name__, version="template"))
+        known = "settled" if sure else identity_of(sampler)
+        key = None if known is None else (domain, known)  # without one, every doubt is a new look
         cached = self._root._schema
-        if cached is not None and cached[0] is sampler and cached[1] == key:
+        if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
             return cached[2]
         many = draw(sampler, _TEMPLATE, coins.stream(0, coins.PILOT))
         few = draw(sampler, 2, coins.stream(0, coins.PILOT, 1))

@@ -40,7 +40,16 @@ import numpy as np
 
 from privatize.errors import NotRememberedWarning
 
-__all__ = ["VERSION", "PrivateReachable", "Unencodable", "fingerprint", "outside", "token", "warn_changed"]
+__all__ = [
+    "VERSION",
+    "PrivateReachable",
+    "Unencodable",
+    "fingerprint",
+    "identity_of",
+    "outside",
+    "token",
+    "warn_changed",
+]
 
 VERSION = 2
 """Version of the encoding; part of every fingerprint."""
@@ -166,6 +175,14 @@ def token(value: Any, label: str, *, version: str | None = None, private: Iterab
         stacklevel=outside(),
     )
     return None
+
+
+def identity_of(value: Any) -> str | None:
+    """Return the fingerprint of a value, or None if it has no content that could be compared."""
+    try:
+        return fingerprint(value)
+    except Exception:  # also whatever somebody's class does when it is looked at
+        return None
 
 
 def warn_changed(label: str) -> None:

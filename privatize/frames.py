@@ -227,8 +227,11 @@ _KNOWN: dict[Any, str] = {}
 def _kind_of(column: Any) -> str:
     """Return what a column holds, by its type alone: values are not looked at."""
     dtype = _dtype(column)
-    if type(dtype).__name__ in _CATEGORIES:  # not kept: it holds the categories, which may be private
+    # Not kept: these dtypes hold categories, or a fill value, which may be private.
+    if type(dtype).__name__ in _CATEGORIES:
         return "category"
+    if type(dtype).__name__ == "SparseDtype":
+        return "other"
     found = _KNOWN.get(dtype)
     if found is None:
         found = _KNOWN[dtype] = _of_column(column, dtype)
@@ -242,7 +245,7 @@ def _of_column(column: Any, native: Any) -> str:
     if str(native) == "object":
         return "object"
     dtype = _nw(column).dtype
-    if str(native).startswith("Sparse") or "128" in str(dtype):
+    if "128" in str(dtype):
         return "other"
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
     if dtype.is_integer():
@@ -911,6 +914,11 @@ def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
     """Return one private column as P would draw it."""
     target = _kind_of(drawn)
     kept = isinstance(support, domains.Maybe)
+    if target == "other" and not _same(own, drawn, categories=True):
+        raise DataError(
+            "A column of an unusual dtype is not of the very dtype that the sampler draws. Convert it, or "
+            "have the sampler draw what it is."
+        )
     if target == "other" or (support is None and _same(own, drawn)):
         if not hasattr(own, "reset_index"):
             return copy(own)
@@ -919,7 +927,10 @@ def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
         return made
     values, gone = _split(own)
     if target in ("text", "category", "object"):
-        texts = domains.bring_texts(values.tolist(), support)
+        listed = values.tolist()
+        if gone is not None:  # codes that are numbers: what fills a gap is no code
+            listed = [None if lost else value for value, lost in zip(listed, gone, strict=True)]
+        texts = domains.bring_texts(listed, support)
         if target == "text":
             texts = [value if isinstance(value, str) else None for value in texts]
         return _native(texts, None, drawn)

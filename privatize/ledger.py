@@ -204,7 +204,7 @@ class Ledger:
             "SELECT gamma FROM gammas WHERE budget = ? AND dataset = ? AND key = ?",
             *(name, charge.dataset, charge.key),
         )
-        known = Fraction(rows[0][0]) if rows else Fraction(0)
+        known = _cost_of((0, 0, rows[0][0])).gamma if rows else Fraction(0)
         # Of plans that may have been charged before, what holds for them now.
         due = max([cost.gamma, *(exact(now) for asked, now in charge.looks if exact(asked) <= known)])
         cost = Cost(cost.epsilon, cost.delta, due)
@@ -270,7 +270,7 @@ class Ledger:
         found = [dict(zip(names, row, strict=True)) for row in rows]
         for row in found:
             for number in ("epsilon", "delta", "gamma", "charged"):
-                row[number] = float(Fraction(row[number]))
+                row[number] = float(_cost_of((0, 0, row[number])).gamma)
         return found
 
     def recomputed(self, name: str) -> tuple[dict[tuple[str, str], Totals], dict[tuple[str, str], Totals]]:

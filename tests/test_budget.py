@@ -1273,3 +1273,27 @@ def test_the_memory_of_estimates_is_not_the_ledger(path):
     f(DATA)
     assert budget.verify().epsilon == 0.6
     open_store.cache_clear()
+
+
+class Opaque:
+    """A sampler that cannot be compared with another one."""
+
+    def __init__(self, high):
+        self.high, self.open = high, (i for i in range(3))
+
+    def __repr__(self):
+        return "Opaque()"
+
+    def draw(self, n, rng):
+        return rng.uniform(0, self.high, n)
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+def test_samplers_that_cannot_be_compared_are_not_the_same():
+    """Two P would pass for one, and their gammas would be added."""
+    budget, people = begun(epsilon=9), seal(DATA, name=named(), budget=None)
+    first = privatize(epsilon=0.1, gamma=0.3, sampler=Opaque(1), budget=budget, store=None)(mean)
+    first(people)
+    first(people)  # the very same object
+    with pytest.raises(SettingsError, match="one P"):
+        first.replace(sampler=Opaque(2))(people)

@@ -811,3 +811,31 @@ def test_a_child_forked_during_a_calibration_is_not_stuck():
     go.set()
     notes.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 17
+
+
+class Switching:
+    """A sampler that cannot be compared (it has an open generator), and may draw another kind of records."""
+
+    def __init__(self):
+        self.dtype, self.open = float, (i for i in range(3))
+
+    def draw(self, n, rng):
+        return rng.integers(0, 100, n).astype(self.dtype)
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+def test_what_p_draws_is_looked_at_anew_where_it_cannot_be_compared():
+    """Private data would be brought into what P used to draw, and calibration run on what it draws now."""
+    notes = logging.getLogger("switching notes")
+    notes.kinds = []
+
+    def mean(x):
+        notes.kinds.append(x.dtype.kind)
+        return float(x.mean())
+
+    P = Switching()
+    f = privatize(epsilon=1, gamma=0.3, sampler=P, workers="inline", store=None)(mean)
+    for P.dtype, kind in ((float, "f"), (int, "i")):
+        notes.kinds.clear()
+        f(np.arange(20.5))
+        assert set(notes.kinds) == {kind}

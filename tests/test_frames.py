@@ -925,3 +925,54 @@ def test_an_audit_of_a_function_of_frames():
     assert found.sensitivity == means.release(frame).sensitivity
     with pytest.raises(SettingsError, match="without records"):
         audit(means, 30, like=frame)
+
+
+def test_a_missing_code_is_not_the_code_zero():
+    """What fills the gap of a nullable column would be taken for a person's answer."""
+    P = samplers.table(code=samplers.categorical([0, 1], unknown=1))
+    data = pd.DataFrame({"code": pd.array([0, None, 1], dtype="Int64")})
+    assert frames.bring(data, P.draw(3, np.random.default_rng(0)), P.support)["code"].tolist() == [0, 1, 1]
+
+
+def test_a_fill_value_is_not_kept():
+    """A private number would stay behind in the library, as a part of a dtype."""
+    frame = pd.DataFrame({"x": pd.arrays.SparseArray([31415926.5] * 4, fill_value=31415926.5)})
+    records.describe(frame)
+    assert not any("31415926" in repr(dtype) for dtype in frames._KNOWN)
+
+
+def test_unusual_columns_must_be_of_the_very_same_dtype():
+    """Two long dtypes that are shown alike would let other data through than was calibrated."""
+    kinds = [
+        pl.Struct({f"a_long_name_of_a_field_{i}": kind for i in range(3)}) for kind in (pl.Int64, pl.String)
+    ]
+    one, other = (pl.DataFrame({"x": pl.Series([None, None], dtype=kind)}) for kind in kinds)
+    assert records.describe(one) == records.describe(other)
+    assert frames.bring(one, one, None)["x"].dtype == kinds[0]
+    with pytest.raises(DataError, match="very dtype"):
+        frames.bring(one, other, None)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda d: pd.crosstab(d["a"], d["b"], dropna=False),
+        lambda d: pd.cut(d["x"], [0, 0.3, 0.6, 1.0]).value_counts(sort=False),
+        lambda d: np.polyfit(d["x"], d["y"], 1),
+        lambda d: d[["x", "y"]].corr(),
+        lambda d: d["x"].quantile([0.25, 0.5]),
+    ],
+    ids=["crosstab", "cut", "polyfit", "corr", "quantile"],
+)
+def test_what_the_docs_say_works_as_it_is(function):
+    """A recipe of the docs would be refused, or give something else back."""
+    ab = samplers.categorical(["u", "v"])
+    P = samplers.table(x=samplers.uniform(0, 1), y=samplers.uniform(0, 1), a=ab, b=ab)
+    data = P.draw(60, np.random.default_rng(5))
+    found = privatize(epsilon=1e5, gamma=0.2, sampler=P, store=None, seed=1)(function)(data)
+    raw = function(data)
+    assert type(found) is type(raw) and np.allclose(
+        np.asarray(found, float), np.asarray(raw, float), atol=1.5
+    )
+    if hasattr(raw, "index"):
+        assert found.index.equals(raw.index)
