@@ -533,6 +533,9 @@ def _values(column: Column) -> list[Any]:
         gone = np.zeros(len(column.values), dtype=bool) if column.missing is None else column.missing
         codes = zip(column.values.tolist(), gone.tolist(), strict=True)
         return [None if lost else column.categories[code] for code, lost in codes]
+    if column.missing is not None and column.values.dtype.kind in "iub":  # whole, though some are missing
+        pairs = zip(column.values.tolist(), column.missing.tolist(), strict=True)
+        return [None if lost else value for value, lost in pairs]
     array = column.array()
     if array.dtype.kind in "mM":
         found = array.astype("M8[us]" if array.dtype.kind == "M" and array.dtype != "M8[D]" else array.dtype)

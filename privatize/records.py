@@ -672,12 +672,12 @@ def _torch(tensor: Any) -> np.dtype[Any]:
 
 def _bring_dicts(data: list[Any], drawn: list[Any], support: dict[str, Any]) -> list[Any]:
     """Return records that are dicts with P's keys: what one lacks is missing, what P lacks is left out."""
-    first = drawn[0]
-    whole = all(isinstance(one, dict) for one in data)
-    if not whole:
+    if not all(isinstance(one, dict) for one in data):
         raise DataError("The records of the list are not all dicts, as those that P draws are.")
     made = {}
-    for name, example in first.items():
+    for name in drawn[0]:
+        # What P draws there, where it is not missing.
+        example = next((one[name] for one in drawn if not domains.missing(one[name])), None)
         values = [one.get(name) for one in data]
         made[name] = _bring_values(values, example, support.get(name))
     return [dict(zip(made, one, strict=True)) for one in zip(*made.values(), strict=True)]
@@ -692,6 +692,8 @@ def _bring_values(values: list[Any], example: Any, support: Any) -> list[Any]:
     if inner is None:
         return values
     gone = [domains.missing(value) for value in values]
+    if example is None:  # all that was drawn is missing: the bounds tell
+        example = inner[0].item() if isinstance(inner[0], np.generic) else inner[0]
     if isinstance(example, dt.date):
         fine = _bring_dates(values, gone, example, inner)
     else:

@@ -3,6 +3,7 @@
 import copy
 import datetime as dt
 import decimal
+import logging
 import math
 import pickle
 
@@ -791,3 +792,23 @@ def test_a_wrong_list_is_refused_with_a_fixed_text():
             private(samplers.uniform(0, 1))(data)
         texts.add(str(caught.value))
     assert len(texts) == 1
+
+
+def test_a_column_of_dicts_that_begins_with_missing_values():
+    """What P draws would be guessed from a missing value: dates be refused, whole numbers become floats."""
+    parts = {"n": samplers.integers(0, 9), "d": samplers.dates("2020-01-01", "2020-12-31")}
+    P = samplers.table(
+        {name: samplers.with_missing(part, 0.9) for name, part in parts.items()}, frame="records"
+    )
+    data = [{"n": 3, "d": dt.date(2020, 5, 5)}, {"n": 12, "d": None}]
+    seen = []
+    logging.getLogger("begins with missing").seen = seen
+
+    def total(rows):
+        logging.getLogger("begins with missing").seen.append(rows)
+        return float(sum(row["n"] or 0 for row in rows))
+
+    promise = {"epsilon": 1, "gamma": 0.3, "min_sensitivity": 1.0, "store": None, "workers": "inline"}
+    privatize(**promise, sampler=P)(total)(data)
+    assert seen[-1] == [{"n": 3, "d": dt.date(2020, 5, 5)}, {"n": 9, "d": None}]
+    assert type(seen[-1][0]["n"]) is int
