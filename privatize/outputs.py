@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import frames
+from privatize import estimators, frames
 from privatize.errors import OutputError
 
 __all__ = [
@@ -76,6 +76,8 @@ def _describe(value: Any, seen: tuple[int, ...]) -> Tree:
         if plain.dtype.kind not in "iuf":
             return _refuse(plain)
         return ["tensor", plain.dtype.str, list(plain.shape), str(value.dtype).removeprefix("torch.")]
+    if estimators.is_fitted(value):
+        return _describe_estimator(value, seen)
     if id(value) in seen:
         raise OutputError("The output contains itself, so it has no end.")
     seen = (*seen, id(value))
@@ -135,6 +137,14 @@ def _describe_frame(value: Any, form: str, library: str) -> Tree:
     return ["frame", form, library, frames.digest(value), frames.labels(value), numbers]
 
 
+def _describe_estimator(value: Any, seen: tuple[int, ...]) -> Tree:
+    """Return the structure of a fitted estimator: its learned numbers, and a digest of everything else."""
+    parts = estimators.take_apart(value)
+    told = {"shown": estimators.show(value), "seen": parts.seen()}
+    branches = [_describe(item, seen) for item in parts.values]
+    return ["estimator", _name(type(parts.estimator)), parts.digest, parts.names, told, branches]
+
+
 def _is_tensor(value: Any) -> bool:
     kind = type(value)
     return kind.__module__ == "torch" and kind.__name__ == "Tensor"
@@ -183,6 +193,14 @@ def _differs(found: Tree, tree: Tree) -> str | None:
                 return _uncommon(ours, theirs, what) or f"with {what} in another order"
         if found[3] != tree[3]:
             return "with other texts, categories or index"
+    if kind == "estimator":
+        name = tree[1].rpartition(":")[2]
+        if found[1] != tree[1]:
+            return f"a {found[1].rpartition(':')[2]} where there was a {name}"
+        for key in sorted({*found[4]["shown"], *tree[4]["shown"]}):
+            ours, theirs = (t[4]["shown"].get(key, "missing") for t in (found, tree))
+            if ours != theirs:
+                return f"a {name} with {key}={ours} where it was {theirs}"
     if len(found[-1]) != len(tree[-1]):
         return f"of {len(found[-1])} parts where there were {len(tree[-1])}"
     pairs = zip(found[-1], tree[-1], strict=True)
@@ -287,7 +305,7 @@ def _refuse(value: Any) -> Tree:
     elif hasattr(value, "to_numpy"):
         fix = "Return its to_numpy(), or a dict of numbers."
     elif hasattr(value, "get_params"):
-        fix = "Return its learned numbers, such as coef_ and intercept_."
+        fix = "Return its learned numbers, such as coef_ and intercept_."  # not scikit-learn's
     else:
         fix = "Return numbers, arrays, frames or series, or lists, tuples, dicts or dataclasses of these."
     raise OutputError(f"The function returns {name}, to which no noise can be added. {fix}")
@@ -313,7 +331,7 @@ def has_classes(tree: Tree) -> bool:
     """Tell whether an output of this structure has named tuples, dataclasses or frames in it."""
     if not tree or tree[0] in ("array", "tensor", *SCALARS):
         return False
-    return tree[0] in ("namedtuple", "dataclass", "frame") or any(map(has_classes, tree[-1]))
+    return tree[0] in ("namedtuple", "dataclass", "frame", "estimator") or any(map(has_classes, tree[-1]))
 
 
 def integers(tree: Tree) -> NDArray[np.bool_]:
@@ -418,7 +436,9 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, Any], 
         parts.extend(_array(column, branch) for column, branch in zip(columns, tree[-1], strict=True))
         return
     items: Any
-    if kind == "dict":
+    if kind == "estimator":
+        items = _learned(value, tree, classes, known)
+    elif kind == "dict":
         keys = [key[1] if key[0] == "str" else _unkey(key) for key in tree[2]]
         if not isinstance(value, dict) or len(value) != len(keys):
             raise StructureChanged
@@ -456,6 +476,25 @@ def _check_frame(value: Any, tree: Tree, classes: dict[str, Any], known: bool) -
         raise StructureChanged
     else:
         classes[tree[3]] = frames.copy(value)
+
+
+def _learned(value: Any, tree: Tree, classes: dict[str, Any], known: bool) -> list[Any]:
+    """Return what an estimator has learned, if all else is as calibration saw it."""
+    if not estimators.is_fitted(value):
+        raise StructureChanged
+    try:
+        parts = estimators.take_apart(value)
+    except OutputError:
+        raise StructureChanged from None
+    if parts.names != tree[3] or parts.digest != tree[2]:
+        raise StructureChanged
+    if tree[2] not in classes:
+        if known:
+            raise StructureChanged
+        classes[tree[2]] = estimators.Template.of(parts)
+    if classes[tree[2]].kind is not type(parts.estimator):  # defined anew at every call
+        raise StructureChanged
+    return parts.values
 
 
 def _missing() -> Any:
@@ -499,6 +538,8 @@ def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, Any]) -> tu
         items.append(item)
     if kind == "frame":
         return frames.with_numbers(classes[tree[3]], items), at
+    if kind == "estimator":
+        return estimators.rebuild(classes[tree[2]], tree[3], items, tree[4]["seen"]), at
     if kind == "list":
         return items, at
     if kind == "tuple":

@@ -1,0 +1,599 @@
+"""Fitted scikit-learn estimators as answers: what they have learned, as numbers, and back.
+
+An estimator is taken apart into its class, its parameters and its constants, which are published as
+calibration saw them and must be the same for every dataset; and the learned numbers of an allow-list, to
+which noise is added. Whatever else it has learned is left behind. scikit-learn is never imported here
+before one of its objects turns up.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import json
+import math
+import sys
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.constraints import orthonormal, positive, probabilities, semidefinite
+from privatize.errors import OutputError
+
+__all__ = ["Fitted", "Parts", "Template", "form_of", "is_fitted", "known", "rebuild", "take_apart"]
+
+Array = NDArray[np.float64]
+_FLOOR = 0.01  # of what was seen on data from P: no variance or scale is released below
+_COMMON = ("classes_", "n_features_in_", "feature_names_in_", "_n_features_out")
+
+
+class Unclear(Exception):  # noqa: N818 - a signal between rooms
+    """A parameter or constant cannot be compared, so it cannot be published."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted estimator, and what of it is to be released. Made by :func:`privatize.sklearn.fitted`."""
+
+    estimator: Any
+    attributes: tuple[str, ...] | None = None
+    constants: tuple[str, ...] = ()
+    constrain: bool = True
+
+
+@dataclass(frozen=True)
+class Form:
+    """What of a class is released, and how.
+
+    Attributes
+    ----------
+    attributes : callable
+        Names of the learned numbers of an estimator that are released.
+    constants : callable
+        Names of what must be the same for every dataset, beside what all estimators have.
+    carried : tuple of str
+        What is taken over from an estimator that was fitted on data from P, uncompared.
+    valid : dict
+        How each released attribute is brought to where it is valid.
+    arrange : callable or None
+        Removes a symmetry: makes one of several equivalent solutions the only one.
+    inside : str
+        The list of the estimators inside it, or of tuples of a name, an estimator and more.
+    derive : callable or None
+        Sets what follows from the released numbers.
+    """
+
+    attributes: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    constants: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    carried: tuple[str, ...] = ()
+    valid: dict[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
+    arrange: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    inside: str = ""
+    derive: Callable[[Any], None] | None = None
+
+
+# -- symmetries --
+
+
+def signed(values: dict[str, Any]) -> dict[str, Any]:
+    """Give each component the sign that makes its largest entry positive: the opposite is as good.
+
+    Examples
+    --------
+    >>> signed({"components_": np.array([[0.6, -0.8], [0.8, 0.6]])})["components_"]
+    array([[-0.6,  0.8],
+           [ 0.8,  0.6]])
+    """
+    if "components_" not in values:
+        return values
+    rows = np.asarray(values["components_"])
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    return values | {"components_": rows * np.where(largest < 0, -1, 1).astype(rows.dtype)}
+
+
+def ordered(values: dict[str, Any]) -> dict[str, Any]:
+    """Sort cluster centers by their first coordinate, then by the next: any order is as good.
+
+    Examples
+    --------
+    >>> ordered({"cluster_centers_": np.array([[2.0, 1.0], [0.0, 5.0]])})["cluster_centers_"]
+    array([[0., 5.],
+           [2., 1.]])
+    """
+    if "cluster_centers_" not in values:
+        return values
+    rows = np.asarray(values["cluster_centers_"])
+    return values | {"cluster_centers_": rows[np.lexsort(rows.T[::-1])]}
+
+
+# -- where released numbers are valid --
+
+
+def _above(value: Any, seen: Any) -> Any:
+    return _like(positive(value, _FLOOR * np.abs(np.asarray(seen, dtype=np.float64))), value)
+
+
+def _sum_to_one(value: Any, _: Any) -> Any:
+    return _like(probabilities(value), value)
+
+
+def _log_sum_to_one(value: Any, _: Any) -> Any:
+    top = np.max(value, axis=-1, keepdims=True)
+    return _like(value - top - np.log(np.exp(value - top).sum(axis=-1, keepdims=True)), value)
+
+
+def _log_of_shares(value: Any, _: Any) -> Any:
+    return _like(np.clip(value, -50.0, -1e-6), value)
+
+
+def _semidefinite(value: Any, _: Any) -> Any:
+    return _like(semidefinite(value), value)
+
+
+def _orthonormal(value: Any, _: Any) -> Any:
+    return _like(orthonormal(value), value)
+
+
+def _like(found: Any, value: Any) -> Any:
+    return np.asarray(found).astype(np.asarray(value).dtype)
+
+
+# -- the allow-list --
+
+
+def _always(*names: str) -> Callable[[Any], tuple[str, ...]]:
+    return lambda _: names
+
+
+def _linear(estimator: Any) -> tuple[str, ...]:
+    return ("coef_", "intercept_") if getattr(estimator, "fit_intercept", True) else ("coef_",)
+
+
+def _linear_constants(estimator: Any) -> tuple[str, ...]:
+    return () if getattr(estimator, "fit_intercept", True) else ("intercept_",)
+
+
+def _flagged(**names: str) -> Callable[[Any], tuple[str, ...]]:
+    """Return the attributes whose parameter is set."""
+    return lambda estimator: tuple(n for n, flag in names.items() if getattr(estimator, flag))
+
+
+def _everything(estimator: Any) -> tuple[str, ...]:
+    return tuple(sorted(set(vars(estimator)) - set(estimator.get_params(deep=False))))
+
+
+def _component_count(estimator: Any) -> None:
+    estimator.n_components_ = len(estimator.components_)
+
+
+def _scaler(estimator: Any) -> None:
+    if getattr(estimator, "scale_", None) is not None:
+        estimator.var_ = estimator.scale_**2
+    for name in ("mean_", "var_", "scale_"):
+        if not hasattr(estimator, name):
+            setattr(estimator, name, None)
+
+
+def _precision(estimator: Any) -> None:
+    estimator.precision_ = np.linalg.pinv(estimator.covariance_, hermitian=True)
+    if not estimator.store_precision:
+        estimator.precision_ = None
+
+
+def _columns(estimator: Any) -> tuple[str, ...]:
+    return tuple(name for name in _everything(estimator) if name != "transformers_")
+
+
+_LINEAR = Form(_linear, _linear_constants)
+_SCALES = {"scale_": _above}
+_CONSTANT = Form(constants=_everything)
+_FORMS: dict[str, Form] = {
+    **dict.fromkeys(
+        [
+            *(
+                f"linear_model.{name}"
+                for name in (
+                    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV",
+                    "Lars", "LassoLars", "MultiTaskLasso", "MultiTaskElasticNet", "BayesianRidge",
+                    "ARDRegression", "HuberRegressor", "TheilSenRegressor", "QuantileRegressor",
+                    "SGDRegressor", "LogisticRegression", "SGDClassifier", "Perceptron",
+                )
+            ),
+            "svm.LinearSVC",
+            "svm.LinearSVR",
+        ],
+        _LINEAR,
+    ),
+    **{
+        f"linear_model.{name}": Form(_linear, _linear_constants, carried=("_base_loss",))
+        for name in ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
+    },
+    **{
+        f"linear_model.{name}": Form(_linear, lambda e: (*_linear_constants(e), "_label_binarizer"))
+        for name in ("RidgeClassifier", "RidgeClassifierCV")
+    },
+    "naive_bayes.GaussianNB": Form(
+        lambda e: ("theta_", "var_") if e.priors is not None else ("theta_", "var_", "class_prior_"),
+        lambda e: () if e.priors is None else ("class_prior_",),
+        valid={"var_": _above, "class_prior_": _sum_to_one},
+    ),
+    "naive_bayes.MultinomialNB": Form(
+        _always("feature_log_prob_", "class_log_prior_"),
+        valid={"feature_log_prob_": _log_sum_to_one, "class_log_prior_": _log_sum_to_one},
+    ),
+    "naive_bayes.BernoulliNB": Form(
+        _always("feature_log_prob_", "class_log_prior_"),
+        valid={"feature_log_prob_": _log_of_shares, "class_log_prior_": _log_sum_to_one},
+    ),
+    "preprocessing.StandardScaler": Form(
+        _flagged(mean_="with_mean", scale_="with_std"), valid=_SCALES, derive=_scaler
+    ),
+    "preprocessing.MinMaxScaler": Form(_always("min_", "scale_"), valid=_SCALES),
+    "preprocessing.MaxAbsScaler": Form(_always("scale_"), valid=_SCALES),
+    "preprocessing.RobustScaler": Form(
+        _flagged(center_="with_centering", scale_="with_scaling"), valid=_SCALES
+    ),
+    "impute.SimpleImputer": Form(
+        _always("statistics_"), _always("indicator_", "_fit_dtype", "_fill_dtype")
+    ),
+    **dict.fromkeys(
+        ["cluster.KMeans", "cluster.MiniBatchKMeans"],
+        Form(_always("cluster_centers_"), carried=("_n_threads",), arrange=ordered),
+    ),
+    "decomposition.PCA": Form(
+        _always("components_", "mean_", "explained_variance_"),
+        valid={"components_": _orthonormal, "explained_variance_": _above},
+        arrange=signed,
+        derive=_component_count,
+    ),
+    "decomposition.TruncatedSVD": Form(
+        _always("components_"), valid={"components_": _orthonormal}, arrange=signed
+    ),
+    "covariance.EmpiricalCovariance": Form(
+        lambda e: ("covariance_",) if e.assume_centered else ("location_", "covariance_"),
+        lambda e: ("location_",) if e.assume_centered else (),
+        valid={"covariance_": _semidefinite},
+        derive=_precision,
+    ),
+    # Nothing is learned from the data but what is the same for all data.
+    **dict.fromkeys(
+        [
+            "preprocessing.OneHotEncoder", "preprocessing.OrdinalEncoder", "preprocessing.Normalizer",
+            "preprocessing.PolynomialFeatures", "preprocessing.FunctionTransformer",
+            "preprocessing.Binarizer", "kernel_approximation.RBFSampler",
+            "random_projection.GaussianRandomProjection",
+        ],
+        _CONSTANT,
+    ),
+    # Made of others.
+    "pipeline.Pipeline": Form(inside="steps"),
+    "pipeline.FeatureUnion": Form(inside="transformer_list"),
+    "compose.ColumnTransformer": Form(constants=_columns, inside="transformers_"),
+    "multiclass.OneVsRestClassifier": Form(constants=_always("label_binarizer_"), inside="estimators_"),
+}  # fmt: skip
+
+
+def known() -> list[str]:
+    """Return the names of the classes that are released as they are.
+
+    Examples
+    --------
+    >>> "svm.LinearSVC" in known()
+    True
+    """
+    return sorted(_FORMS)
+
+
+@functools.lru_cache(maxsize=256)
+def _named(kind: type) -> str | None:
+    """Return the public name of one of scikit-learn's own classes that is on the list."""
+    package, _, rest = kind.__module__.partition(".")
+    name = f"{rest.partition('.')[0]}.{kind.__name__}"
+    if package != "sklearn" or name not in _FORMS:
+        return None
+    module = sys.modules.get(f"sklearn.{name.partition('.')[0]}")
+    return name if getattr(module, kind.__name__, None) is kind else None
+
+
+def _is_estimator(value: Any) -> bool:
+    base = sys.modules.get("sklearn.base")
+    return base is not None and isinstance(value, base.BaseEstimator) and not isinstance(value, type)
+
+
+def is_fitted(value: Any) -> bool:
+    """Tell whether a value is an estimator, or wrapped by :func:`privatize.sklearn.fitted`."""
+    return type(value) is Fitted or _is_estimator(value)
+
+
+def form_of(value: Any) -> tuple[Any, Form, bool]:
+    """Return the estimator, what of it is released, and whether that is brought to where it is valid."""
+    if type(value) is not Fitted:
+        name = _named(type(value))
+        if name is None:
+            raise _unknown(value)
+        return value, _FORMS[name], True
+    estimator = value.estimator
+    own = _FORMS.get(_named(type(estimator)) or "", Form())
+    if value.attributes is None and own == Form():
+        raise _unknown(estimator)
+    if own.inside:
+        raise OutputError(
+            f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
+            f"those that need it, inside."
+        )
+    attributes = own.attributes(estimator) if value.attributes is None else value.attributes
+    constants = tuple(n for n in (*own.constants(estimator), *value.constants) if n not in attributes)
+    form = Form(
+        lambda _: attributes,
+        lambda _: constants,
+        own.carried,
+        own.valid if value.constrain else {},
+        own.arrange,
+        derive=own.derive if set(own.attributes(estimator)) <= set(attributes) else None,
+    )
+    return estimator, form, value.constrain
+
+
+def _unknown(estimator: Any) -> OutputError:
+    kind = type(estimator).__name__
+    if hasattr(estimator, "best_estimator_"):
+        way = (
+            "A search publishes which parameters won. Search on data drawn from P, or on public data, and "
+            "return a model that is fitted with what was found."
+        )
+    elif kind in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"):
+        way = (
+            "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
+            "RBFSampler for a radial kernel), or return its coef_ and intercept_ if the kernel is linear."
+        )
+    else:
+        way = (
+            "Return privatize.sklearn.fitted(model, attributes=[...]) with the numbers that it predicts "
+            "from, or the numbers alone. For trees, neighbours and kernels release predictions at public "
+            "points: mechanism=Bernstein(...)."
+        )
+    return OutputError(f"The function returns a {kind}, of which it is not known what may be released. {way}")
+
+
+# -- taking apart --
+
+
+@dataclass(frozen=True)
+class Parts:
+    """An estimator, taken apart.
+
+    Attributes
+    ----------
+    estimator : object
+        The estimator.
+    form : Form
+        What of it is released, and how.
+    constrain : bool
+        Whether that is brought to where it is valid.
+    digest : str
+        Digest of everything that must be the same for every dataset.
+    names : list of str
+        What is released of itself; then come the estimators inside it.
+    values : list
+        Their values; then the estimators inside.
+    """
+
+    estimator: Any
+    form: Form
+    constrain: bool
+    digest: str
+    names: list[str]
+    values: list[Any]
+
+    def seen(self) -> dict[str, Any]:
+        """Return the values of what has a floor, on public data."""
+        valid = self.form.valid
+        return {
+            name: np.asarray(value).tolist()
+            for name, value in zip(self.names, self.values, strict=False)
+            if valid.get(name) is _above
+        }
+
+
+def take_apart(value: Any) -> Parts:
+    """Return the parts of a fitted estimator, or refuse it."""
+    estimator, form, constrain = form_of(value)
+    kind = type(estimator)
+    found: dict[str, Any] = {}
+    for name in form.attributes(estimator):
+        try:
+            found[name] = getattr(estimator, name)
+        except AttributeError:
+            raise OutputError(
+                f"The function returns a {kind.__name__} without {name}: is it fitted? Return what fit() "
+                f"returns."
+            ) from None
+        if isinstance(getattr(kind, name, None), property) and name not in vars(estimator):
+            raise OutputError(
+                f"{name} of {kind.__name__} is computed from something else, so it cannot be set in a new "
+                f"one. Return the numbers themselves."
+            )
+    if form.arrange is not None:
+        found = form.arrange(found)
+    inside = [step for step in map(_second, _inside(estimator, form)) if _is_estimator(step)]
+    facts = [_facts(estimator, form), list(found), constrain]
+    digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
+    return Parts(estimator, form, constrain, digest, list(found), [*found.values(), *inside])
+
+
+def _inside(estimator: Any, form: Form) -> list[Any]:
+    return list(getattr(estimator, form.inside)) if form.inside else []
+
+
+def _second(step: Any) -> Any:
+    return step[1] if isinstance(step, tuple) else step
+
+
+def _layout(estimator: Any, form: Form) -> list[Any]:
+    """Return the list of the estimators inside, with ... in their place."""
+    return [
+        (step[0], ... if _is_estimator(step[1]) else step[1], *step[2:])
+        if isinstance(step, tuple)
+        else (... if _is_estimator(step) else step)
+        for step in _inside(estimator, form)
+    ]
+
+
+def _constants(estimator: Any, form: Form) -> dict[str, Any]:
+    state = vars(estimator)
+    return {name: state[name] for name in (*_COMMON, *form.constants(estimator)) if name in state}
+
+
+def _parameters(estimator: Any, form: Form) -> dict[str, Any]:
+    """Return the parameters but for the estimators that are taken apart on their own."""
+    found = estimator.get_params(deep=False)
+    return {name: value for name, value in found.items() if name != form.inside}
+
+
+def _facts(estimator: Any, form: Form) -> list[Any]:
+    """Return class, parameters and constants, encoded."""
+    told = (_parameters(estimator, form), _constants(estimator, form))
+    try:
+        return [
+            _kind(type(estimator)),
+            *([[name, _encode(value)] for name, value in sorted(each.items())] for each in told),
+            _encode(_layout(estimator, form)),
+        ]
+    except Unclear as error:
+        raise OutputError(
+            f"The function returns a {type(estimator).__name__} with {error} among its parameters or "
+            f"constants, which cannot be compared, so it could carry data. Pass numbers, texts, and functions "
+            f"that are defined at the top of a module; random_state=0 in place of a generator."
+        ) from None
+
+
+def show(value: Any) -> dict[str, str]:
+    """Return parameters and constants of an estimator on public data, for messages."""
+    estimator, form, _ = form_of(value)
+    told = _parameters(estimator, form) | _constants(estimator, form)
+    return {name: _short(told[name]) for name in sorted(told)}
+
+
+def _short(value: Any) -> str:
+    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray) else value).split())
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def _kind(kind: type) -> str:
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _encode(value: Any) -> Any:
+    """Return a value as plain JSON with its types; what cannot be compared raises."""
+    kind = type(value)
+    if value is ...:
+        return ["..."]
+    if value is None or kind in (bool, int, str):
+        return [kind.__name__, value]
+    if kind in (float, complex, bytes):
+        return [kind.__name__, repr(value)]
+    if isinstance(value, np.generic):
+        return ["numpy", value.dtype.str, repr(value.item())]
+    if isinstance(value, np.dtype):
+        return ["dtype", value.str]
+    if kind is np.ndarray:
+        if value.dtype.hasobject:
+            return ["objects", list(value.shape), [_encode(item) for item in value.ravel().tolist()]]
+        data = np.ascontiguousarray(value).tobytes()
+        return ["array", value.dtype.str, list(value.shape), hashlib.sha256(data).hexdigest()]
+    if kind in (list, tuple):
+        return [kind.__name__, [_encode(item) for item in value]]
+    if isinstance(value, dict):
+        return [_kind(kind), [[_encode(k), _encode(v)] for k, v in value.items()]]
+    if kind in (set, frozenset):
+        return [kind.__name__, sorted((_encode(item) for item in value), key=json.dumps)]
+    if kind is slice:
+        return ["slice", [_encode(end) for end in (value.start, value.stop, value.step)]]
+    if isinstance(value, functools.partial):
+        return ["partial", [_encode(part) for part in (value.func, value.args, value.keywords)]]
+    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | np.ufunc):
+        return ["named", _found(value)]
+    if kind.__module__.startswith("pandas.") and hasattr(value, "to_numpy"):
+        return [_kind(kind), _encode(value.to_numpy(dtype=object))]
+    if kind.__module__.startswith("sklearn."):
+        return [_kind(kind), _encode(dict(sorted(vars(value).items())))]
+    if kind.__module__.startswith("numpy.random"):
+        raise Unclear(f"a random generator ({kind.__name__})")
+    raise Unclear(f"a {kind.__name__}")
+
+
+def _found(value: Any) -> str:
+    """Return the name under which a function or class can be found, or refuse it."""
+    name = getattr(value, "__qualname__", value.__name__)
+    module = getattr(value, "__module__", None) or "numpy"
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not value:
+        raise Unclear(f"a function that is not defined at the top of a module ({name})")
+    return f"{module}:{name}"
+
+
+# -- making anew --
+
+
+@dataclass(frozen=True)
+class Template:
+    """An estimator as calibration saw it, without what it has learned."""
+
+    kind: type
+    estimator: Any  # a clone, not fitted
+    constants: dict[str, Any]
+    layout: list[Any]
+    form: Form
+
+    @classmethod
+    def of(cls, parts: Parts) -> Template:
+        """Return the template of an estimator that was fitted on data from P."""
+        from sklearn.base import clone
+
+        estimator, form = parts.estimator, parts.form
+        state = vars(estimator)
+        kept = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
+        layout = copy.deepcopy(_layout(estimator, form))
+        return cls(type(estimator), clone(estimator), copy.deepcopy(kept), layout, form)
+
+
+def rebuild(template: Template, names: list[str], items: list[Any], seen: dict[str, Any]) -> Any:
+    """Return a new estimator of the template's class with what was released.
+
+    Parameters
+    ----------
+    template : Template
+        Its class, parameters and constants.
+    names, items : list
+        The released attributes, and their values, followed by the estimators inside.
+    seen : dict
+        What attributes that have a floor were on data from P.
+    """
+    from sklearn.base import clone
+
+    form = template.form
+    estimator = clone(template.estimator)
+    for name, value in template.constants.items():
+        setattr(estimator, name, copy.deepcopy(value))
+    for name, value in zip(names, items, strict=False):
+        valid = form.valid.get(name)
+        setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
+    if form.inside:
+        fresh = iter(items[len(names) :])
+        made = [
+            (step[0], next(fresh) if step[1] is ... else step[1], *step[2:])
+            if isinstance(step, tuple)
+            else (next(fresh) if step is ... else step)
+            for step in copy.deepcopy(template.layout)
+        ]
+        setattr(estimator, form.inside, made)
+    if form.derive is not None:
+        form.derive(estimator)
+    return estimator
