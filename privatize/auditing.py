@@ -22,6 +22,7 @@ from privatize.distinguishing import Told, tell_apart
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
 from privatize.execution import collect, executor
 from privatize.intervals import above, clopper_pearson, low_share
+from privatize.mechanisms.scaling import Weighted
 from privatize.pairs import Found, Pairs
 from privatize.planning import transfer
 from privatize.progress import Progress
@@ -319,7 +320,7 @@ class _Auditing:
             self.brought.function if own else self.brought,
             n=sensitivity.n,
             sampler=sampler,
-            norm=settings.mechanism.norm,
+            norm=_used(settings, sensitivity).norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
             like=self.like,
             around=self.around,
@@ -333,7 +334,7 @@ class _Auditing:
         def take(found: Found) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = Work([(0, self.count)], coins.block_size(pairs.n), pairs.structure)
+        work = Work([(0, self.count)], pairs.block, pairs.structure)
         task = Task(pairs, settings.version, settings.timeout)
         where = executor(self.private._workers(self.workers), settings.timeout)
         label = f"audit of {self.private.__name__}"
@@ -342,6 +343,11 @@ class _Auditing:
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps
+
+
+def _used(settings: Any, sensitivity: Sensitivity) -> Any:
+    """Return the mechanism, with the weights that it was calibrated with."""
+    return Weighted(settings.mechanism, sensitivity.weights) if sensitivity.weights else settings.mechanism
 
 
 def _coverage(
@@ -417,7 +423,7 @@ def _told(
             ) from error
 
         def release(vector: Vector) -> Vector:
-            return settings.mechanism.release(  # type: ignore[no-any-return]
+            return _used(settings, sensitivity).release(  # type: ignore[no-any-return]
                 vector,
                 sensitivity=sensitivity.value,
                 epsilon=settings.epsilon,

@@ -89,9 +89,9 @@ def correlations(matrix: ArrayLike, rounds: int = 100) -> Array:
             break
     inside = semidefinite(found)
     size = np.sqrt(np.maximum(np.diag(inside), 1e-300))
-    found = np.clip(inside / np.outer(size, size), -1.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return found
+    scaled: Array = np.clip(inside / np.outer(size, size), -1.0, 1.0)
+    np.fill_diagonal(scaled, 1.0)
+    return scaled
 
 
 def orthonormal(rows: ArrayLike) -> Array:

@@ -47,6 +47,7 @@ from privatize.errors import (
 from privatize.fingerprint import PrivateReachable, identity_of, token, warn_changed
 from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
+from privatize.mechanisms.scaling import Weighted
 from privatize.planning import Bound, Plan
 from privatize.policy import configured, lenient, policy
 from privatize.samplers import draw
@@ -57,7 +58,7 @@ from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_se
 from privatize.settings import Settings
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
-__all__ = ["PrivateFunction", "Release", "privatize"]
+__all__ = ["PrivateFunction", "Release", "evaluating", "privatize"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,7 +87,8 @@ class Release:
     sensitivity : float
         Δ̂, the estimate that the noise was calibrated to.
     scale : float
-        Scale of the noise, in the units of the answer.
+        Scale of the noise, in the units of the answer. If the mechanism is scaled, an array: that of
+        every number of the answer.
     mechanism : str
         Name of the mechanism.
     n, m, k : int
@@ -100,7 +102,7 @@ class Release:
     delta: float
     gamma: float
     sensitivity: float
-    scale: float
+    scale: Any
     mechanism: str
     n: int
     m: int
@@ -112,10 +114,15 @@ class Release:
         value = repr(self.value)
         facts = (
             f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
-            f"scale={self.scale:.4g}, "
+            f"scale={_range(self.scale)}, "
             f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
+
+
+def _range(scale: Any) -> str:
+    ends = sorted({f"{np.min(scale):.4g}", f"{np.max(scale):.4g}"}, key=float)
+    return " to ".join(ends)
 
 
 class _Box:
@@ -159,6 +166,11 @@ class _Mark:
 
 
 _running: contextvars.ContextVar[tuple[_Mark, ...]] = contextvars.ContextVar("running", default=())
+
+
+def evaluating() -> bool:
+    """Tell whether a private function is being evaluated: whatever it returns gets noise later."""
+    return any(mark.active for mark in _running.get())
 
 
 @dataclass(frozen=True)
@@ -618,7 +630,8 @@ class PrivateFunction(Generic[P, R]):
             raise PrivateRunError(self._advice(_FAILED))
         if box.value is None:
             raise PrivateRunError(self._advice(_UNFIT))
-        noised = mechanism.release(
+        used: Any = Weighted(mechanism, sensitivity.weights) if sensitivity.weights else mechanism
+        noised = used.release(
             box.value,
             sensitivity=sensitivity.value,
             epsilon=settings.epsilon,
@@ -634,7 +647,7 @@ class PrivateFunction(Generic[P, R]):
             delta=settings.delta,
             gamma=sensitivity.gamma,
             sensitivity=sensitivity.value,
-            scale=mechanism.scale(sensitivity.value, settings.epsilon, settings.delta),
+            scale=used.scale(sensitivity.value, settings.epsilon, settings.delta),
             mechanism=type(mechanism).__name__,
             n=n,
             m=sensitivity.m,
@@ -888,6 +901,8 @@ class PrivateFunction(Generic[P, R]):
             note=functools.partial(quiet, store.look, entry.key),
             checked=entry.checked,
             jitter=entry.jitter,
+            weights=entry.weights,
+            agree=functools.partial(store.agree, entry.key, entry.seed),
         )
         start = time.perf_counter()
         try:
@@ -956,6 +971,7 @@ class PrivateFunction(Generic[P, R]):
                 like=like,
                 memory=memory,
                 label=self.__name__,
+                scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
                 around=around,
             )
         finally:

@@ -19,6 +19,7 @@
     ├── BudgetExceeded                 the budget has not enough left; nothing was spent
     ├── LedgerError                    the ledger cannot be read or written, or is damaged
     ├── SealedError (TypeError)        sealed data was touched by something that is not private
+    ├── ScoreError (AttributeError)    a model was to be scored on private data, in the open
     ├── AuditError (AssertionError)    an audit found the promise broken
     └── PrivateRunError                the function failed on the private data
 
@@ -55,6 +56,7 @@ __all__ = [
     "PrivatizeError",
     "PrivatizeWarning",
     "SamplerError",
+    "ScoreError",
     "SealedError",
     "SettingsError",
     "StoreWarning",
@@ -220,6 +222,10 @@ class LedgerError(PrivatizeError):
 
 class SealedError(PrivatizeError, TypeError):
     """Sealed data was touched by something that is not a private function."""
+
+
+class ScoreError(PrivatizeError, AttributeError):
+    """A private model was to be scored on private data outside a private function."""
 
 
 class PolicyError(SettingsError):

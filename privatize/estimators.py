@@ -12,10 +12,9 @@ import copy
 import functools
 import hashlib
 import json
-import math
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,7 +70,7 @@ class Form:
     attributes: Callable[[Any], tuple[str, ...]] = lambda _: ()
     constants: Callable[[Any], tuple[str, ...]] = lambda _: ()
     carried: tuple[str, ...] = ()
-    valid: dict[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
+    valid: Mapping[str, Callable[[Any, Any], Any]] = field(default_factory=dict)
     arrange: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     inside: str = ""
     derive: Callable[[Any], None] | None = None
@@ -289,7 +288,6 @@ def known() -> list[str]:
     return sorted(_FORMS)
 
 
-@functools.lru_cache(maxsize=256)
 def _named(kind: type) -> str | None:
     """Return the public name of one of scikit-learn's own classes that is on the list."""
     package, _, rest = kind.__module__.partition(".")
@@ -318,9 +316,10 @@ def form_of(value: Any) -> tuple[Any, Form, bool]:
             raise _unknown(value)
         return value, _FORMS[name], True
     estimator = value.estimator
-    own = _FORMS.get(_named(type(estimator)) or "", Form())
-    if value.attributes is None and own == Form():
+    name = _named(type(estimator))
+    if value.attributes is None and name is None:
         raise _unknown(estimator)
+    own = Form() if name is None else _FORMS[name]
     if own.inside:
         raise OutputError(
             f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
@@ -467,8 +466,8 @@ def _facts(estimator: Any, form: Form) -> list[Any]:
     except Unclear as error:
         raise OutputError(
             f"The function returns a {type(estimator).__name__} with {error} among its parameters or "
-            f"constants, which cannot be compared, so it could carry data. Pass numbers, texts, and functions "
-            f"that are defined at the top of a module; random_state=0 in place of a generator."
+            f"constants, which cannot be compared, so it could carry data. Pass numbers, texts, and "
+            f"functions that are defined at the top of a module; random_state=0 in place of a generator."
         ) from None
 
 

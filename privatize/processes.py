@@ -103,7 +103,8 @@ def _reply(jobs: list[Any], message: bytes, watch: Any) -> tuple[int, str, Any]:
         cause = None if found.cause is None else _facts(found.cause)
         gaps = found.gaps.tobytes()
         learned = (found.structure, found.tossing)
-        return number, "found", (found.start, gaps, found.seconds, *learned, cause, found.jitter)
+        kept = {index: sizes.tobytes() for index, sizes in found.kept.items()}
+        return number, "found", (found.start, gaps, found.seconds, *learned, cause, found.jitter, kept)
     except PrivatizeError as error:
         return number, "error", error.plain().facts()
     except Refused as error:
@@ -433,9 +434,10 @@ class Pool:
             raise ExecutionError(
                 f"Drawing the pairs failed in a worker: {raised.text}."
             ) from raised.exception()
-        start, gaps, seconds, structure, tossing, cause, jitter = content
+        start, gaps, seconds, structure, tossing, cause, jitter, sizes = content
         cause = cause and _cause(cause)
-        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause, jitter)
+        kept = {index: np.frombuffer(each) for index, each in sizes.items()}
+        found = Found(start, np.frombuffer(gaps), seconds, structure, tossing, cause, jitter, kept)
         if (start, start + len(found.gaps)) != worker.span:
             raise ExecutionError("A worker answered another question than it was asked.")  # never seen
         worker.span = None

@@ -28,6 +28,7 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.execution import check_timeout, collect, executor
+from privatize.mechanisms.scaling import Weighted
 from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
@@ -45,6 +46,7 @@ Norm = Callable[[Vector], float]
 SMALLEST = 1e-300
 # How much a function may round differently from run to run, relative to its sensitivity.
 _JITTER = 2.0**-20
+_PILOT = 32  # pairs that weights are learned from
 """Estimates are at least this: floats have all their digits there."""
 
 
@@ -74,6 +76,8 @@ class Sensitivity:
         The schema of the datasets, as JSON.
     classes : dict
         The named tuples, dataclasses and frames in the output, by name.
+    weights : tuple of int
+        Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     jitter : float
         By how much the function was seen to round differently from run to run, as libraries do that sum in
         parallel; the estimate then has room for that, 2⁻¹⁶ of itself.
@@ -92,6 +96,7 @@ class Sensitivity:
     classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
+    weights: tuple[int, ...] = field(default=(), repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
 
@@ -218,6 +223,10 @@ class Memory:
         How many of them belong to a calibration that ended well.
     jitter : float
         By how much the function has been seen to round differently from run to run.
+    weights : list of int or None
+        Weights of the output's numbers, as powers of two.
+    agree : callable
+        ``agree(weights)`` returns those that everybody uses who has these gaps.
     """
 
     gaps: Vector
@@ -227,6 +236,8 @@ class Memory:
     note: Callable[[Plan], object]
     checked: int = 0
     jitter: float = 0.0
+    weights: list[int] | None = None
+    agree: Callable[[list[int]], list[int]] = list
 
 
 def estimate_sensitivity(
@@ -246,6 +257,7 @@ def estimate_sensitivity(
     like: list[Any] | None = None,
     memory: Memory | None = None,
     label: str | None = None,
+    scaled: Any = None,
     around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> Sensitivity:
     """Estimate a function's sensitivity by running it on sampled neighbours.
@@ -283,6 +295,8 @@ def estimate_sensitivity(
         What is known already, and where to save what is found.
     label : str, optional
         What to call the function.
+    scaled : Laplace or Gaussian, optional
+        A mechanism that is ``scaled``: its norm, with weights that are learned from pairs of their own.
     around : callable, optional
         Makes a context that other processes evaluate the pairs in.
 
@@ -327,7 +341,12 @@ bound=tolerance, seed=1)
     name = label or str(getattr(function, "__name__", type(function).__name__))
     run = _Run(Task(pairs, version, check_timeout(timeout)), plan, memory, name)
     open_before = coins.level()
+    weights: tuple[int, ...] = ()
     try:
+        if scaled is not None:
+            weights = run.weights(scaled, workers, progress)
+            if weights:
+                pairs.norm = norm = Weighted(scaled, weights).norm
         gaps = run.gaps(workers, progress)
         value = _order_statistic(gaps, plan, min_sensitivity, run)
         if pair is not None:
@@ -342,6 +361,7 @@ bound=tolerance, seed=1)
     return Sensitivity(
         value=_widened(value, jitter),
         jitter=jitter,
+        weights=weights,
         n=pairs.n,
         plan=plan,
         norm=norm if isinstance(norm, str) else _norm_name(norm),
@@ -436,7 +456,7 @@ class _Run:
                 pairs.check_again(gaps, exact=False)
             return gaps
         pairs.check_sampler()
-        work = Work(missing, coins.block_size(pairs.n), pairs.structure)
+        work = Work(missing, pairs.block, pairs.structure)
         exact = where.exact and work.left == m
         _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)
         began = time.monotonic()
@@ -450,6 +470,36 @@ class _Run:
         _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
         pairs.check_again(gaps, exact=exact, elsewhere=work.moved)
         return gaps
+
+    def weights(self, scaled: Any, workers: Any, progress: bool | None) -> tuple[int, ...]:
+        """Return the weights of the output's numbers: known ones, or from pairs drawn for them alone."""
+        memory, pairs = self.memory, self.task.pairs
+        if memory is not None and memory.weights is not None:
+            return tuple(memory.weights)
+        pairs.check_sampler()
+        words = np.random.SeedSequence(pairs.seed, spawn_key=(coins.PILOT, 2)).generate_state(1, np.uint64)
+        pilot = Pairs(
+            pairs.function,
+            n=pairs.n,
+            sampler=pairs.sampler,
+            norm=scaled.norm,
+            seed=int(words[0]),  # streams of their own
+            pair=pairs.pair,
+            like=pairs.like,
+            around=pairs.around,
+            s0=pairs.s0,
+        )
+        pilot.kept = {}
+        kept: dict[int, Vector] = {}
+        work = Work([(0, _PILOT)], pilot.block, None)
+        task = replace(self.task, pairs=pilot)
+        bar = Progress(f"{self.label}, weights", _PILOT, 0, progress)
+        where = executor(workers, task.timeout)
+        collect(task, work, where, bar, lambda found: kept.update(found.kept), self.label)
+        sizes = [kept[i] for i in sorted(kept) if np.isfinite(kept[i]).all()]
+        # Without any, the calibration will say what is wrong.
+        found: list[int] = scaled.weights(np.array(sizes)) if sizes else []
+        return tuple(found if memory is None else memory.agree(found))
 
     def _take(self, found: Found) -> None:
         """Take note of what was found, and stop if the estimate is infinite already."""

@@ -69,6 +69,8 @@ class Entry:
         How many of the gaps belong to a calibration that ended well.
     jitter : float
         By how much the function has been seen to round differently from run to run.
+    weights : list of int or None
+        Weights of the output's numbers, as powers of two.
     """
 
     key: str
@@ -79,6 +81,7 @@ class Entry:
     failure: dict[str, Any] = field(default_factory=dict)
     checked: int = 0
     jitter: float = 0.0
+    weights: list[int] | None = None
 
 
 class Store:
@@ -138,6 +141,8 @@ class Store:
             entry = Entry(
                 key, int(seed), checked=int(told.get("checked", 0)), jitter=float(told.get("jitter", 0.0))
             )
+            if "weights" in told:
+                entry.weights = [int(each) for each in told["weights"]]
             entry.structure = None if structure is None else json.loads(structure)
             entry.failure = {} if failure is None else json.loads(failure)
             if entry.structure is not None and not size(entry.structure):
@@ -203,6 +208,18 @@ class Store:
             rows = run("SELECT facts FROM estimates WHERE key = ?", key)
             known = json.loads(rows[0][0]) if rows else {}
             run("UPDATE estimates SET facts = ? WHERE key = ?", json.dumps(known | facts), key)
+
+    def agree(self, key: str, seed: int, weights: list[int]) -> list[int]:
+        """Return the weights that everybody uses under a key: the first writer's."""
+        with self._writing() as run:
+            rows = run("SELECT facts FROM estimates WHERE key = ? AND seed = ?", key, str(seed))
+            if not rows:  # forgotten meanwhile: nobody else goes by them
+                return weights
+            known = json.loads(rows[0][0])
+            if "weights" not in known:
+                text = json.dumps(known | {"weights": weights})
+                run("UPDATE estimates SET facts = ? WHERE key = ?", text, key)
+            return [int(each) for each in known.get("weights", weights)]
 
     def forget(self, key: str | None = None) -> int:
         """Forget one estimate, or all; return how many there were."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from privatize import noise
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Vector, inflate, l2
+from privatize.mechanisms.scaling import Scaled, check_scaled, exponents
 
 __all__ = ["Gaussian"]
 
@@ -27,6 +28,9 @@ class Gaussian:
     calibration : {"analytic", "classic"}
         ``"analytic"`` is the least σ that is (ε, δ)-private, for any ε. ``"classic"`` is the
         paper's σ = Δ √(2 log(1.25/δ)) / ε, larger, and proven for ε < 1 only.
+    scaled : {"total", "relative"}, optional
+        Give every number of the answer noise of its own scale, as for :class:`Laplace`; ``"total"`` makes
+        the sum of all variances least.
 
     References
     ----------
@@ -42,10 +46,23 @@ class Gaussian:
     """
 
     calibration: Literal["analytic", "classic"] = "analytic"
+    scaled: Scaled | None = None
 
     def __post_init__(self) -> None:
         if self.calibration not in ("analytic", "classic"):
             raise SettingsError(f"calibration={self.calibration!r} is not 'analytic' or 'classic'.")
+        check_scaled(self.scaled)
+
+    def __repr__(self) -> str:
+        scaled = "" if self.scaled is None else f", scaled={self.scaled!r}"
+        return f"Gaussian(calibration={self.calibration!r}{scaled})"
+
+    def weights(self, gaps: NDArray[np.float64]) -> list[int]:
+        """Return the weights, as powers of two, that gaps of shape (pairs, numbers) ask for."""
+        # The same as l2 does: tiny gaps must not underflow when they are squared.
+        unit = np.abs(gaps).max(axis=0, initial=0.0)
+        unit[unit == 0] = 1.0
+        return exponents(unit * np.sqrt(np.square(gaps / unit).mean(axis=0)), self.scaled or "total")
 
     def check(self, epsilon: float, delta: float) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privatize import noise
 from privatize.mechanisms.base import Vector, inflate, l1
+from privatize.mechanisms.scaling import Scaled, check_scaled, exponents
 
 __all__ = ["Laplace"]
 
@@ -19,6 +20,14 @@ class Laplace:
     """Add Laplace noise of scale Δ/ε to every number; gaps are measured in L1.
 
     Private with δ = 0 on every pair of datasets whose outputs differ by at most Δ in L1.
+
+    Parameters
+    ----------
+    scaled : {"total", "relative"}, optional
+        Give every number of the answer noise of its own scale: ``"total"`` makes the sum of all scales
+        least, ``"relative"`` gives each number noise in proportion to how far it moves, for numbers in
+        different units. The weights come from pairs that are drawn from P for this purpose alone. By
+        default all numbers get the same noise.
 
     References
     ----------
@@ -32,6 +41,18 @@ class Laplace:
     >>> Laplace().scale(2.0, 0.5, 0.0)
     4.0
     """
+
+    scaled: Scaled | None = None
+
+    def __post_init__(self) -> None:
+        check_scaled(self.scaled)
+
+    def __repr__(self) -> str:
+        return "Laplace()" if self.scaled is None else f"Laplace(scaled={self.scaled!r})"
+
+    def weights(self, gaps: NDArray[np.float64]) -> list[int]:
+        """Return the weights, as powers of two, that gaps of shape (pairs, numbers) ask for."""
+        return exponents(np.abs(gaps).mean(axis=0), self.scaled or "total")
 
     immutable: ClassVar[bool] = True
     norm_name: ClassVar[str] = "l1"

@@ -1,0 +1,120 @@
+"""Noise where it hurts least: a weight for every number of an answer.
+
+With weights w the gap is measured as the norm of (f(D) - f(D'))/w, and number j gets noise of scale w_j
+Δ̂/ε: that is the plain mechanism on f/w, so it is private for any w that does not come from private
+data. Weights are powers of two, so that dividing and multiplying by them is exact.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.errors import SettingsError
+from privatize.mechanisms.base import Vector
+
+__all__ = ["Scaled", "Weighted", "check_scaled", "exponents"]
+
+Scaled = Literal["total", "relative"]
+_LARGEST = 1e300
+_LEAST = -200  # no weight is below 2^-200 of the largest
+
+
+def check_scaled(scaled: Any) -> None:
+    """Refuse what is no way to choose weights."""
+    if not isinstance(scaled, str | None) or scaled not in (None, "total", "relative"):
+        raise SettingsError(f"scaled={scaled!r} is not 'total', 'relative' or None.")
+
+
+def exponents(sizes: NDArray[np.float64], scaled: Scaled) -> list[int]:
+    """Return the weight of each number as a power of two, from how far it typically moves.
+
+    Parameters
+    ----------
+    sizes : array of shape (d,)
+        The mean absolute gap of each number (Laplace), or the root of its mean square (Gaussian).
+    scaled : {"total", "relative"}
+        ``"relative"`` takes the sizes themselves, so that every number gets noise in proportion to its own
+        gap. ``"total"`` takes their square roots, which make the total noise least: with d numbers,
+        the L1 norm and E|g_j| = a_j, the noises w_j E Σ a_i/w_i sum to Σ w_j Σ a_i/w_i ≥ (Σ √a_j)²,
+        with equality at w_j = √a_j. The same holds in squares for the L2 norm.
+
+    Examples
+    --------
+    >>> exponents(np.array([64.0, 1.0, 0.0]), "relative")
+    [0, -6, -6]
+    >>> exponents(np.array([64.0, 1.0, 0.0]), "total")
+    [0, -3, -3]
+    """
+    moved = np.isfinite(sizes) & (sizes > 0)
+    if not moved.any():
+        return [0] * len(sizes)
+    # What did not move gets the smallest weight of those that did: a positive floor.
+    filled = np.where(moved, sizes, sizes[moved].min())
+    powers = np.log2(filled) * (0.5 if scaled == "total" else 1.0)
+    whole = np.rint(powers - powers.max()).astype(int)
+    found: list[int] = np.maximum(whole, _LEAST).tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A mechanism on an answer whose numbers are divided by weights, and multiplied again.
+
+    Examples
+    --------
+    >>> from privatize.mechanisms import Laplace
+    >>> weighted = Weighted(Laplace(), (0, -3))
+    >>> weighted.norm(np.array([8.0, 1.0]))
+    16.0
+    >>> weighted.scale(16.0, 1.0, 0.0)
+    array([16.,  2.])
+    """
+
+    mechanism: Any
+    exponents: tuple[int, ...]
+
+    @property
+    def norm_name(self) -> str:
+        """The norm's name."""
+        return f"weighted {self.mechanism.norm_name}"
+
+    @functools.cached_property
+    def _powers(self) -> NDArray[np.int64]:
+        return np.array(self.exponents, dtype=np.int64)
+
+    def norm(self, gap: Vector, /) -> float:
+        """Return the norm of the gap, each number divided by its weight."""
+        return float(self.mechanism.norm(np.ldexp(gap, -self._powers)))
+
+    def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
+        """Return the scale of the noise of each number."""
+        found: Vector = np.ldexp(float(self.mechanism.scale(sensitivity, epsilon, delta)), self._powers)
+        return found
+
+    def release(
+        self,
+        vector: Vector,
+        /,
+        *,
+        sensitivity: float,
+        epsilon: float,
+        delta: float,
+        whole: NDArray[np.bool_],
+    ) -> Vector:
+        """Return the vector with noise added, of another scale for each number."""
+        # Clamping cannot move two vectors apart, and nor can rounding what is whole, afterwards.
+        divided = np.clip(np.ldexp(vector, -self._powers), -_LARGEST, _LARGEST)
+        noised = self.mechanism.release(
+            divided,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            delta=delta,
+            whole=np.zeros(len(vector), dtype=np.bool_),
+        )
+        found = np.ldexp(noised, self._powers)
+        return np.asarray(np.where(whole, np.rint(found), found))

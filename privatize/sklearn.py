@@ -1,0 +1,322 @@
+"""scikit-learn: estimators in, private estimators out.
+
+A decorated function may return a fitted estimator as it is (see :mod:`privatize.estimators` for the
+classes that are known); :func:`fitted` says what to release of others. :class:`PrivateEstimator` is the
+same as an estimator of scikit-learn's own kind.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privatize.decorator import PrivateFunction, Release, evaluating, privatize
+from privatize.errors import ArgumentError, PrivateRunError, ScoreError, SettingsError
+from privatize.estimators import Fitted, known
+from privatize.mechanisms import Mechanism
+from privatize.planning import Bound
+from privatize.samplers import as_sampler, draw
+
+__all__ = ["PrivateEstimator", "fitted", "known"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def fitted(
+    estimator: Any,
+    attributes: Sequence[str] | None = None,
+    *,
+    constants: Sequence[str] = (),
+    constrain: bool = True,
+) -> Any:
+    """Say what of a fitted estimator is released. Wrap it around what a decorated function returns.
+
+    The private answer is a new estimator of the same class and parameters, with noise added to these
+    attributes, and without anything else that was learned.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    attributes : sequence of str, optional
+        The learned numbers that it predicts from. By default those of the allow-list, for the classes
+        that are on it.
+    constants : sequence of str
+        What else it needs, and is the same for every dataset: it is published as it was on data from
+        P, and compared at every evaluation. Class labels and feature names need not be named.
+    constrain : bool
+        Whether what is released is brought to where it is valid: probabilities that sum to 1, positive
+        variances, semidefinite covariance matrices, orthonormal components. It costs no privacy.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> from privatize.sklearn import fitted
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> P = samplers.blobs([[0, 0], [3, 3]], 1.0, low=-4, high=7)
+    >>> @privatize(epsilon=1, gamma=0.1, sampler=P, data=("X", "y"), seed=1)
+    ... def train(X, y):
+    ...     return fitted(NearestCentroid().fit(X, y), ["centroids_"], constants=["class_prior_"])
+    >>> X, y = P.draw(500, np.random.default_rng(1))
+    >>> train(X, y)  # doctest: +SKIP
+    NearestCentroid()
+    """
+    if not isinstance(estimator, BaseEstimator):
+        raise SettingsError(f"fitted() takes a fitted estimator, not a {type(estimator).__name__}.")
+    names = {"attributes": attributes, "constants": constants}
+    for what, given in names.items():
+        wrong = isinstance(given, str) or not all(isinstance(name, str) for name in given or ())
+        if wrong:
+            raise SettingsError(f"fitted(): {what}={given!r} is not a list of names of attributes.")
+    if attributes is not None and not len(attributes):
+        raise SettingsError("fitted(): attributes=[] leaves nothing to release.")
+    return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
+
+
+def _fit(X: Any, y: Any, estimator: Any, attributes: Any, constrain: bool) -> Any:  # noqa: N803 - scikit-learn's name
+    return _told(clone(estimator).fit(X, y), attributes, constrain)
+
+
+def _fit_alone(X: Any, estimator: Any, attributes: Any, constrain: bool) -> Any:  # noqa: N803 - scikit-learn's name
+    return _told(clone(estimator).fit(X), attributes, constrain)
+
+
+def _told(estimator: Any, attributes: Any, constrain: bool) -> Any:
+    if attributes is None and constrain:
+        return estimator
+    return fitted(estimator, attributes, constrain=constrain)
+
+
+def _has(name: str) -> Callable[[F], F]:
+    """Make a method that is there only if the model has it."""
+    found: Callable[[F], F] = available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+    )
+    return found
+
+
+class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # it has no types
+    """An estimator whose :meth:`fit` is private: it learns a random differentially private model.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is trained: any that a decorated function may return, pipelines included. What comes before
+        a private estimator in a pipeline sees the data raw, so put the pipeline inside.
+    epsilon, gamma, sampler
+        The promise: see :func:`privatize.privatize`. P draws pairs (X, y), or X alone if the
+        estimator learns without labels.
+    attributes : sequence of str, optional
+        What to release, as in :func:`fitted`.
+    constrain : bool
+        Whether what is released is brought to where it is valid.
+    mechanism, delta, bound, samples, domain, min_sensitivity, timeout, seed, version, workers, store, \
+progress, budget
+        As for :func:`privatize.privatize`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The private model: a plain estimator of scikit-learn, without anything else that was learned.
+    release_ : Release
+        The release, with what was promised and how much noise there is.
+    classes_, n_features_in_, feature_names_in_
+        As calibration saw them, where the model has them.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> P = samplers.blobs([[0, 0], [3, 3]], 1.0, low=-4, high=7)
+    >>> model = PrivateEstimator(LogisticRegression(C=0.1), epsilon=2, gamma=0.1, sampler=P, seed=1)
+    >>> X, y = P.draw(500, np.random.default_rng(1))
+    >>> bool((model.fit(X, y).predict([[-3, -3], [6, 6]]) == [0, 1]).all())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        epsilon: float,
+        gamma: float,
+        sampler: Any,
+        mechanism: str | Mechanism = "laplace",
+        delta: float = 0.0,
+        attributes: Sequence[str] | None = None,
+        constrain: bool = True,
+        bound: Bound = "tolerance",
+        samples: int | Literal["least", "balanced"] = "balanced",
+        domain: Literal["clip", "as-is"] | None = None,
+        min_sensitivity: float | None = None,
+        timeout: float | None = None,
+        seed: int | None = None,
+        version: str | None = None,
+        workers: Any = None,
+        store: str | os.PathLike[str] | None = "default",
+        progress: bool | None = None,
+        budget: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.sampler = sampler
+        self.mechanism = mechanism
+        self.delta = delta
+        self.attributes = attributes
+        self.constrain = constrain
+        self.bound = bound
+        self.samples = samples
+        self.domain = domain
+        self.min_sensitivity = min_sensitivity
+        self.timeout = timeout
+        self.seed = seed
+        self.version = version
+        self.workers = workers
+        self.store = store
+        self.progress = progress
+        self.budget = budget
+
+    def _function(self) -> tuple[PrivateFunction[..., Any], bool]:
+        """Return the private function that trains, and whether it takes labels."""
+        settings = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("estimator", "attributes", "constrain")
+        }
+        labelled = isinstance(draw(as_sampler(self.sampler), 2, np.random.default_rng(0)), tuple)
+        names = ("X", "y") if labelled else "X"
+        return privatize(data=names, **settings)(_fit if labelled else _fit_alone), labelled
+
+    def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
+        """Train on private data, and keep only the private model.
+
+        The first fit for a number of records calibrates; later ones recall.
+        """
+        wrong = ""
+        try:
+            function, labelled = self._function()
+            if labelled and y is None:
+                raise ArgumentError(
+                    f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y), and "
+                    f"{type(self.estimator).__name__} is trained on both."
+                )
+            others = (self.estimator, self.attributes, self.constrain)
+            released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+        except PrivateRunError as error:
+            wrong = str(error)  # a fixed text
+        finally:
+            del X, y
+        if wrong:
+            star = "*" if labelled else ""
+            name = function.__name__
+            shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
+            wrong = wrong.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
+            raise PrivateRunError(wrong.replace(f"{name}()", "fit()"))
+        self.release_ = released
+        self.estimator_ = released.value
+        return self
+
+    def estimate(self, n: int, **more: Any) -> Any:
+        """Calibrate ahead of time for n records. Needs no private data. See `PrivateFunction.estimate`."""
+        function, _ = self._function()
+        return function.estimate(n, self.estimator, self.attributes, self.constrain, **more)
+
+    @property
+    def score(self) -> Any:
+        """A model's score on private data would be one more answer about it: it is refused.
+
+        Inside a function that is private itself it can be called, since noise comes later.
+        """
+        if not evaluating():
+            raise ScoreError(
+                "PrivateEstimator has no score() outside a private function: a score on private data is "
+                "one more answer about people, which no noise protects and no budget sees. On public data "
+                "call estimator_.score(X, y). On private data decorate a function that returns the score. "
+                "To tune, search with the bare estimator on data that is drawn from P."
+            )
+        return self._checked().score
+
+    def _checked(self) -> Any:
+        check_is_fitted(self)
+        return self.estimator_
+
+    @_has("predict")
+    def predict(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Predict with the private model."""
+        return self._checked().predict(X)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Predict the probabilities of classes with the private model."""
+        return self._checked().predict_proba(X)
+
+    @_has("predict_log_proba")
+    def predict_log_proba(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Predict the logarithms of the probabilities of classes with the private model."""
+        return self._checked().predict_log_proba(X)
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Return how far points are on one side or the other."""
+        return self._checked().decision_function(X)
+
+    @_has("transform")
+    def transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Transform with the private model."""
+        return self._checked().transform(X)
+
+    @_has("inverse_transform")
+    def inverse_transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
+        """Undo :meth:`transform`."""
+        return self._checked().inverse_transform(X)
+
+    @_has("get_feature_names_out")
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of what :meth:`transform` returns."""
+        return self._checked().get_feature_names_out(input_features)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, as calibration saw them."""
+        return self._learned("classes_")
+
+    @property
+    def n_features_in_(self) -> Any:
+        """The number of columns of X."""
+        return self._learned("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the columns of X, where it has names."""
+        return self._learned("feature_names_in_")
+
+    def _learned(self, name: str) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"PrivateEstimator has no {name} before fit().")
+        return getattr(self.estimator_, name)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        for name in (
+            "estimator_type",
+            "target_tags",
+            "classifier_tags",
+            "regressor_tags",
+            "transformer_tags",
+        ):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags.sparse = False
+        tags.non_deterministic = True  # noise is never seeded
+        return tags
