@@ -210,6 +210,12 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         title = html.escape(f"budget {self.name}")
         return f"<div style='font-family:sans-serif'><b>{title}</b><table>{''.join(rows)}</table></div>"
 
+    def __copy__(self) -> Budget:
+        return self  # a copy would be another purse
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():

@@ -1,0 +1,237 @@
+"""Noise of its own scale for every number: private for any public weights, and less of it where it hurts."""
+
+import logging
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privatize import Gaussian, Laplace, audit, privatize, samplers
+from privatize.errors import InfiniteSensitivityError, SettingsError
+from privatize.mechanisms.scaling import Weighted, exponents
+from privatize.pairs import Pairs
+from privatize.store import Store
+from privatize.testing import insecure_noise
+
+FALSE_ALARM = 1e-6
+# Three columns in different units: the income moves 3,000 times as far as the age.
+PEOPLE = samplers.uniform([18, 0, 0], [90, 200_000, 1])
+SCALED = [
+    (Laplace(scaled="total"), 0.0),
+    (Laplace(scaled="relative"), 0.0),
+    (Gaussian(scaled="total"), 1e-6),
+    (Gaussian(scaled="relative"), 1e-6),
+]
+SPY = logging.getLogger("tests.scaling")
+
+
+def means(data):
+    """Return the mean of each column."""
+    return data.mean(axis=0)
+
+
+def private(function=means, mechanism=None, **more):
+    """Decorate with a fixed seed and no store."""
+    chosen = mechanism or Laplace(scaled="relative")
+    settings = {"epsilon": 1, "gamma": 0.1, "sampler": PEOPLE, "seed": 5, "store": None, "workers": "inline"}
+    delta = 1e-6 if isinstance(chosen, Gaussian) else 0.0
+    return privatize(**(settings | {"mechanism": chosen, "delta": delta} | more))(function)
+
+
+@given(
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-150, 1e150)), min_size=1, max_size=20),
+    st.sampled_from(["total", "relative"]),
+)
+def test_weights_are_positive_powers_of_two(sizes, scaled):
+    """A weight of zero would divide by zero, and one that is no power of two would round private values."""
+    found = exponents(np.array(sizes), scaled)
+    assert len(found) == len(sizes) and all(type(each) is int for each in found)
+    assert max(found) == 0 and min(found) >= -200
+    moved = [each for each, size in zip(found, sizes, strict=True) if size > 0]
+    if moved:
+        assert min(found) == min(moved)  # what did not move has no smaller weight than what did
+
+
+def test_weights_follow_how_far_numbers_move():
+    """Otherwise the noise would not be where it hurts least."""
+    gaps = np.array([[1024.0, 1.0], [-1024.0, 1.0]])
+    assert Laplace(scaled="relative").weights(gaps) == [0, -10]
+    assert Laplace(scaled="total").weights(gaps) == [0, -5]
+    assert Gaussian(scaled="relative").weights(gaps) == [0, -10]
+    assert Gaussian(scaled="total").weights(gaps) == [0, -5]
+    assert Gaussian(scaled="relative").weights(gaps * 1e-200) == [0, -10]  # squares would underflow
+
+
+def test_wrong_ways_to_scale_are_refused():
+    """A misspelt way must not silently mean another one."""
+    for kind in (Laplace, Gaussian):
+        for wrong in ("totals", 1, True, ["total"]):
+            with pytest.raises(SettingsError, match="'total', 'relative' or None"):
+                kind(scaled=wrong)
+    assert repr(Laplace(scaled="total")) == "Laplace(scaled='total')"
+    assert Gaussian(scaled="total") != Gaussian()
+
+
+def test_a_weighted_release_is_the_plain_one_of_divided_numbers():
+    """That is the proof that it is private; it must be so bit for bit."""
+    vector, powers = np.array([3.25, -1e5, 0.001]), np.array([0, -7, 3])
+    never = np.zeros(3, dtype=bool)
+    facts = {"sensitivity": 2.0, "epsilon": 0.5, "delta": 1e-6}
+    for plain in (Laplace(), Gaussian()):
+        with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
+            one = Weighted(plain, tuple(powers.tolist())).release(vector, **facts, whole=never)
+        with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
+            other = plain.release(np.ldexp(vector, -powers), **facts, whole=never)
+        assert (one == np.ldexp(other, powers)).all()
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), SCALED)
+def test_no_pair_within_the_estimate_loses_more_than_promised(mechanism, delta):
+    """Each number's gap over its own noise must add up to no more than the promise allows."""
+    function = private(means, mechanism)
+    estimate = function.estimate(60)
+    release = function.release(PEOPLE.draw(60, np.random.default_rng(1)))
+    assert release.scale.shape == (3,)
+    plain = type(mechanism)()
+    unit = release.scale / plain.scale(1.0, 1.0, delta)  # of each number, at epsilon=1
+    pairs = Pairs(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
+    pairs.structure = estimate.structure
+    losses = np.array(
+        [plain.norm((one - other) / unit) for one, other in map(pairs.outputs, range(estimate.m))]
+    )
+    assert losses == pytest.approx(estimate.gaps / estimate.value, rel=1e-9)
+    assert (losses <= 1 + 1e-9).sum() == (estimate.gaps <= estimate.value).sum() >= estimate.k
+
+
+def test_the_total_noise_is_nearly_least():
+    """Weights that are far from the best ones would add noise for nothing."""
+    data = PEOPLE.draw(200, np.random.default_rng(0))
+    scales = {
+        way: np.broadcast_to(private(mechanism=Laplace(scaled=way)).release(data).scale, 3)
+        for way in (None, "total", "relative")
+    }
+    assert scales["total"].sum() < 0.45 * scales[None].sum()  # nearly a third: one number has it all
+    widths = np.array([72.0, 200_000.0, 1.0])
+    # In proportion to the widths, but for rounding to powers of two and for what the pilot pairs are.
+    ratio = scales["relative"] / widths
+    assert ratio.max() / ratio.min() < 3
+    total = scales["total"] / np.sqrt(widths)
+    assert total.max() / total.min() < 2.5
+
+
+def test_weights_come_from_pairs_of_their_own():
+    """Weights that saw the calibration's pairs would make its gaps look smaller than they are."""
+    seen = []
+    SPY.first = seen
+
+    def spied(data):
+        logging.getLogger("tests.scaling").first.append(float(data[:, 1].sum()))
+        return data.mean(axis=0)
+
+    private(spied).estimate(50)
+    scaled = set(seen)
+    seen.clear()
+    private(spied, Laplace()).estimate(50)
+    plain = set(seen)
+    # The calibration's pairs are the same; those of the weights are others.
+    assert plain < scaled
+    assert 60 <= len(scaled - plain) <= 64
+
+
+def test_weights_do_not_depend_on_the_plan_or_the_workers():
+    """The gaps of one estimate must all be measured in one norm, wherever and whenever."""
+    inline = private().estimate(40)
+    elsewhere = private(workers=2).estimate(40)
+    more = private(gamma=0.02).estimate(40)
+    assert inline.weights == elsewhere.weights == more.weights
+    assert np.array_equal(inline.gaps, elsewhere.gaps)
+    assert np.array_equal(inline.gaps, more.gaps[: inline.m])
+    assert inline.norm == "weighted l1"
+
+
+def test_the_first_writers_weights_are_kept(tmp_path):
+    """Two machines that round differently must not measure the gaps of one estimate in two norms."""
+    store = Store(tmp_path / "estimates.db")
+    store.open("key", seed=7, label="f", n=10, facts={})
+    assert store.agree("key", 7, [0, -3]) == [0, -3]
+    assert store.agree("key", 7, [0, -4]) == [0, -3]
+    store.describe("key", seconds=1.0)
+    assert Store(tmp_path / "estimates.db").open("key", seed=1, label="f", n=10, facts={}).weights == [0, -3]
+    assert store.agree("other", 7, [0, -4]) == [0, -4]
+
+
+def test_remembered_weights_are_used(tmp_path):
+    """A later process must not evaluate the pilot pairs again, nor use other weights."""
+    seen = []
+    SPY.later = seen
+
+    def spied(data):
+        logging.getLogger("tests.scaling").later.append(1)
+        return data.mean(axis=0)
+
+    place = tmp_path / "estimates.db"
+    first = private(spied, store=place).estimate(40)
+    count = len(seen)
+    again = private(spied, store=place)
+    second = again.estimate(40)
+    assert second.weights == first.weights
+    assert second.value == first.value
+    assert len(seen) == count
+    third = again.replace(gamma=0.02).estimate(40)  # more pairs, measured in the same norm
+    assert third.weights == first.weights
+    assert np.array_equal(third.gaps[: first.m], first.gaps)
+
+
+def test_counts_stay_whole():
+    """A count with a fraction would surprise whoever reads it."""
+
+    def counts(data):
+        return {"old": int((data[:, 0] > 60).sum()), "income": float(data[:, 1].mean())}
+
+    answer = private(counts, Laplace(scaled="relative"), min_sensitivity=1e-9)(
+        PEOPLE.draw(300, np.random.default_rng(2))
+    )
+    assert type(answer["old"]) is int and type(answer["income"]) is float
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), SCALED)
+def test_the_audit_finds_nothing(mechanism, delta):
+    """The promise holds with weights as without. False alarms: 1e-6 (and the seed is fixed)."""
+    function = private(mechanism=mechanism)
+    found = audit(function, 50, pairs=2000, releases=2000, confidence=1 - FALSE_ALARM, seed=1)
+    found.assert_holds()
+
+
+def test_what_moves_too_rarely_for_the_pilot_is_still_covered():
+    """A number that moves in one pair of fifty gets a small weight, and an estimate that knows of it."""
+
+    def rare(data):
+        return [float(data[:, 0].mean()), float((data[:, 1] > 199_800).sum())]
+
+    function = private(rare, gamma=0.05)
+    estimate = function.estimate(20)
+    fresh = audit(function, 20, pairs=3000, releases=0, confidence=1 - FALSE_ALARM, seed=2)
+    fresh.assert_holds()
+    assert estimate.value > 0
+
+
+def test_a_function_that_always_fails_says_why():
+    """The pilot must not hide the cause of a failure behind one of its own."""
+
+    def broken(data):
+        raise KeyError("no such column")
+
+    with pytest.raises(InfiniteSensitivityError, match="no such column"):
+        private(broken).estimate(20)
+
+
+def test_one_number_is_as_without_weights():
+    """A single number has nothing to weigh against, so nothing may change."""
+
+    def first(data):
+        return float(data[:, 0].mean())
+
+    plain, scaled = private(first, Laplace()), private(first, Laplace(scaled="total"))
+    assert plain.estimate(30).value == scaled.estimate(30).value
+    assert scaled.estimate(30).weights == (0,)
