@@ -10,6 +10,9 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 os.environ["PRIVATIZE_STORE"] = ""  # tests remember nothing on disk unless they say so
 
+# It cannot be imported without scikit-learn.
+collect_ignore = ["privatize/sklearn.py"] if find_spec("sklearn") is None else []
+
 
 @pytest.fixture(autouse=True)
 def _fresh_memory():

@@ -63,10 +63,11 @@ def fitted(
     >>> P = samplers.blobs([[0, 0], [3, 3]], 1.0, low=-4, high=7)
     >>> @privatize(epsilon=1, gamma=0.1, sampler=P, data=("X", "y"), seed=1)
     ... def train(X, y):
-    ...     return fitted(NearestCentroid().fit(X, y), ["centroids_"], constants=["class_prior_"])
+    ...     model = NearestCentroid(priors=[0.5, 0.5]).fit(X, y)
+    ...     return fitted(model, ["centroids_"], constants=["class_prior_", "true_classes_"])
     >>> X, y = P.draw(500, np.random.default_rng(1))
-    >>> train(X, y)  # doctest: +SKIP
-    NearestCentroid()
+    >>> train(X, y).predict([[-1, -1], [4, 4]])
+    array([0, 1])
     """
     if not isinstance(estimator, BaseEstimator):
         raise SettingsError(f"fitted() takes a fitted estimator, not a {type(estimator).__name__}.")
