@@ -146,8 +146,15 @@ class Binding:
         dataset = []
         for index, name in enumerate(self.names):
             if name not in given or (parameters[name].kind in _VARIADIC and not given[name]):
+                own = next(iter(parameters), "")
+                hint = (
+                    f" Its {own!r} is taken for the object of a method: if that is the dataset, pass "
+                    f"data={own!r}."
+                    if own in ("self", "cls") and own not in self.names
+                    else ""
+                )
                 raise ArgumentError(
-                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it."
+                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it.{hint}"
                 )
             hole = _Hole("data", index + 1 if self.aligned else 0)
             if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:

@@ -147,7 +147,7 @@ def _describe_estimator(value: Any, seen: tuple[int, ...]) -> Tree:
 
 def _is_tensor(value: Any) -> bool:
     kind = type(value)
-    return kind.__module__ == "torch" and kind.__name__ == "Tensor"
+    return (kind.__module__, kind.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
 
 
 def _untorched(value: Any) -> NDArray[Any]:
@@ -294,6 +294,8 @@ def _refuse(value: Any) -> Tree:
     elif isinstance(value, np.ndarray) and kind is not np.ndarray:
         name = f"a {kind.__name__}"
         fix = "Return a plain array: np.asarray(...), or filled(...) of a masked one."
+    elif hasattr(value, "state_dict"):
+        fix = "Return its state_dict()."
     elif callable(value):
         fix = "To release a function use the mechanism Bernstein(...)."
     elif "GroupBy" in kind.__name__:
@@ -304,6 +306,8 @@ def _refuse(value: Any) -> Tree:
         fix = "Return its toarray()."
     elif hasattr(value, "to_numpy"):
         fix = "Return its to_numpy(), or a dict of numbers."
+    elif hasattr(value, "params"):
+        fix = "Return its params."
     elif hasattr(value, "get_params"):
         fix = "Return its learned numbers, such as coef_ and intercept_."  # not scikit-learn's
     else:

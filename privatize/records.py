@@ -128,6 +128,8 @@ def _check(data: Any) -> str:
 def _hint(data: Any) -> str:
     if "GroupBy" in type(data).__name__:
         return " (pass the frame, and group inside the function)"
+    if type(data).__module__.partition(".")[0] == "networkx":
+        return " (for a graph pass its edges, np.array(graph.edges))"
     if type(data).__name__ == "LazyFrame":
         return " (collect() a lazy frame)"
     return " (to_numpy(), perhaps)" if hasattr(type(data), "to_numpy") else ""

@@ -648,3 +648,13 @@ def test_the_signature_is_read_once():
     """A function with a slow or changing signature would be bound differently at every call."""
     binding = Binding.of(with_default)
     assert binding.signature == inspect.signature(with_default)
+
+
+def test_a_method_whose_object_is_the_dataset_says_so():
+    """`privatize(...)(DataFrame.corr)` is the natural thing to write, and must say what it lacks."""
+
+    def corr(self, method="pearson"):
+        return 0.0
+
+    with pytest.raises(ArgumentError, match="pass data='self'"):
+        Binding.of(corr, None, ()).bind(([1.0],), {})
