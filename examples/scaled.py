@@ -86,7 +86,7 @@ def main() -> None:
         print("|---|" + "---:|" * (len(groups) + 1))
         for scaled in (None, "total", "relative"):
             private = privatize(
-                mechanism=Laplace(scaled=scaled),  # type: ignore[arg-type] # of a list, it is a str
+                mechanism=Laplace(scaled=scaled),
                 epsilon=1,
                 gamma=0.2 if quick else 0.05,
                 samples="least" if quick else "balanced",

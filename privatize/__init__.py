@@ -11,7 +11,7 @@
 557
 """
 
-from privatize import errors, samplers
+from privatize import errors, samplers, sums
 from privatize.auditing import Audit, audit
 from privatize.budget import Budget
 from privatize.decorator import PrivateFunction, Release, privatize
@@ -29,6 +29,7 @@ from privatize.policy import configure
 from privatize.sealed import Sealed, private_source, seal
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
+from privatize.sums import additive
 
 __version__ = "0.1.0.dev0"
 
@@ -47,6 +48,7 @@ __all__ = [
     "Sealed",
     "Sensitivity",
     "Settings",
+    "additive",
     "audit",
     "configure",
     "errors",
@@ -57,5 +59,6 @@ __all__ = [
     "privatize",
     "samplers",
     "seal",
+    "sums",
     "transfer",
 ]

@@ -47,6 +47,12 @@ class _Entered:
         _entered.set((*_entered.get(), self))
         return self
 
+    def __copy__(self: Any) -> Any:
+        return self  # books that are copied would be spent twice
+
+    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
+        return self
+
     def __exit__(self, *error: object) -> None:
         inside = list(_entered.get())
         at = max((i for i, one in enumerate(inside) if one is self), default=None)

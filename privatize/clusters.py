@@ -24,7 +24,6 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from privatize import coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.pairs import Cause, Found, Refused
 from privatize.processes import Pool, evaluate, pool
@@ -112,7 +111,7 @@ def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
         package, pairs, around = held
         if order.guarded:
             # One worker of our own, which may be lost: it finds out which pair it is that does that.
-            work = Work([order.span], coins.block_size(pairs.n), order.learned[0])
+            work = Work([order.span], pairs.block, order.learned[0])
             work.tossing = order.learned[1]
             with _guard() as guard:
                 found = list(guard.run(package, work, workers=1, timeout=order.timeout, keep=True))

@@ -14,7 +14,7 @@
     │   ├── InfiniteSensitivityError   too many sampled pairs failed
     │   ├── ZeroSensitivityError       no sampled pair changed the answer
     │   ├── NotReproducibleError       function or sampler differ on identical input
-    │   └── PairError                  `pair=` disagrees with plain evaluation
+    │   └── PairError                  `pair=`, or `additive`, disagrees with plain evaluation
     ├── ExecutionError                 where it was to run, it cannot
     ├── BudgetExceeded                 the budget has not enough left; nothing was spent
     ├── LedgerError                    the ledger cannot be read or written, or is damaged

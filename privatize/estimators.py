@@ -238,7 +238,10 @@ _FORMS: dict[str, Form] = {
         _flagged(center_="with_centering", scale_="with_scaling"), valid=_SCALES
     ),
     "impute.SimpleImputer": Form(
-        _always("statistics_"), _always("indicator_", "_fit_dtype", "_fill_dtype")
+        lambda e: () if e.strategy == "constant" else ("statistics_",),
+        lambda e: (
+            "indicator_", "_fit_dtype", "_fill_dtype", *(["statistics_"] if e.strategy == "constant" else [])
+        ),
     ),
     **dict.fromkeys(
         ["cluster.KMeans", "cluster.MiniBatchKMeans"],
@@ -324,6 +327,10 @@ def form_of(value: Any) -> tuple[Any, Form, bool]:
         raise OutputError(
             f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
             f"those that need it, inside."
+        )
+    if absent := [name for name in value.constants if name not in vars(estimator)]:
+        raise OutputError(
+            f"fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be a constant."
         )
     attributes = own.attributes(estimator) if value.attributes is None else value.attributes
     constants = tuple(n for n in (*own.constants(estimator), *value.constants) if n not in attributes)

@@ -12,14 +12,14 @@ import math
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, outputs, records
-from privatize.errors import NotReproducibleError, OutputError, PairError
+from privatize import coins, outputs, records, sums
+from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sup
 from privatize.samplers import Sampler, draw
 
@@ -32,11 +32,24 @@ PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 NORMS: dict[str, Norm] = {"l1": l1, "l2": l2, "sup": sup}
 # How many pairs of `pair=` are evaluated plainly too: at random, and the largest gaps.
 _CHECKED = 8
+# How many pairs of a sum are, of each kind, on whole datasets; their records by themselves are for more.
+_SUMMED = 2
+# Gaps that are compared with those of records of whole datasets, and the probability of a false alarm.
+_COMPARED, _ALARM = 500, 1e-9
+_DATASETS = 2**40  # their streams, beyond those of pairs
 # What the same sums in another order may differ by, relative to the outputs.
 _SLACK = 2.0**-47
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 STRUCTURE = "the function returned outputs of different structure"
+_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+_DISAGREES = "additive(...) disagrees with plain evaluation"
+_DRIFTS = (
+    "The function gave another answer for identical data at the end of the calibration than before. It must "
+    "not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in (library "
+    "settings, patches, the order of a set of texts), or globals that change, nor use randomness for some "
+    "data only."
+)
 
 
 class Refused(BaseException):
@@ -120,6 +133,8 @@ class Found:
         Why the first infinite one is.
     jitter : float
         By how much the same evaluation has been seen to differ, by rounding.
+    kept : dict
+        The gaps of all numbers of the output, by index, where they are wanted.
     """
 
     start: int
@@ -129,6 +144,29 @@ class Found:
     tossing: bool = False
     cause: Cause | None = None
     jitter: float = 0.0
+    kept: dict[int, Vector] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """What the pairs of one block do to a sum over records.
+
+    Attributes
+    ----------
+    rows : array
+        What the sum's function makes of their records: two rows for each pair. NaN where it fails.
+    steps : array
+        By how much each pair moves the output.
+    room : float
+        What rounding may add to a gap.
+    gaps : list of float
+        Their gaps.
+    """
+
+    rows: Vector
+    steps: Vector
+    room: float
+    gaps: list[float]
 
 
 class Pairs:
@@ -163,14 +201,21 @@ class Pairs:
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
+        # What a sum over records adds up: then two records make a pair, if P draws them independently.
+        alone = pair is None and getattr(sampler, "independent", True)
+        self.summed = sums.rows_of(function) if alone else None
+        self.average = self.summed is not None and self.summed.average
+        self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
         self.structure: list[Any] | None = None
         self.tossing = False
+        self.kept: dict[int, Vector] | None = None  # gaps of all numbers, where they are wanted
         self.jitter = 0.0  # how much the same evaluation has been seen to differ, by rounding
         self.cause: Cause | None = None
         self.classes: dict[str, Any] = {}
         self.schema: list[Any] = []
         self._spare: Any = None
         self._next: tuple[int, np.random.Generator, list[int]] | None = None
+        self._steps: tuple[int, _Steps] | None = None
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
@@ -185,13 +230,20 @@ class Pairs:
 
     def __getstate__(self) -> dict[str, Any]:
         # What a copy, in another thread or process, must have of its own.
-        own: dict[str, Any] = {"classes": {}, "cause": None, "_spare": None, "_next": None}
+        own: dict[str, Any] = {
+            "kept": None if self.kept is None else {},
+            "classes": {},
+            "cause": None,
+            "_spare": None,
+            "_next": None,
+            "_steps": None,
+        }
         return vars(self) | own
 
     # -- drawing --
 
-    def _draw(self, rng: np.random.Generator) -> Any:
-        drawn = draw(self.sampler, self.n + 1, rng)
+    def _draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
+        drawn = draw(self.sampler, self.n + 1 if count is None else count, rng)
         return drawn if self.like is None else records.adopt(drawn, self.like)
 
     def check_sampler(self) -> None:
@@ -217,17 +269,21 @@ class Pairs:
             _, rng, positions = self._next
             self._next = None
             return rng, positions
-        block, offset = divmod(index, coins.block_size(self.n))
+        block, offset = divmod(index, self.block)
         rng = coins.stream(self.seed, coins.RECORDS, block)
         for _ in range(offset):  # the pairs before it are drawn and let go
             self._draw(rng)
-        drawn = coins.stream(self.seed, coins.POSITIONS, block).integers(
-            self.n, size=coins.block_size(self.n)
-        )
-        return rng, drawn[offset:].tolist()
+        return rng, self._positions(block)[offset:]
+
+    def _positions(self, block: int) -> list[int]:
+        drawn = coins.stream(self.seed, coins.POSITIONS, block).integers(self.n, size=self.block)
+        positions: list[int] = drawn.tolist()
+        return positions
 
     def _pair_at(self, index: int) -> tuple[Any, int]:
         """Draw one pair by its index."""
+        if self.summed is not None:
+            return self._dataset_of(index)
         rng, positions = self._streams(index)
         return self._draw(rng), positions[0]
 
@@ -260,17 +316,19 @@ class Pairs:
             is not the user's.
         """
         began = time.perf_counter()
-        size = coins.block_size(self.n)
         found: list[float] = []
         self.cause = None
+        evaluate = self._block if self.summed is None else self._block_of_sums
         at = start
         while at < stop:
-            end = min((at // size + 1) * size, stop)
-            found += self._block(at, end, flips, watch)
+            end = min((at // self.block + 1) * self.block, stop)
+            found += evaluate(at, end, flips, watch)
             at = end
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         seconds = time.perf_counter() - began
-        return Found(start, np.array(found), seconds, self.structure, self.tossing, cause, self.jitter)
+        kept = {} if self.kept is None else self.kept
+        self.kept = None if self.kept is None else {}
+        return Found(start, np.array(found), seconds, self.structure, self.tossing, cause, self.jitter, kept)
 
     def _block(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
@@ -294,7 +352,7 @@ class Pairs:
                 if watch is not None:
                     watch(at)
                 # A call of its own, so that the records are let go before the next are drawn.
-                found.append(self._gap(at, rng, position, flips, tossing, watch))
+                found.append(self._gap(at, self._draw(rng), position, flips, tossing, watch))
             if untouched or not flips.moved():
                 if len(positions) > stop - start:
                     self._next = (stop, rng, positions[stop - start :])
@@ -305,14 +363,13 @@ class Pairs:
     def _gap(
         self,
         index: int,
-        rng: np.random.Generator,
+        drawn: Any,
         position: int,
         flips: coins.Coins,
         tossing: bool,
         watch: Callable[[int], object] | None,
     ) -> float:
         """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
-        drawn = self._draw(rng)
         structure = self.structure
         shared = False
         value: Any = None
@@ -345,6 +402,9 @@ class Pairs:
                 value = neighbour
                 b = self._flat(value, structure)
             gap = self._norm(a, b)
+            if self.kept is not None:
+                with np.errstate(all="ignore"):
+                    self.kept[index] = np.atleast_1d(np.abs(a - b))
         except outputs.StructureChanged:
             return self._failed(Cause(index, f"{STRUCTURE}: {_difference(value, structure)}"))
         except (Refused, coins.LentError):
@@ -374,7 +434,7 @@ class Pairs:
             self._check_function(a, again, flips)
         if gap <= LARGEST:
             return gap
-        return self._failed(Cause(index, "the function returned values that are not finite, or beyond 1e300"))
+        return self._failed(Cause(index, _NOT_FINITE))
 
     def _failed(self, cause: Cause | None) -> float:
         self.cause = self.cause or cause
@@ -436,6 +496,9 @@ class Pairs:
         """
         if self.pair is not None:
             return
+        if self.summed is not None:
+            self._check_sums(gaps, exact)
+            return
         worked = np.isfinite(gaps)
         if not worked.any():
             return
@@ -465,12 +528,275 @@ class Pairs:
                 if differ <= slack or (not exact and _close(gap, float(gaps[i]), a, b)):
                     self.jitter = max(self.jitter, differ)
                 else:
-                    raise NotReproducibleError(
-                        "The function gave another answer for identical data at the end of the calibration "
-                        "than before. It must not depend on earlier calls (caches, warm starts, counters), "
-                        "the time, the process it runs in (library settings, patches, the order of a set of "
-                        "texts), or globals that change, nor use randomness for some data only."
-                    )
+                    raise NotReproducibleError(_DRIFTS)
+
+    # -- sums over records --
+
+    def _dataset_of(self, index: int) -> tuple[Any, int]:
+        """Return a whole dataset around the two records of a pair, drawn for the purpose, as `_draw` does."""
+        block, offset = divmod(index, self.block)
+        position = self._positions(block)[offset]
+        both = self._both(self._records(block), offset)
+        if self.n == 1:
+            return both, 0
+        others = self._draw(coins.stream(self.seed, coins.CHECK, 3 + index), self.n - 1)
+        order = np.arange(2, self.n + 1)
+        order = np.concatenate([order[:position], [0], order[position:], [1]])
+        return records.take(records.concat([both, others]), order), position
+
+    def _records(self, block: int) -> Any:
+        return self._draw(coins.stream(self.seed, coins.RECORDS, block), 2 * self.block)
+
+    def _both(self, drawn: Any, offset: int) -> Any:
+        return records.take(drawn, np.array([2 * offset, 2 * offset + 1]))
+
+    def _rows(self, data: Any) -> NDArray[Any]:
+        """Return what is added up over records: one row for each."""
+        count = records.count(data)
+        rows: NDArray[Any] = self.summed.of(data)  # type: ignore[union-attr] # there are some, here
+        if len(rows) != count:
+            raise OutputError(f"The function made {len(rows)} rows of {count} records.")
+        rows = rows.reshape(count, -1)
+        if rows.shape[1] != outputs.size(self.structure or []):
+            raise outputs.StructureChanged
+        return rows
+
+    def _block_of_sums(
+        self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
+    ) -> list[float]:
+        """Return the gaps of some pairs of one block of a sum over records."""
+        found: list[float] = []
+        for at in range(start, stop):
+            if watch is not None:
+                watch(at)
+            gap = 0.0
+            if self.structure is None:  # it is seen on a whole dataset
+                gap = self._gap(at, *self._pair_at(at), flips, True, watch)
+            if self.structure is not None and gap < math.inf:
+                made = self._steps_of(at // self.block, flips, watch)
+                gap = made.gaps[at % self.block]
+                if self.kept is not None:
+                    self.kept[at] = np.abs(made.steps[at % self.block])
+            found.append(gap)
+        return found
+
+    def _steps_of(self, block: int, flips: coins.Coins, watch: Callable[[int], object] | None) -> _Steps:
+        """Evaluate all pairs of a block of a sum at once: pair i has the records 2i and 2i+1 of one draw."""
+        if self._steps is not None and self._steps[0] == block:
+            return self._steps[1]
+        width = outputs.size(self.structure or [])
+        drawn = self._records(block)
+        flips.toss()
+        try:
+            found = self._rows(drawn)
+        except (Refused, coins.LentError):
+            raise
+        except BaseException as error:
+            if watch is None and isinstance(error, KeyboardInterrupt):
+                raise
+            found = self._one_by_one(block, width, flips, watch)
+        whole = found.dtype.kind != "f"
+        self.tossing = self.tossing or flips.moved()
+        rows = found.astype(np.float64)
+        with np.errstate(all="ignore"):
+            steps = rows[0::2] - rows[1::2]
+            if self.average:
+                steps /= self.n
+        room = self._room(rows, whole)
+        gaps: list[float] = []
+        moved: NDArray[np.bool_] = np.any(steps, axis=1)
+        for at, size in enumerate(self._norms(steps)):
+            # The same rows in the same places are added up to the same sums.
+            gap = size + room if moved[at] else size
+            gaps.append(gap if gap <= LARGEST else self._failed(Cause(block * self.block + at, _NOT_FINITE)))
+        made = _Steps(rows, steps, room, gaps)
+        self._steps = (block, made)
+        return made
+
+    def _norms(self, steps: Vector) -> list[float]:
+        with np.errstate(all="ignore"):
+            sizes = [float(self.norm(step)) for step in steps]
+        return [size if size >= 0 else math.inf for size in sizes]
+
+    def _one_by_one(
+        self, block: int, width: int, flips: coins.Coins, watch: Callable[[int], object] | None
+    ) -> Vector:
+        """Evaluate the pairs of a block one after the other: only those that fail are infinite."""
+        found = np.full((2 * self.block, width), np.nan)
+        drawn = self._records(block)
+        for at in range(self.block):
+            index = block * self.block + at
+            both = records.copy(self._both(drawn, at))
+            flips.toss()
+            try:
+                found[2 * at : 2 * at + 2] = self._rows(both)
+            except (Refused, coins.LentError):
+                raise
+            except outputs.StructureChanged:
+                self._failed(Cause(index, f"{STRUCTURE}: it makes rows of different lengths"))
+            except BaseException as error:
+                if watch is None and isinstance(error, KeyboardInterrupt):
+                    raise
+                if self.cause is None:
+                    cause = Cause.of(index, error)
+                    self.cause = cause if watch is None else cause.plain()
+        return found
+
+    def _room(self, rows: Vector, whole: bool) -> float:
+        """Return what rounding may add to the gap of two sums.
+
+        A pairwise sum of n numbers is off by less than (log2(n) + 16) 2⁻⁵³ times the sum of their sizes,
+        with what numpy adds up one after the other (16 numbers), the division and the conversion. There
+        are two of them. For the sizes of the records of a dataset stand the largest ones of a block. Of
+        norms, there are those that grow with every size, and half the range of differences: they take
+        these errors with equal signs, or with different ones. Sums of whole numbers below 2^53 are exact.
+        """
+        largest = np.where(np.isfinite(rows), np.abs(rows), 0.0).max(axis=0)
+        if whole and not self.average and self.n * float(largest.max(initial=0.0)) < 2**53:
+            return 0.0
+        errors = 2 * (math.log2(self.n) + 16) * 2.0**-53 * largest * (1 if self.average else self.n)
+        signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
+        return sum(self._norms(np.stack([errors, signs * errors])))
+
+    def _check_sums(self, gaps: Vector, exact: bool) -> None:
+        """Compare the gaps of a sum with plain evaluation, at random and on the largest, and once more.
+
+        What a sum adds up must follow from each record alone, or the other records and their number
+        change it, and two records do not tell how far the sum moves.
+        """
+        finite = np.flatnonzero(np.isfinite(gaps))
+        if len(finite) < len(gaps):  # the share of pairs is not that of datasets, which have n records
+            failed = len(gaps) - len(finite)
+            raise PairError(
+                f"The function that is added up over records fails, or is not finite, on {failed} of "
+                f"{len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={self.n} "
+                f"records that has such a one. Have it return a number for every record that the sampler can "
+                f"draw, or leave additive(...) out.",
+                failed=failed,
+            )
+        rng = coins.stream(self.seed, coins.CHECK, 2)
+        largest = np.argsort(gaps)[-_CHECKED:][::-1]
+        at_random = rng.choice(len(gaps), min(_CHECKED, len(gaps)), replace=False)
+        whole = np.union1d(largest[:_SUMMED], at_random[:_SUMMED]).tolist()
+        self._steps = None
+        with coins.public_coins(self.s0) as flips:
+            for i in np.union1d(largest, at_random).tolist():
+                made = self._steps_of(i // self.block, flips, None)
+                again, gap = made.gaps[i % self.block], float(gaps[i])
+                if again != gap and (exact or not abs(again - gap) <= 1e-6 * gap + made.room):
+                    raise NotReproducibleError(_DRIFTS)
+                if i in whole:
+                    pair = self._pair_at(i)
+                    self._check_step(i, made, flips, pair)
+                else:
+                    pair = self._both(self._records(i // self.block), i % self.block), 0
+                self._check_rows(i, made, flips, pair, rng)
+            self._check_law(gaps, made.room, flips, rng)
+
+    def _check_rows(
+        self, index: int, made: _Steps, flips: coins.Coins, pair: tuple[Any, int], rng: np.random.Generator
+    ) -> None:
+        """Refuse a sum whose rows depend on other records, on their places, or on their number."""
+        drawn, position = pair
+        last = records.count(drawn) - 1
+        offset = 2 * (index % self.block)
+        some = rng.permutation(last)[: max(1, last // 2)]  # in another order
+        which = [np.arange(last + 1), np.array([position]), np.array([last]), some]
+        found = []
+        for places in which:
+            flips.toss()
+            rows = self._checked(index, self._rows, records.take(drawn, places))
+            found.append(rows.astype(np.float64))
+        whole, alone, replaced, half = found
+        with np.errstate(all="ignore"):
+            # What may round differently, and what would not matter if it did more.
+            slack = _SLACK * np.abs(whole) + 1e-9 * (whole.max(axis=0) - whole.min(axis=0))
+            same = all(
+                bool((np.abs(whole[places] - rows) <= slack[places]).all())
+                for places, rows in (
+                    (position, made.rows[offset]),
+                    (last, made.rows[offset + 1]),
+                    (position, alone[0]),
+                    (last, replaced[0]),
+                    (some, half),
+                )
+            )
+        if not same:
+            raise PairError(
+                f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
+                f"record another number by itself than among others. It must follow from the record alone, "
+                f"and not from the other ones (their mean, ranks or number), its place or the global random "
+                f"generators. Mend it, or leave additive(...) out.",
+                index=index,
+            )
+
+    def _check_step(self, index: int, made: _Steps, flips: coins.Coins, pair: tuple[Any, int]) -> None:
+        """Refuse a sum whose step for a pair is not that of the real function."""
+        one, other = self._neighbours(*pair)
+        structure = self.structure or []
+        values = []
+        for data in (one, other):
+            flips.toss()
+            flat = self._checked(index, lambda d: outputs.flatten(self.function(d), structure), data)
+            values.append(flat)
+        claimed = made.gaps[index % self.block]
+        step = made.steps[index % self.block]
+        plain = self._norm(values[0], values[1])
+        off = self._norm(values[0] - values[1], step)
+        if not off <= 1e-6 * claimed + 8 * made.room:
+            raise PairError(
+                f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
+                f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
+                f"follow from each record alone. Mend it, or leave additive(...) out.",
+                index=index,
+                pair=claimed,
+                evaluated=plain,
+            )
+
+    def _checked(self, index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
+        try:
+            return evaluate(records.copy(data))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() as well
+            raise PairError(
+                f"{_DISAGREES}: on a dataset around sampled pair {index} the function fails, or returns an "
+                f"output of another structure. Have it return one row of numbers for every record that the "
+                f"sampler can draw, or leave additive(...) out.",
+                index=index,
+            ) from error
+
+    def _check_law(self, gaps: Vector, room: float, flips: coins.Coins, rng: np.random.Generator) -> None:
+        """Refuse a sampler that draws other records for a dataset than for the pairs, or in an order.
+
+        By the distribution of gaps: both samples keep within the bound of Dvoretzky, Kiefer and Wolfowitz.
+        """
+        rows: list[NDArray[Any]] = []
+        count = 0
+        while count < 2 * _COMPARED:
+            drawn = self._draw(coins.stream(self.seed, coins.CHECK, _DATASETS + len(rows)))
+            flips.toss()
+            some = rng.permutation(self.n + 1)[: 2 * _COMPARED - count]
+            rows.append(self._checked(0, self._rows, drawn)[some])
+            count += len(some)
+        found = np.concatenate(rows).astype(np.float64)
+        steps = found[0::2] - found[1::2]
+        if self.average:
+            steps /= self.n
+        ours, there = np.sort(gaps[:_COMPARED]), np.sort(self._norms(steps))
+        # Beyond what rounding adds to ours: where many gaps are the same they must count together.
+        at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * room
+        shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
+        limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
+        distance = float(np.abs(shares[0] - shares[1]).max())
+        if distance > limit:
+            raise SamplerError(
+                f"{self.sampler!r} draws other records when it is asked for {self.n + 1} of them than for "
+                f"{2 * self.block}, or draws them in an order: the distributions of their gaps differ by "
+                f"{distance:.3g}. Records must be independent of each other and of their number."
+            )
+
+    # -- looking again --
 
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
@@ -513,7 +839,7 @@ class Pairs:
                         f"Mend pair=, or leave it out.",
                         index=i,
                         pair=claimed,
-                        plain=plain,
+                        evaluated=plain,
                     )
 
     def _plain(self, data: Any, index: int) -> Vector:

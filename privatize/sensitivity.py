@@ -550,8 +550,8 @@ class _Run:
             "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single "
             "people, always float(...), define classes outside the function."
             if what.startswith(STRUCTURE)
-            else " An empty group's mean is NaN, and so are a sum with a missing value and the correlation of "
-            "a constant column: fillna(...) or dropna() in the function, or another sampler."
+            else " An empty group's mean is NaN, and so are a sum with a missing value and the correlation "
+            "of a constant column: fillna(...) or dropna() in the function, or another sampler."
             if "not finite" in what
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None

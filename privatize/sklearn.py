@@ -8,21 +8,25 @@ same as an estimator of scikit-learn's own kind.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from privatize import records
 from privatize.decorator import PrivateFunction, Release, evaluating, privatize
-from privatize.errors import ArgumentError, PrivateRunError, ScoreError, SettingsError
+from privatize.errors import ArgumentError, DataError, PrivateRunError, ScoreError, SettingsError
 from privatize.estimators import Fitted, known
 from privatize.mechanisms import Mechanism
 from privatize.planning import Bound
 from privatize.samplers import as_sampler, draw
+from privatize.sealed import is_sealed
 
 __all__ = ["PrivateEstimator", "fitted", "known"]
 
@@ -93,6 +97,52 @@ def _told(estimator: Any, attributes: Any, constrain: bool) -> Any:
     if attributes is None and constrain:
         return estimator
     return fitted(estimator, attributes, constrain=constrain)
+
+
+class InputError(DataError, ArgumentError, ValueError):
+    """What was given to ``fit`` does not fit P. scikit-learn knows such an error as a ValueError."""
+
+
+def _taken(part: Any, drawn: Any) -> Any:
+    """Return X or y as what P draws, where scikit-learn takes it for the same and values do not matter."""
+    if not isinstance(drawn, np.ndarray) or is_sealed(part):
+        return part
+    if isinstance(part, np.memmap) or _foreign(part):
+        try:
+            return np.asarray(part)
+        except Exception:  # its own code, which has seen the data: it is refused as it is
+            return part
+    return part
+
+
+def _is_column(y: Any, drawn: Any) -> bool:
+    """Tell whether labels are a column where P draws a plain array of them."""
+    return type(y) is np.ndarray and y.ndim == 2 and y.shape[1] == 1 and np.ndim(drawn) == 1
+
+
+def _foreign(part: Any) -> bool:
+    """Tell whether something is like an array to numpy, and unknown here."""
+    if isinstance(part, np.ndarray) or not hasattr(type(part), "__array__"):
+        return False  # of a masked array not all is data
+    try:
+        records.count(part)
+    except DataError:
+        return True
+    return False
+
+
+def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
+    """Say what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
+    if is_sealed(X):
+        return ""
+    shape: Any = getattr(X, "shape", ())
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        return "Complex data not supported: P draws real numbers."
+    if len(shape) == 2 and shape[1] == 0:
+        return f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required."
+    if len(shape) == 2 and shape[0] == 1:
+        return "fit() was given 1 sample: a model of one person hides nobody."
+    return ""
 
 
 def _has(name: str) -> Callable[[F], F]:
@@ -185,44 +235,69 @@ progress, budget
         self.progress = progress
         self.budget = budget
 
-    def _function(self) -> tuple[PrivateFunction[..., Any], bool]:
-        """Return the private function that trains, and whether it takes labels."""
+    def _function(self, labels: bool = False) -> tuple[PrivateFunction[..., Any], Any]:
+        """Return the private function that trains, and two records of P: a pair if it takes labels."""
         settings = {
             name: value
             for name, value in self.get_params(deep=False).items()
             if name not in ("estimator", "attributes", "constrain")
         }
-        labelled = isinstance(draw(as_sampler(self.sampler), 2, np.random.default_rng(0)), tuple)
+        if self.sampler is None:  # that of sealed data
+            drawn: Any = (None, None) if labels else None
+        else:
+            drawn = draw(as_sampler(self.sampler), 2, np.random.default_rng(0))
+        labelled = isinstance(drawn, tuple)
         names = ("X", "y") if labelled else "X"
-        return privatize(data=names, **settings)(_fit if labelled else _fit_alone), labelled
+        return privatize(data=names, **settings)(_fit if labelled else _fit_alone), drawn
 
     def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
         """Train on private data, and keep only the private model.
 
         The first fit for a number of records calibrates; later ones recall.
         """
-        wrong = ""
+        failed = wrong = ""
+        column = False
         try:
-            function, labelled = self._function()
+            function, drawn = self._function(y is not None)
+            labelled = isinstance(drawn, tuple)
             if labelled and y is None:
                 raise ArgumentError(
                     f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y), and "
                     f"{type(self.estimator).__name__} is trained on both."
                 )
+            if labelled:
+                X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
+                column = _is_column(y, drawn[1])
+                y = y[:, 0] if column else y
+            else:
+                X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
+            wrong = _misshaped(X)
             others = (self.estimator, self.attributes, self.constrain)
-            released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+            if not wrong:
+                released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+        except (ArgumentError, DataError) as error:
+            wrong = str(error)  # which holds no data
         except PrivateRunError as error:
-            wrong = str(error)  # a fixed text
+            failed = str(error)  # a fixed text
         finally:
             del X, y
         if wrong:
+            raise InputError(wrong)
+        if failed:
             star = "*" if labelled else ""
             name = function.__name__
             shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
-            wrong = wrong.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
-            raise PrivateRunError(wrong.replace(f"{name}()", "fit()"))
+            failed = failed.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
+            raise PrivateRunError(failed.replace(f"{name}()", "fit()"))
         self.release_ = released
         self.estimator_ = released.value
+        if column:  # in scikit-learn's own words, and where no frame holds data
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples,), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=2,
+            )
         return self
 
     def estimate(self, n: int, **more: Any) -> Any:
@@ -274,6 +349,14 @@ progress, budget
         """Transform with the private model."""
         return self._checked().transform(X)
 
+    @_has("transform")
+    def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
+        """Fit, and transform the same records: what is returned is about each of them, and not private."""
+        try:
+            return self.fit(X, y).transform(X)
+        finally:
+            del X, y
+
     @_has("inverse_transform")
     def inverse_transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
         """Undo :meth:`transform`."""
@@ -304,6 +387,12 @@ progress, budget
             raise AttributeError(f"PrivateEstimator has no {name} before fit().")
         return getattr(self.estimator_, name)
 
+    def __sklearn_clone__(self) -> PrivateEstimator:
+        # The same budget, workers and P, not copies: copied books would be spent twice.
+        told = self.get_params(deep=False)
+        kept = ("sampler", "mechanism", "workers", "budget")
+        return type(self)(**{n: v if n in kept else clone(v, safe=False) for n, v in told.items()})
+
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in vars(self)
 
@@ -320,4 +409,7 @@ progress, budget
             setattr(tags, name, getattr(inner, name))
         tags.input_tags.sparse = False
         tags.non_deterministic = True  # noise is never seeded
+        for more in (tags.classifier_tags, tags.regressor_tags):
+            if more is not None:
+                more.poor_score = True  # as poor as the noise makes it
         return tags

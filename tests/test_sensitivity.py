@@ -474,7 +474,7 @@ class TestPair:
 
         with pytest.raises(PairError, match="disagrees") as caught:
             estimate(np.mean, pair=small)
-        assert caught.value.plain > caught.value.pair
+        assert caught.value.evaluated > caught.value.pair
 
     def test_pair_wrong_on_large_gaps_only_is_refused(self):
         """The largest gaps, which decide, are always among those that are checked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ class Bernstein:
                 )
             return array.astype(np.float64).ravel()
 
+        # Sums over records are recognised by the call whose values these are.
+        values.hands_on = functools.partial(call, point=points) if opened else call  # type: ignore[attr-defined]
         return values
 
     def release(

@@ -1,0 +1,577 @@
+"""Sums over records calibrate from two records a pair, and nothing that is not such a sum does."""
+
+import functools
+import math
+import pickle
+
+import cloudpickle
+import numpy as np
+import pytest
+from scipy import stats
+
+from privatize import (
+    Bernstein,
+    Exponential,
+    Laplace,
+    audit,
+    coins,
+    estimate_sensitivity,
+    plan,
+    privatize,
+    samplers,
+    sums,
+)
+from privatize.errors import (
+    DataError,
+    InfiniteSensitivityError,
+    NotReproducibleError,
+    OutputError,
+    PairError,
+    SamplerError,
+    SettingsError,
+    ZeroSensitivityError,
+)
+from privatize.fingerprint import fingerprint
+from privatize.mechanisms.base import l1
+from privatize.pairs import Pairs
+from privatize.samplers import Distribution
+from privatize.sums import additive, rows_of
+
+UNIT = samplers.uniform(0, 1)
+PLANE = samplers.uniform([0, -1, 5], [1, 1, 9])
+EDGES = np.linspace(0, 1, 11)
+LATTICE = np.linspace(0, 1, 11)
+FALSE_ALARM = 1e-6
+
+
+def estimate(function, n=50, sampler=UNIT, norm="l1", gamma=0.2, seed=1, **rest):
+    made = rest.pop("plan", None) or plan(gamma)
+    return estimate_sensitivity(function, n=n, sampler=sampler, norm=norm, plan=made, seed=seed, **rest)
+
+
+def density(x, points=LATTICE, h=0.1):
+    """Estimate a density by hand."""
+    kernels = [np.exp(-((x - p) ** 2) / (2 * h * h)).mean() for p in points]
+    return np.array(kernels) / (h * math.sqrt(2 * math.pi))
+
+
+def tally(x):
+    """Count three categories by hand."""
+    values = x.tolist()
+    return {c: values.count(c) for c in ("a", "b", "c")}
+
+
+def moments(x):
+    """Compute second moments by hand."""
+    return (x.T @ x / len(x))[np.triu_indices(x.shape[1])]
+
+
+LETTERS = samplers.categorical(["a", "b", "c", "d"], p=[0.5, 0.2, 0.2, 0.1])
+READY = {
+    "means": (sums.means(), lambda x: x.mean(), UNIT),
+    "means of columns": (sums.means(), lambda x: x.mean(axis=0), PLANE),
+    "counts": (sums.counts(["a", "b", "c"]), tally, LETTERS),
+    "histogram": (sums.histogram(EDGES), lambda x: np.histogram(x, EDGES)[0], UNIT),
+    "second moments": (sums.second_moments(), moments, PLANE),
+    "kde": (sums.kde(LATTICE, 0.1), density, UNIT),
+}
+
+
+@pytest.mark.parametrize("name", READY)
+class TestReady:
+    """What is ready is what the plain functions are, in value and in gap."""
+
+    def test_value(self, name):
+        """A ready form that computed something else would answer another question."""
+        ours, plain, sampler = READY[name]
+        data = sampler.draw(300, np.random.default_rng(1))
+        a, b = ours(data), plain(data)
+        assert type(a) is type(b) or isinstance(b, float)
+        assert a == b if isinstance(a, dict) else np.allclose(a, b, rtol=1e-13, atol=0)
+
+    def test_gaps_have_the_law_of_plain_ones(self, name):
+        """Gaps of another distribution would be another promise (false alarm 1e-6 each)."""
+        ours, plain, sampler = READY[name]
+        made = plan(0.05, 600)
+        one = estimate(ours, n=40, sampler=sampler, plan=made, min_sensitivity=0.1).gaps
+        other = estimate(plain, n=40, sampler=sampler, plan=made, min_sensitivity=0.1, seed=2).gaps
+        # Rounding must not tear equal gaps apart.
+        assert stats.ks_2samp(one.round(12), other.round(12)).pvalue > FALSE_ALARM
+        assert one.max() > 0
+
+    def test_gaps_are_those_of_the_same_records(self, name):
+        """On the very records of a pair, the plain function moves as far as the sum says that it does."""
+        ours, plain, sampler = READY[name]
+        pairs = Pairs(ours, n=40, sampler=sampler, norm=l1, seed=3)
+        with coins.public_coins(pairs.s0) as flips:
+            found = pairs.gaps(0, 300, flips)
+        assert pairs.summed is not None
+        for i in (0, 1, 7, 255, 256, 299):
+            drawn, position = pairs._pair_at(i)
+            one, other = drawn[:40], drawn[:40].copy()
+            other[position] = drawn[40]
+            a, b = plain(one), plain(other)
+            gap = sum(abs(a[c] - b[c]) for c in a) if isinstance(a, dict) else np.abs(np.subtract(a, b)).sum()
+            assert found.gaps[i] == pytest.approx(gap, rel=1e-9, abs=1e-13)
+            assert found.gaps[i] >= gap  # there is room for rounding
+
+    def test_it_is_released_like_any_function(self, name):
+        """A ready form goes through the decorator, and comes out in its own type."""
+        ours, _, sampler = READY[name]
+        private = privatize(epsilon=1e5, gamma=0.2, sampler=sampler, seed=1, min_sensitivity=1e-3)(ours)
+        data = sampler.draw(300, np.random.default_rng(1))
+        a, b = private(data), ours(data)
+        assert type(a) is type(b)
+        assert np.allclose(*(list(v.values()) if isinstance(v, dict) else v for v in (a, b)), atol=1e-3)
+
+    def test_it_survives_pickle_and_has_an_identity(self, name):
+        """Workers get the same function, and another process recalls its estimate."""
+        ours = READY[name][0]
+        again = pickle.loads(pickle.dumps(ours))
+        assert fingerprint(again) == fingerprint(ours)
+        assert again.__name__ == ours.__name__ == name.split()[0] + ("_moments" if "moments" in name else "")
+
+
+def test_streams_are_as_documented():
+    """Pair i has the records 2i and 2i+1 of one draw of its block, whatever n is."""
+    found = estimate(sums.means(), n=1000, plan=plan(0.2, 600))
+    expected = []
+    for block in range(3):
+        rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(1, spawn_key=(0, block))))
+        both = rng.uniform(0.0, 1.0, 512).reshape(256, 2)
+        expected += (np.abs(both[:, 0] - both[:, 1]) / 1000).tolist()
+    room = found.gaps - expected[:600]
+    assert (room > 0).all() and room.max() < 2e-14
+
+
+def test_every_chunking_gives_the_same_gaps():
+    """However pairs are handed out, the estimate is the same."""
+    whole = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
+    for size in (1, 7, 100, 256, 300):
+        pairs = Pairs(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
+        with coins.public_coins(pairs.s0) as flips:
+            parts = [pairs.gaps(at, min(at + size, 600), flips).gaps for at in range(0, 600, size)]
+        assert np.array_equal(np.concatenate(parts), whole)
+
+
+@additive
+def clipped(x, limit=0.5):
+    """Clip."""
+    return np.minimum(x, limit)
+
+
+@pytest.mark.parametrize("function", [sums.histogram(EDGES), clipped, functools.partial(clipped, limit=0.9)])
+def test_workers_give_the_same_gaps(function):
+    """In other processes every pair has the gap that it has here."""
+    here = estimate(function, plan=plan(0.1, 700), workers="inline")
+    there = estimate(function, plan=plan(0.1, 700), workers=2)
+    assert np.array_equal(here.gaps, there.gaps)
+
+
+def test_a_longer_run_extends_a_shorter_one():
+    """More pairs keep the earlier ones."""
+    short, long = (estimate(sums.means(), plan=plan(0.2, m)).gaps for m in (100, 600))
+    assert np.array_equal(short, long[:100])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 100_000])
+@pytest.mark.parametrize("average", [True, False])
+def test_any_number_of_records(n, average):
+    """The gap of a mean is 1/n of that of two records, the gap of a sum does not depend on n."""
+    found = estimate(additive(np.square, average=average), n=n).value
+    assert found == pytest.approx(
+        estimate(additive(np.square, average=False), n=5).value / n**average, rel=1e-8
+    )
+
+
+class TestCalls:
+    """However the function is called, its rows are found, and its other arguments reach it."""
+
+    def test_decorators(self):
+        """Both forms of the decorator keep name, documentation and signature."""
+
+        @additive(average=False)
+        def above(x, limit=0.5):
+            """Count."""
+            return x > limit
+
+        assert above.__name__ == "above" and above.__doc__ == "Count."
+        assert above(np.array([0.1, 0.7])) == 1 and above(np.array([0.1, 0.7]), limit=0.9) == 0
+        assert type(above(np.array([0.1, 0.7]))) is int
+        assert repr(above) == "<sum of above over records>"
+        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1)(above)
+        assert private.estimate(100).value == private.estimate(100, limit=0.4).value == 1.0
+        assert isinstance(private(np.full(100, 0.3)), int)
+
+    def test_aligned_data_and_other_arguments(self):
+        """Several aligned containers are drawn and evaluated together."""
+
+        @additive
+        def product(X, scale, y):
+            return X * y[:, None] * scale
+
+        P = samplers.labelled(samplers.uniform([0, 0], [1, 2]), samplers.categorical([0, 1]))
+        private = privatize(epsilon=1, gamma=0.2, sampler=P, data=("X", "y"), seed=1)(product)
+        plain = privatize(epsilon=1, gamma=0.2, sampler=P, data=("X", "y"), seed=1)(
+            lambda X, scale, y: (X * y[:, None] * scale).mean(axis=0)
+        )
+        assert private.estimate(50, 3.0).value == pytest.approx(plain.estimate(50, 3.0).value, rel=0.3)
+        assert private.estimate(50, 6.0).value == pytest.approx(2 * private.estimate(50, 3.0).value)
+
+    def test_methods(self):
+        """A sum may be a method."""
+
+        class Survey:
+            """Has a limit."""
+
+            def __init__(self, limit):
+                self.limit = limit
+
+            @privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1)
+            @additive(average=False)
+            def above(self, x):
+                """Count."""
+                return 2 * (x > self.limit)
+
+        assert Survey(0.5).above.estimate(100).value == 2.0
+        assert rows_of(Survey(0.5).above.__wrapped__) is not None
+
+    @pytest.mark.parametrize("kind", ["list", "pandas", "polars", "dict"])
+    def test_containers(self, kind):
+        """Lists, frames and dicts of columns are records as well."""
+        table = {"age": samplers.integers(0, 100), "income": samplers.uniform(0, 10)}
+        if kind == "list":
+            P, g = UNIT.map(lambda x: x.tolist()), lambda x: [v * 2 for v in x]
+        else:
+            if kind != "dict":
+                pytest.importorskip(kind)
+            P = samplers.table(table, frame=kind)
+            g = additive(lambda d: d["age"] * d["income"]).function
+        found = estimate(additive(g), sampler=P)
+        assert found.value > 0 and found.m == 79
+
+    def test_frames_have_means(self):
+        """The means of a frame are those of its columns, in their order."""
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=["x", "y"])
+        assert sums.means()(frame).tolist() == [1.5, 1.0]
+        assert sums.means()({"a": [1, 2], "b": [0.5, 1.5]}).tolist() == [1.5, 1.0]
+        assert sums.second_moments()(frame).tolist() == [2.5, 1.75, 1.25]
+        assert sums.counts([1, 3])(frame["a"]) == {1: 1, 3: 0}
+        with pytest.raises(DataError, match="numbers"):
+            sums.means()(frame.assign(c=["x", "y"]))
+
+    def test_bernstein(self):
+        """A density estimate on the lattice is released as a polynomial, with points left open or not."""
+        mechanism = Bernstein(lattice=10)
+        private = privatize(epsilon=1e5, gamma=0.2, sampler=UNIT, mechanism=mechanism, seed=1)
+        x = np.random.default_rng(1).random(200)
+        for form in (sums.kde(mechanism.points(), 0.1), sums.kde(None, 0.1)):
+            found = private(form)
+            assert np.allclose(found.release(x).value(LATTICE), private(density)(x)(LATTICE), atol=1e-2)
+            assert found.estimate(200).value == pytest.approx(private(density).estimate(200).value, rel=0.3)
+
+    def test_a_mechanism_may_say_what_it_hands_on(self):
+        """A function of a mechanism's own does not hide the sum that is in it."""
+
+        class Telling(Bernstein):
+            def evaluate(self, call, opened):
+                values = super().evaluate(call, opened)
+                values.hands_on = functools.partial(call, point=self.points()) if opened else call
+                return values
+
+        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Telling(lattice=10), seed=1)
+        expected = estimate(sums.kde(LATTICE, 0.1), n=200).gaps
+        for form in (sums.kde(LATTICE, 0.1), sums.kde(None, 0.1)):
+            assert np.allclose(private(form).estimate(200).gaps, expected, rtol=1e-12)
+        assert rows_of(lambda x: x) is None
+
+    def test_exponential_scores(self):
+        """Sums may be scores: the norm is the mechanism's own."""
+        scores = additive(lambda x: -np.abs(x[:, None] - LATTICE), average=False)
+        private = privatize(epsilon=1e4, gamma=0.2, sampler=UNIT, mechanism=Exponential(LATTICE), seed=1)
+        assert private(scores)(np.full(100, 0.31)) == LATTICE[3]
+        found = estimate(scores, norm=Exponential(LATTICE).norm)
+        plain = estimate(lambda x: -np.abs(x[:, None] - LATTICE).sum(axis=0), norm=Exponential(LATTICE).norm)
+        assert found.value == pytest.approx(plain.value, rel=0.3)
+
+    def test_scaled(self):
+        """Weights for columns of different size are learned for sums as well."""
+        private = privatize(
+            epsilon=1, gamma=0.2, sampler=PLANE, mechanism=Laplace(scaled="relative"), seed=1
+        )(sums.means())
+        assert private.estimate(100).value > 0
+
+
+class TestIdentity:
+    """Remembered estimates of sums and of plain functions are never mixed up."""
+
+    def test_keys_differ(self):
+        """The function itself, its mean and its sum have three keys."""
+        keys = {fingerprint(f) for f in (np.square, additive(np.square), additive(np.square, average=False))}
+        assert len(keys) == 3
+        assert fingerprint(sums.histogram([0, 1])) != fingerprint(sums.histogram([0, 2]))
+        assert fingerprint(sums.counts(["a"])) != fingerprint(sums.counts(["b"]))
+        assert fingerprint(sums.kde([0.0], 1)) != fingerprint(sums.kde([0.0], 2))
+
+    def test_cloudpickle(self):
+        """A sum of a lambda can be sent to other processes."""
+        again = cloudpickle.loads(cloudpickle.dumps(additive(lambda x: x + 1)))
+        assert again(np.array([1.0, 2.0])) == 2.5
+
+
+class TestRefusals:
+    """What is not a sum over records is refused: its gap is not that of two records."""
+
+    @pytest.mark.parametrize("n", [1, 2, 30, 20_000])
+    @pytest.mark.parametrize("average", [True, False])
+    @pytest.mark.parametrize(
+        "g",
+        [
+            lambda x: x - x.mean(),
+            lambda x: x - 1e-3 * x.mean(),
+            lambda x: np.argsort(np.argsort(x)) / len(x),
+            lambda x: x * np.arange(len(x)),
+            lambda x: x * (1 + np.arange(len(x)) % 2),
+            lambda x: x * np.random.random(len(x)),
+            lambda x: x / len(x),
+            lambda x: np.minimum(x, np.quantile(x, 0.99)),
+            lambda x: 1e6 + x - 1e-3 * x.max(),
+        ],
+        ids=["centered", "a little", "rank", "place", "parity", "random", "size", "quantile", "offset"],
+    )
+    def test_rows_that_depend_on_other_records(self, g, average, n):
+        """A row that follows from the batch would hide most of the gap."""
+        with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Mend it, or leave"):
+            estimate(additive(g, average=average), n=n)
+
+    def test_a_sum_that_is_not_what_its_rows_say(self):
+        """The real function is run on whole neighbours, and not only its rows."""
+
+        class Twice(sums.Additive):
+            def __call__(self, *args, **kwargs):
+                return 2 * super().__call__(*args, **kwargs)
+
+        with pytest.raises(PairError, match="two records give the gap") as caught:
+            estimate(Twice(np.square))
+        assert caught.value.evaluated == pytest.approx(2 * caught.value.pair, rel=1e-6)
+
+    def test_refusals_are_remembered(self):
+        """Trying again is not a way around the check, and the error keeps its kind on the way."""
+
+        class Twice(sums.Additive):
+            def __call__(self, *args, **kwargs):
+                return 2 * super().__call__(*args, **kwargs)
+
+        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1)
+        for function in (additive(lambda x: x - x.mean()), Twice(np.square)):
+            for _ in range(2):
+                with pytest.raises(PairError, match="disagrees"):
+                    private(function).estimate(100)
+
+    def test_records_on_which_it_fails(self):
+        """A record in a thousand that fails is in almost every dataset, though in few pairs."""
+
+        def g(x):
+            if (x > 0.997).any():
+                raise ValueError("too large")
+            return x
+
+        for function in (
+            g,
+            lambda x: np.where(x > 0.997, np.nan, x),
+            lambda x: np.where(x > 0.997, 1e305, x),
+        ):
+            with pytest.raises((PairError, InfiniteSensitivityError)):
+                estimate(additive(function), n=2000, plan=plan(0.2, 600))
+
+    def test_only_the_pairs_that_fail_are_infinite(self):
+        """Where a batch fails, its pairs are evaluated one by one."""
+
+        def g(x):
+            if (x > 0.99).any():
+                raise ValueError("too large")
+            return x
+
+        pairs = Pairs(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
+        with coins.public_coins(pairs.s0) as flips:
+            found = pairs.gaps(0, 256, flips)
+        drawn = pairs._records(0).reshape(256, 2)
+        assert np.array_equal(np.isinf(found.gaps), (drawn > 0.99).any(axis=1))
+        assert "too large" in found.cause.text
+
+    def test_failures_are_shown(self):
+        """A sum that fails on all records ends with the first real cause."""
+        with pytest.raises(InfiniteSensitivityError, match="ZeroDivisionError"):
+            estimate(additive(lambda x: 1 / 0))
+
+    @pytest.mark.parametrize(
+        "g", [lambda x: x.mean(), lambda x: x[x > 0.5], lambda x: x.astype(str), lambda x: x[:1]]
+    )
+    def test_rows_for_each_record(self, g):
+        """A function that adds up by itself, or drops records, is refused with what to do."""
+        with pytest.raises(OutputError, match="one number, or one row of numbers, for each"):
+            estimate(additive(g))
+
+    def test_zero(self):
+        """A sum that no pair moves has no sensitivity, and no rounding to make one of it."""
+        with pytest.raises(ZeroSensitivityError):
+            estimate(additive(lambda x: np.full(len(x), 0.1)))
+
+    def test_drift(self):
+        """A function that remembers earlier calls is refused."""
+        calls = []
+
+        def g(x):
+            calls.append(1)
+            return x * (1 + 1e-3 * len(calls))
+
+        with pytest.raises(NotReproducibleError):
+            estimate(additive(g))
+
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda n, rng: np.sort(rng.random(n)),
+            lambda n, rng: rng.permutation(n) / 1.0,
+            lambda n, rng: rng.random(n) * math.sqrt(n),
+        ],
+    )
+    def test_samplers_whose_records_depend_on_each_other(self, draw):
+        """Neighbours in a sorted draw are far closer than records of P."""
+        with pytest.raises(SamplerError, match="independent"):
+            estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw))
+
+    def test_exchangeable_records_are_evaluated_plainly(self):
+        """Records that share a parameter are no independent draws, so whole datasets are drawn."""
+
+        class Shared(Distribution):
+            independent = False
+
+            def draw(self, n, rng):
+                return rng.normal() + rng.random(n)
+
+        pairs = Pairs(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
+        assert pairs.summed is None and pairs.block == 256
+        assert np.array_equal(
+            estimate(sums.means(), sampler=Shared()).gaps,
+            estimate(lambda x: sums.means()(x), sampler=Shared()).gaps,
+        )
+
+    @pytest.mark.parametrize("wrong", [3, "mean", None])
+    def test_not_callable(self, wrong):
+        """What cannot be called, or says neither mean nor sum, is refused at once."""
+        with pytest.raises(SettingsError, match="average="):
+            additive(np.square, average=wrong)
+        if wrong is not None:
+            with pytest.raises(SettingsError, match="cannot be called"):
+                additive(wrong)
+
+    def test_twice(self):
+        """A sum of a sum is a mistake."""
+        with pytest.raises(SettingsError, match="already"):
+            additive(sums.means())
+
+    def test_whole_numbers_do_not_wrap(self):
+        """A sum beyond 2^62 is an error and not a negative number."""
+        with pytest.raises(OutputError, match="too large"):
+            additive(np.positive, average=False)(np.full(4, 2**61))
+        assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765
+
+
+class TestSettings:
+    """Ready forms are refused with value, rule and remedy."""
+
+    @pytest.mark.parametrize("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [[0, 1]], "ab", None])
+    def test_edges(self, edges):
+        """Bins without a width count nothing."""
+        with pytest.raises(SettingsError, match="edges="):
+            sums.histogram(edges)
+
+    @pytest.mark.parametrize("categories", [[], ["a", "a"], [1, True], [None], [math.nan], "ab", [("a",)]])
+    def test_categories(self, categories):
+        """Categories are public, and each is counted once."""
+        with pytest.raises(SettingsError, match="categories="):
+            sums.counts(categories)
+
+    @pytest.mark.parametrize("bandwidth", [0, -1, math.nan, math.inf, "1", True, None])
+    def test_bandwidth(self, bandwidth):
+        """A kernel has a width."""
+        with pytest.raises(SettingsError, match="bandwidth="):
+            sums.kde([0.0], bandwidth)
+
+    @pytest.mark.parametrize("points", [[], [math.nan], [[[0.0]]], "ab"])
+    def test_points(self, points):
+        """A density is estimated somewhere."""
+        with pytest.raises(SettingsError, match="points="):
+            sums.kde(points, 1.0)
+
+    def test_dimensions(self):
+        """Records and points of different dimension do not meet."""
+        with pytest.raises(DataError, match="points of shape"):
+            sums.kde([0.0, 1.0], 1.0)(np.zeros((3, 2)))
+        with pytest.raises(DataError, match="one number for each"):
+            sums.histogram([0, 1])(np.zeros((3, 2)))
+        with pytest.raises(DataError, match="one value for each"):
+            sums.counts([0])(np.zeros((3, 2)))
+
+    def test_matrix(self):
+        """A triangle has 1, 3, 6, ... numbers, and is that of the matrix again."""
+        x = PLANE.draw(100, np.random.default_rng(1))
+        assert np.allclose(sums.matrix(sums.second_moments()(x)), x.T @ x / 100)
+        assert sums.matrix(4.0).tolist() == [[4.0]]
+        for wrong in ([], [1.0, 2.0], [[1.0]]):
+            with pytest.raises(SettingsError, match="triangle"):
+                sums.matrix(wrong)
+
+
+def test_histogram_ends_as_numpy_does():
+    """Edges, outsiders, missing values and infinities are counted as numpy counts them."""
+    x = np.array([-1, 0, 0.5, 1, 1.5, 2, 2.0000001, np.nan, np.inf, -np.inf])
+    for edges in ([0, 1, 2], [-np.inf, 0, np.inf], [0.5, 1]):
+        assert sums.histogram(edges)(x).tolist() == np.histogram(x, edges)[0].tolist()
+
+
+def test_kde_in_two_dimensions():
+    """Points of several coordinates have the density of a normal kernel there."""
+    rng = np.random.default_rng(1)
+    x, points = rng.normal(size=(50, 2)), rng.normal(size=(4, 2))
+    expected = [stats.multivariate_normal(p, 0.3**2 * np.eye(2)).pdf(x).mean() for p in points]
+    assert np.allclose(sums.kde(points, 0.3)(x), expected)
+
+
+def test_sums_round_pairwise():
+    """The rounding of a column's sum stays within the room that gaps are given."""
+    x = np.random.default_rng(1).random((100_000, 3))
+    exact = [math.fsum(column) / len(x) for column in x.T]
+    room = (math.log2(len(x)) + 16) * 2.0**-53
+    assert (np.abs(sums.means()(x) - exact) <= room).all()
+
+
+def test_large_offsets_have_room_for_rounding():
+    """Where values are huge and gaps tiny, the gaps of real evaluations stay within those claimed."""
+    pairs = Pairs(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
+    with coins.public_coins(pairs.s0) as flips:
+        found = pairs.gaps(0, 100, flips)
+        for i in range(100):
+            one, other = pairs._neighbours(*pairs._pair_at(i))
+            assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
+
+
+def test_audits_hold():
+    """An audit draws fresh pairs of a sum, and finds the promise kept (false alarm 1%, fixed seed)."""
+    private = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1)(sums.kde(LATTICE, 0.1))
+    found = audit(private, 200, pairs=1000, releases=1000, under=[samplers.normal(0.5, 0.1)], seed=2)
+    assert found.holds and 0 < found.coverage.beyond < 100
+
+
+def test_pair_wins():
+    """A `pair=` that is given is used, and checked, as for any function."""
+
+    def both(data, position, replacement):
+        a = data.mean()
+        return a, a + (replacement - data[position]) / len(data)
+
+    assert np.allclose(estimate(sums.means(), pair=both).gaps, estimate(np.mean).gaps, atol=1e-15)
+    with pytest.raises(PairError, match="pair= disagrees"):
+        estimate(sums.means(), pair=lambda data, position, replacement: (data.mean(), data.mean() + 1e-9))
