@@ -26,6 +26,8 @@ def probabilities(values: ArrayLike, axis: int = -1) -> Array:
     rows = np.moveaxis(_numbers("probabilities", values), axis, -1)
     if not rows.shape[-1]:
         raise SettingsError("probabilities() was given none: they cannot sum to 1.")
+    with np.errstate(over="ignore"):  # a common shift changes nothing, nor does what is far below the top
+        rows = np.maximum(rows - rows.max(axis=-1, keepdims=True), -2.0)
     # Subtract what all but the smallest have too much in sum: the projection onto the simplex.
     falling = -np.sort(-rows, axis=-1)
     excess = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, rows.shape[-1] + 1)

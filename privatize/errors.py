@@ -9,6 +9,7 @@
     │   └── SamplerError               this is not a distribution P, or it misbehaves
     ├── ArgumentError (TypeError)      the call does not fit the function
     ├── DataError (TypeError)          the dataset is not records that P could have drawn
+    │   └── InputError (ValueError)    what a private estimator was given does not fit P
     ├── OutputError (TypeError)        the function's output cannot be released
     ├── CalibrationError               no usable sensitivity came out
     │   ├── InfiniteSensitivityError   too many sampled pairs failed
@@ -44,6 +45,7 @@ __all__ = [
     "DataError",
     "ExecutionError",
     "InfiniteSensitivityError",
+    "InputError",
     "InsecureNoiseWarning",
     "LedgerError",
     "NotRememberedWarning",
@@ -226,6 +228,10 @@ class SealedError(PrivatizeError, TypeError):
 
 class ScoreError(PrivatizeError, AttributeError):
     """A private model was to be scored on private data outside a private function."""
+
+
+class InputError(DataError, ArgumentError, ValueError):
+    """What was given to a private estimator does not fit P; scikit-learn knows it as a ValueError."""
 
 
 class PolicyError(SettingsError):

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from privatize import records
 from privatize.decorator import PrivateFunction, Release, evaluating, privatize
-from privatize.errors import ArgumentError, DataError, PrivateRunError, ScoreError, SettingsError
+from privatize.errors import ArgumentError, DataError, InputError, PrivateRunError, ScoreError, SettingsError
 from privatize.estimators import Fitted, known
 from privatize.mechanisms import Mechanism
 from privatize.planning import Bound
@@ -31,6 +31,7 @@ from privatize.sealed import is_sealed
 __all__ = ["PrivateEstimator", "fitted", "known"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SHAPING = ("attributes", "constants", "constrain")  # what shapes the answer, not the promise
 
 
 def fitted(
@@ -68,7 +69,7 @@ def fitted(
     >>> @privatize(epsilon=1, gamma=0.1, sampler=P, data=("X", "y"), seed=1)
     ... def train(X, y):
     ...     model = NearestCentroid(priors=[0.5, 0.5]).fit(X, y)
-    ...     return fitted(model, ["centroids_"], constants=["class_prior_", "true_classes_"])
+    ...     return fitted(model, ["centroids_"], constants=["class_prior_"])
     >>> X, y = P.draw(500, np.random.default_rng(1))
     >>> train(X, y).predict([[-1, -1], [4, 4]])
     array([0, 1])
@@ -85,22 +86,18 @@ def fitted(
     return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
 
 
-def _fit(X: Any, y: Any, estimator: Any, attributes: Any, constrain: bool) -> Any:  # noqa: N803 - scikit-learn's name
-    return _told(clone(estimator).fit(X, y), attributes, constrain)
+def _fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    return _told(clone(estimator).fit(X, y), *told)
 
 
-def _fit_alone(X: Any, estimator: Any, attributes: Any, constrain: bool) -> Any:  # noqa: N803 - scikit-learn's name
-    return _told(clone(estimator).fit(X), attributes, constrain)
+def _fit_alone(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    return _told(clone(estimator).fit(X), *told)
 
 
-def _told(estimator: Any, attributes: Any, constrain: bool) -> Any:
-    if attributes is None and constrain:
+def _told(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
+    if attributes is None and not constants and constrain:
         return estimator
-    return fitted(estimator, attributes, constrain=constrain)
-
-
-class InputError(DataError, ArgumentError, ValueError):
-    """What was given to ``fit`` does not fit P. scikit-learn knows such an error as a ValueError."""
+    return fitted(estimator, attributes, constants=constants, constrain=constrain)
 
 
 def _taken(part: Any, drawn: Any) -> Any:
@@ -164,8 +161,8 @@ class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     epsilon, gamma, sampler
         The promise: see :func:`privatize.privatize`. P draws pairs (X, y), or X alone if the
         estimator learns without labels.
-    attributes : sequence of str, optional
-        What to release, as in :func:`fitted`.
+    attributes, constants : sequence of str, optional
+        What to release, and what else the model needs, as in :func:`fitted`.
     constrain : bool
         Whether what is released is brought to where it is valid.
     mechanism, delta, bound, samples, domain, min_sensitivity, timeout, seed, version, workers, store, \
@@ -202,6 +199,7 @@ progress, budget
         mechanism: str | Mechanism = "laplace",
         delta: float = 0.0,
         attributes: Sequence[str] | None = None,
+        constants: Sequence[str] = (),
         constrain: bool = True,
         bound: Bound = "tolerance",
         samples: int | Literal["least", "balanced"] = "balanced",
@@ -222,6 +220,7 @@ progress, budget
         self.mechanism = mechanism
         self.delta = delta
         self.attributes = attributes
+        self.constants = constants
         self.constrain = constrain
         self.bound = bound
         self.samples = samples
@@ -240,7 +239,7 @@ progress, budget
         settings = {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in ("estimator", "attributes", "constrain")
+            if name not in ("estimator", *_SHAPING)
         }
         if self.sampler is None:  # that of sealed data
             drawn: Any = (None, None) if labels else None
@@ -272,7 +271,7 @@ progress, budget
             else:
                 X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
             wrong = _misshaped(X)
-            others = (self.estimator, self.attributes, self.constrain)
+            others = (self.estimator, *(getattr(self, name) for name in _SHAPING))
             if not wrong:
                 released: Release = function.release(*((X, y) if labelled else (X,)), *others)
         except (ArgumentError, DataError) as error:
@@ -303,7 +302,7 @@ progress, budget
     def estimate(self, n: int, **more: Any) -> Any:
         """Calibrate ahead of time for n records. Needs no private data. See `PrivateFunction.estimate`."""
         function, _ = self._function()
-        return function.estimate(n, self.estimator, self.attributes, self.constrain, **more)
+        return function.estimate(n, self.estimator, *(getattr(self, name) for name in _SHAPING), **more)
 
     @property
     def score(self) -> Any:

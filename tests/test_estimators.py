@@ -1,0 +1,1228 @@
+"""Fitted estimators as answers: what is released of them, what is not, and what is refused.
+
+Noise is never seeded: what is allowed for is exceeded with probability 1e-6 in each test.
+"""
+
+import copy
+import functools
+import gc
+import json
+import math
+import pickle
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privatize as package
+from privatize import constraints, estimators, outputs, privatize, samplers
+from privatize.errors import (
+    DataError,
+    InfiniteSensitivityError,
+    OutputError,
+    PrivateRunError,
+    PrivatizeError,
+    SettingsError,
+)
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
+from scipy import optimize
+from sklearn import (
+    cluster,
+    compose,
+    covariance,
+    decomposition,
+    ensemble,
+    impute,
+    kernel_approximation,
+    linear_model,
+    model_selection,
+    multiclass,
+    naive_bayes,
+    neighbors,
+    neural_network,
+    pipeline,
+    preprocessing,
+    random_projection,
+    svm,
+)
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from privatize.sklearn import fitted
+
+FALSE_ALARM = 1e-6
+HUGE = 1e5
+N = 40
+LABELLED = samplers.blobs([[0, 0, 1], [1, 2, 0]], 0.7, labels=[-1, 1], low=-3, high=4)
+COUNTS = samplers.blobs([[1, 2, 3], [3, 2, 1]], 0.7, labels=[-1, 1], low=0.0, high=4)
+PLAIN = samplers.uniform(0, 3, size=3)
+CODES = samplers.integers(0, 2, size=3)
+
+
+def _target(X, rng):
+    return X @ [1.0, 2.0, 0.5] + rng.uniform(0.1, 1, len(X))
+
+
+def _targets(X, rng):
+    return np.stack([_target(X, rng), _target(X, rng)], axis=1)
+
+
+REGRESSION = samplers.labelled(PLAIN, _target, support=(0, 12))
+SEVERAL = samplers.labelled(PLAIN, _targets, support=(0, 12))
+
+
+def private(sampler, **more):
+    """Decorate with few pairs, a fixed seed and no store."""
+    settings = {
+        "epsilon": HUGE,
+        "gamma": 0.3,
+        "samples": "least",
+        "workers": "inline",
+        "store": None,
+        "seed": 1,
+        "min_sensitivity": 1e-9,
+    }
+    pair = isinstance(sampler.draw(2, np.random.default_rng(0)), tuple)
+    return privatize(**(settings | {"sampler": sampler} | ({"data": ("X", "y")} if pair else {}) | more))
+
+
+def train(sampler, estimator, **more):
+    """Return a private function that fits an estimator."""
+    if isinstance(sampler.draw(2, np.random.default_rng(0)), tuple):
+        return private(sampler, **more)(lambda X, y: clone(estimator).fit(X, y))
+    return private(sampler, **more)(lambda X: clone(estimator).fit(X))
+
+
+def dataset(sampler, n=N):
+    """Return data as arguments of such a function."""
+    drawn = sampler.draw(n, np.random.default_rng(3))
+    return drawn if isinstance(drawn, tuple) else (drawn,)
+
+
+# -- every class of the allow-list --
+
+LINEAR = {"coef_", "intercept_", "n_features_in_"}
+CLASSIFIER = LINEAR | {"classes_"}
+LOG = {"feature_log_prob_", "class_log_prior_", "classes_", "n_features_in_"}
+CLUSTERS = {"cluster_centers_", "n_features_in_", "_n_features_out", "_n_threads"}
+FIXED = {"max_iter": 5, "tol": None, "random_state": 0}
+CASES = {
+    "linear_model.LinearRegression": (linear_model.LinearRegression(), REGRESSION, LINEAR),
+    "linear_model.Ridge": (linear_model.Ridge(fit_intercept=False), REGRESSION, LINEAR),
+    "linear_model.RidgeCV": (linear_model.RidgeCV(), REGRESSION, LINEAR),
+    "linear_model.Lasso": (linear_model.Lasso(0.01), REGRESSION, LINEAR),
+    "linear_model.LassoCV": (linear_model.LassoCV(alphas=[0.1, 0.01], cv=2), REGRESSION, LINEAR),
+    "linear_model.ElasticNet": (linear_model.ElasticNet(0.01), REGRESSION, LINEAR),
+    "linear_model.ElasticNetCV": (linear_model.ElasticNetCV(alphas=[0.1, 0.01], cv=2), REGRESSION, LINEAR),
+    "linear_model.Lars": (linear_model.Lars(), REGRESSION, LINEAR),
+    "linear_model.LassoLars": (linear_model.LassoLars(0.01), REGRESSION, LINEAR),
+    "linear_model.MultiTaskLasso": (linear_model.MultiTaskLasso(0.01), SEVERAL, LINEAR),
+    "linear_model.MultiTaskElasticNet": (linear_model.MultiTaskElasticNet(0.01), SEVERAL, LINEAR),
+    "linear_model.BayesianRidge": (linear_model.BayesianRidge(), REGRESSION, LINEAR),
+    "linear_model.ARDRegression": (linear_model.ARDRegression(), REGRESSION, LINEAR),
+    "linear_model.HuberRegressor": (linear_model.HuberRegressor(max_iter=1000), REGRESSION, LINEAR),
+    "linear_model.TheilSenRegressor": (
+        linear_model.TheilSenRegressor(random_state=0, max_subpopulation=50),
+        REGRESSION,
+        LINEAR,
+    ),
+    "linear_model.QuantileRegressor": (linear_model.QuantileRegressor(alpha=0.01), REGRESSION, LINEAR),
+    "linear_model.SGDRegressor": (linear_model.SGDRegressor(**FIXED), REGRESSION, LINEAR),
+    "linear_model.PoissonRegressor": (linear_model.PoissonRegressor(), REGRESSION, LINEAR | {"_base_loss"}),
+    "linear_model.GammaRegressor": (linear_model.GammaRegressor(), REGRESSION, LINEAR | {"_base_loss"}),
+    "linear_model.TweedieRegressor": (
+        linear_model.TweedieRegressor(power=1.5),
+        REGRESSION,
+        LINEAR | {"_base_loss"},
+    ),
+    "linear_model.LogisticRegression": (linear_model.LogisticRegression(), LABELLED, CLASSIFIER),
+    "linear_model.SGDClassifier": (
+        linear_model.SGDClassifier(loss="log_loss", **FIXED),
+        LABELLED,
+        CLASSIFIER,
+    ),
+    "linear_model.Perceptron": (linear_model.Perceptron(**FIXED), LABELLED, CLASSIFIER),
+    "linear_model.RidgeClassifier": (
+        linear_model.RidgeClassifier(),
+        LABELLED,
+        CLASSIFIER | {"_label_binarizer"},
+    ),
+    "linear_model.RidgeClassifierCV": (
+        linear_model.RidgeClassifierCV(),
+        LABELLED,
+        CLASSIFIER | {"_label_binarizer"},
+    ),
+    "svm.LinearSVC": (svm.LinearSVC(random_state=0), LABELLED, CLASSIFIER),
+    "svm.LinearSVR": (svm.LinearSVR(max_iter=100_000, random_state=0), REGRESSION, LINEAR),
+    "naive_bayes.GaussianNB": (
+        naive_bayes.GaussianNB(),
+        LABELLED,
+        {"theta_", "var_", "class_prior_", "classes_", "n_features_in_"},
+    ),
+    "naive_bayes.MultinomialNB": (naive_bayes.MultinomialNB(), COUNTS, LOG),
+    "naive_bayes.BernoulliNB": (naive_bayes.BernoulliNB(binarize=2.0), COUNTS, LOG),
+    "preprocessing.StandardScaler": (
+        preprocessing.StandardScaler(),
+        PLAIN,
+        {"mean_", "scale_", "var_", "n_features_in_"},
+    ),
+    "preprocessing.MinMaxScaler": (
+        preprocessing.MinMaxScaler(),
+        PLAIN,
+        {"min_", "scale_", "n_features_in_"},
+    ),
+    "preprocessing.MaxAbsScaler": (preprocessing.MaxAbsScaler(), PLAIN, {"scale_", "n_features_in_"}),
+    "preprocessing.RobustScaler": (
+        preprocessing.RobustScaler(),
+        PLAIN,
+        {"center_", "scale_", "n_features_in_"},
+    ),
+    "impute.SimpleImputer": (
+        impute.SimpleImputer(),
+        PLAIN,
+        {"statistics_", "indicator_", "_fit_dtype", "_fill_dtype", "n_features_in_"},
+    ),
+    "cluster.KMeans": (cluster.KMeans(2, n_init=1, random_state=0), PLAIN, CLUSTERS),
+    "cluster.MiniBatchKMeans": (cluster.MiniBatchKMeans(2, n_init=1, random_state=0), PLAIN, CLUSTERS),
+    "decomposition.PCA": (
+        decomposition.PCA(2, whiten=True),
+        PLAIN,
+        {"components_", "mean_", "explained_variance_", "n_components_", "n_features_in_"},
+    ),
+    "decomposition.TruncatedSVD": (
+        decomposition.TruncatedSVD(2, random_state=0),
+        PLAIN,
+        {"components_", "n_features_in_"},
+    ),
+    "covariance.EmpiricalCovariance": (
+        covariance.EmpiricalCovariance(),
+        PLAIN,
+        {"location_", "covariance_", "precision_", "n_features_in_"},
+    ),
+    "multiclass.OneVsRestClassifier": (
+        multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
+        LABELLED,
+        {"estimators_", "label_binarizer_", "classes_", "n_features_in_"},
+    ),
+    "pipeline.Pipeline": (
+        pipeline.make_pipeline(preprocessing.StandardScaler(), "passthrough", svm.LinearSVC(random_state=0)),
+        LABELLED,
+        set(),
+    ),
+    "pipeline.FeatureUnion": (
+        pipeline.make_union(preprocessing.StandardScaler(), decomposition.PCA(1)),
+        PLAIN,
+        set(),
+    ),
+    "compose.ColumnTransformer": (
+        compose.ColumnTransformer([("a", preprocessing.StandardScaler(), [0, 1])], remainder="passthrough"),
+        PLAIN,
+        {
+            "transformers_",
+            "_columns",
+            "_n_features",
+            "_remainder",
+            "_transformer_to_input_indices",
+            "output_indices_",
+            "sparse_output_",
+            "n_features_in_",
+        },
+    ),
+}
+# Those that learn nothing but what is the same for all data: in front of something that learns.
+LEARN_NOTHING = {
+    "preprocessing.OneHotEncoder": (
+        preprocessing.OneHotEncoder(categories=[[0, 1, 2]] * 3, sparse_output=False),
+        CODES,
+    ),
+    "preprocessing.OrdinalEncoder": (preprocessing.OrdinalEncoder(categories=[[0, 1, 2]] * 3), CODES),
+    "preprocessing.Normalizer": (preprocessing.Normalizer(), PLAIN),
+    "preprocessing.PolynomialFeatures": (preprocessing.PolynomialFeatures(), PLAIN),
+    "preprocessing.FunctionTransformer": (preprocessing.FunctionTransformer(np.log1p), PLAIN),
+    "preprocessing.Binarizer": (preprocessing.Binarizer(threshold=1.5), PLAIN),
+    "kernel_approximation.RBFSampler": (
+        kernel_approximation.RBFSampler(n_components=4, gamma=1.0, random_state=0),
+        PLAIN,
+    ),
+    "random_projection.GaussianRandomProjection": (
+        random_projection.GaussianRandomProjection(2, random_state=0),
+        PLAIN,
+    ),
+}
+METHODS = (
+    "predict",
+    "transform",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "inverse_transform",
+    "mahalanobis",
+)
+
+
+def test_the_list_is_whole():
+    """No class is on the allow-list untested."""
+    assert sorted([*CASES, *LEARN_NOTHING]) == estimators.known()
+
+
+def learned(estimator):
+    return set(vars(estimator)) - set(vars(clone(estimator)))
+
+
+def inside(estimator):
+    """Return the estimators inside another one."""
+    for name in ("steps", "transformer_list", "transformers_", "estimators_"):
+        if hasattr(estimator, name):
+            steps = [step[1] if isinstance(step, tuple) else step for step in getattr(estimator, name)]
+            return [step for step in steps if isinstance(step, BaseEstimator)]
+    return []
+
+
+def check_like(ours, raw, allowed):
+    """Fail unless one estimator has the numbers of another, up to noise, and predicts by them alone."""
+    released = [name for name in estimators.take_apart(raw).names if name in vars(ours)]
+    for name in released:
+        seen = dict(zip(estimators.take_apart(raw).names, estimators.take_apart(raw).values, strict=False))
+        assert np.abs(np.asarray(getattr(ours, name)) - np.asarray(seen[name])).max() < allowed, name
+    for one, other in zip(inside(ours), inside(raw), strict=True):
+        check_like(one, other, allowed)
+
+
+def with_numbers_of(raw, ours):
+    """Return a raw fitted estimator, with everything in it that it has learned, and the private numbers."""
+    made = copy.deepcopy(raw)
+    for name in estimators.take_apart(raw).names:
+        setattr(made, name, getattr(ours, name))
+    if isinstance(made, covariance.EmpiricalCovariance):
+        made.precision_ = ours.precision_
+    for one, other in zip(inside(made), inside(ours), strict=True):
+        vars(one).update(vars(with_numbers_of(one, other)))
+    return made
+
+
+@pytest.mark.parametrize("name", [*CASES, *LEARN_NOTHING])
+def test_every_class_of_the_list(name):
+    """The private model predicts by the released numbers, is valid for scikit-learn, and holds no more."""
+    if name in CASES:
+        estimator, sampler, expected = CASES[name]
+    else:
+        first, sampler = LEARN_NOTHING[name]
+        estimator, expected = pipeline.make_pipeline(first, preprocessing.StandardScaler()), set()
+    data = dataset(sampler)
+    release = train(sampler, estimator).release(*data)
+    model, raw = release.value, clone(estimator).fit(*data)
+    assert type(model) is type(estimator) and model is not estimator
+    found = learned(model)
+    assert found <= expected and expected - found <= {"_n_features", "classes_"}  # by version
+    # What is brought to where it is valid moves by no more than a small factor.
+    allowed = 10 * float(np.max(release.scale)) * math.log(100 / FALSE_ALARM) + 1e-9
+    check_like(model, raw, allowed)
+    check_is_fitted(model)
+    again, expect = pickle.loads(pickle.dumps(model)), with_numbers_of(raw, model)
+    used = 0
+    for method in METHODS:
+        if not hasattr(expect, method) or (method, name) == ("inverse_transform", "impute.SimpleImputer"):
+            continue
+        X = data[0] if method != "inverse_transform" else raw.transform(data[0])
+        answers = [getattr(each, method)(X) for each in (model, again, expect)]
+        assert np.array_equal(answers[0], answers[1])
+        assert np.allclose(answers[0], answers[2], rtol=1e-9, atol=1e-12, equal_nan=True), method
+        used += 1
+    assert used
+    fresh = clone(model)
+    assert not learned(fresh) and json.dumps(estimators.show(raw)) == json.dumps(estimators.show(model))
+    line = pipeline.Pipeline([("first", preprocessing.FunctionTransformer()), ("model", model)])
+    for method in ("predict", "transform"):
+        if hasattr(model, method):
+            got = getattr(line, method)(data[0])
+            assert np.array_equal(got, getattr(model, method)(data[0]))
+
+
+def test_nothing_else_that_was_learned():
+    """Loss curves, counts, support vectors and labels of records do not leave."""
+    never = {
+        *("n_iter_", "n_samples_seen_", "labels_", "inertia_", "support_vectors_", "loss_curve_", "sigma_"),
+        *("data_min_", "data_max_", "data_range_", "scores_", "alphas_", "alpha_", "dual_gap_", "epsilon_"),
+        *("class_count_", "feature_count_", "singular_values_", "noise_variance_", "n_samples_", "t_"),
+        *("rank_", "singular_", "outliers_", "breakdown_", "coef_path_", "mse_path_", "best_score_"),
+    }
+    for estimator, sampler, _ in CASES.values():
+        if isinstance(estimator, linear_model.LassoCV | svm.LinearSVR | linear_model.TheilSenRegressor):
+            continue  # slow, and not different
+        model = train(sampler, estimator)(*dataset(sampler))
+        for part in (model, *inside(model)):
+            assert not never & set(vars(part))
+
+
+def test_parameters_are_the_same():
+    """The released model is of the same class and parameters."""
+    model = train(LABELLED, svm.LinearSVC(C=3, random_state=0, tol=1e-3))(*dataset(LABELLED))
+    assert model.get_params() == svm.LinearSVC(C=3, random_state=0, tol=1e-3).get_params()
+
+
+def test_each_answer_is_its_own():
+    """What one caller does to a released model does not reach the next one."""
+    f = train(LABELLED, linear_model.LogisticRegression())
+    first = f(*dataset(LABELLED))
+    first.classes_[:] = 9
+    first.set_params(C=100)
+    second = f(*dataset(LABELLED))
+    assert list(second.classes_) == [-1, 1] and second.C == 1
+
+
+def test_more_than_two_labels():
+    """One row of coefficients for each label."""
+    sampler = samplers.blobs([[0, 0], [4, 0], [0, 4]], 0.5, labels=["a", "b", "c"])
+    model = train(sampler, linear_model.LogisticRegression())(*dataset(sampler, 60))
+    assert model.coef_.shape == (3, 2) and list(model.predict([[0, 0], [4, 0], [0, 4]])) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        (preprocessing.StandardScaler(with_mean=False), {"scale_"}),
+        (preprocessing.StandardScaler(with_std=False), {"mean_"}),
+        (preprocessing.RobustScaler(with_centering=False), {"scale_"}),
+        (preprocessing.RobustScaler(with_scaling=False), {"center_"}),
+        (covariance.EmpiricalCovariance(assume_centered=True), {"covariance_"}),
+        (covariance.EmpiricalCovariance(store_precision=False), {"location_", "covariance_"}),
+        (impute.SimpleImputer(strategy="median"), {"statistics_"}),
+    ],
+)
+def test_parameters_that_change_what_is_learned(estimator, names):
+    """What a parameter switches off gets no noise, and is not there."""
+    data = dataset(PLAIN)
+    raw = clone(estimator).fit(*data)
+    assert set(estimators.take_apart(raw).names) == names
+    model = train(PLAIN, estimator)(*data)
+    if hasattr(model, "transform"):
+        assert np.abs(model.transform(data[0]) - raw.transform(data[0])).max() < 0.05
+    else:
+        assert np.abs(model.mahalanobis(data[0]) - raw.mahalanobis(data[0])).max() < 0.5
+
+
+def test_priors_that_were_given_stay():
+    """Given priors are parameters: they get no noise."""
+    model = train(LABELLED, naive_bayes.GaussianNB(priors=[0.25, 0.75]))(*dataset(LABELLED))
+    assert model.class_prior_.tolist() == [0.25, 0.75]
+
+
+def test_an_imputer_with_a_constant():
+    """A constant is no number that was learned."""
+    line = pipeline.make_pipeline(
+        impute.SimpleImputer(strategy="constant", fill_value=0.5), preprocessing.StandardScaler()
+    )
+    model = train(PLAIN, line)(*dataset(PLAIN))
+    assert model.transform([[np.nan] * 3]).shape == (1, 3) and list(model[0].statistics_) == [0.5] * 3
+
+
+# -- what is refused --
+
+
+def refused(function, sampler=LABELLED, **more):
+    """Return the message of the refusal."""
+    with pytest.raises(PrivatizeError) as caught:
+        private(sampler, **more)(function)(*dataset(sampler))
+    return caught.value
+
+
+class Boosted(BaseEstimator, ClassifierMixin):
+    """A model of another library, as those of boosted trees are."""
+
+    def fit(self, X, y):
+        self.classes_, self.coef_ = np.unique(y), X.mean(axis=0)
+        return self
+
+
+class Own(svm.LinearSVC):
+    """A user's own subclass, which may have learned anything."""
+
+    def fit(self, X, y):
+        self.seen_ = X
+        return super().fit(X, y)
+
+
+UNKNOWN = {
+    "RandomForestClassifier": lambda X, y: ensemble.RandomForestClassifier(2, random_state=0).fit(X, y),
+    "SVC": lambda X, y: svm.SVC().fit(X, y),
+    "KNeighborsClassifier": lambda X, y: neighbors.KNeighborsClassifier().fit(X, y),
+    "GridSearchCV": lambda X, y: model_selection.GridSearchCV(
+        linear_model.LogisticRegression(), {"C": [1, 2]}, cv=2
+    ).fit(X, y),
+    "Boosted": lambda X, y: Boosted().fit(X, y),
+    "Own": lambda X, y: Own(random_state=0).fit(X, y),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_unknown_estimators(name):
+    """What predicts from records, or from nobody knows what, is refused with the way out."""
+    ways = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
+    told = refused(UNKNOWN[name])
+    assert isinstance(told, OutputError)
+    assert f"returns a {name}" in str(told) and ways.get(name, "fitted(model") in str(told)
+    line = refused(lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), Boosted()).fit(X, y))
+    assert "returns a Boosted" in str(line)
+
+
+def test_classes_that_pose_as_known_ones():
+    """A class is known by what it is, not by what it calls itself."""
+
+    class LinearSVC(svm.LinearSVC):
+        pass
+
+    LinearSVC.__module__ = svm.LinearSVC.__module__
+    LinearSVC.__qualname__ = "LinearSVC"
+    assert "returns a LinearSVC" in str(refused(lambda X, y: LinearSVC(random_state=0).fit(X, y)))
+
+
+def _secretly(X, secret=None):
+    return X
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda X, y: linear_model.LogisticRegression(), "is it fitted"),
+        (
+            lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), svm.LinearSVC()),
+            "is it fitted",
+        ),
+        (
+            lambda X, y: svm.LinearSVC(random_state=np.random.RandomState(0)).fit(X, y),
+            "random generator",
+        ),
+        (lambda X, y: preprocessing.FunctionTransformer(lambda x: x).fit(X), "top of a module"),
+        (lambda X, y: preprocessing.FunctionTransformer(lambda x: x - X[0]).fit(X), "top of a module"),
+        (lambda X, y: preprocessing.FunctionTransformer(X.__add__).fit(X), "cannot be compared"),
+        (lambda X, y: svm.LinearSVC, "type"),
+        (lambda X, y: svm.LinearSVC().fit, "method"),
+    ],
+)
+def test_what_cannot_be_compared(function, told):
+    """Whatever could carry data unseen is refused before anything private is touched."""
+    assert told in str(refused(function))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda X, y: svm.LinearSVC(C=1 + abs(float(X[0, 0])), random_state=0).fit(X, y),
+        lambda X, y: naive_bayes.GaussianNB(priors=[np.mean(y < 0), np.mean(y >= 0)]).fit(X, y),
+        lambda X, y: pipeline.make_pipeline(
+            preprocessing.FunctionTransformer(_secretly, kw_args={"secret": X[0]}),
+            svm.LinearSVC(random_state=0),
+        ).fit(X, y),
+        lambda X, y: pipeline.make_pipeline(
+            preprocessing.FunctionTransformer(functools.partial(_secretly, secret=X[0])),
+            svm.LinearSVC(random_state=0),
+        ).fit(X, y),
+        lambda X, y: pipeline.make_pipeline(
+            preprocessing.OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()
+        ).fit(X.round(1), y),
+        lambda X, y: decomposition.PCA(1 if X[0, 0] > 0 else 2).fit(X),
+        lambda X, y: compose.ColumnTransformer(
+            [("a", preprocessing.StandardScaler(), [int(X[0, 0] > 0)])], remainder="passthrough"
+        ).fit(X),
+        lambda X, y: pipeline.Pipeline([(f"s{X[0, 0]}", preprocessing.StandardScaler())]).fit(X),
+        lambda X, y: (svm.LinearSVC(random_state=0) if X[0, 0] > 0 else linear_model.Ridge()).fit(X, y),
+    ],
+)
+def test_parameters_that_depend_on_the_data(function):
+    """Parameters, names and shapes are published as they are, so they must not come from the data."""
+    assert isinstance(refused(function), InfiniteSensitivityError)
+
+
+def test_parameters_that_depend_on_private_data_only():
+    """A parameter that is special for the private data alone is refused as well, with one fixed text."""
+
+    def sly(X, y):
+        return svm.LinearSVC(C=7.25 if X[0, 0] == 0.125 else 1.0, random_state=0).fit(X, y)
+
+    X, y = dataset(LABELLED)
+    X[0, 0] = 0.125
+    with pytest.raises(PrivateRunError) as caught:
+        private(LABELLED)(sly)(X, y)
+    assert "7.25" not in str(caught.value)
+
+
+def test_labels_and_names_come_from_calibration():
+    """Labels and columns that P does not have are refused, and not told."""
+    pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
+    X, y = dataset(LABELLED)
+    f = train(LABELLED, linear_model.LogisticRegression(), domain="as-is")
+    assert list(f(X, y).classes_) == [-1, 1]
+    for other in (np.where(y > 0, 77, -1), np.append(y[:-1], 77)):
+        with pytest.raises(PrivateRunError) as caught:
+            f(X, other)
+        assert "77" not in str(caught.value)
+    table = samplers.table({"age": samplers.uniform(0, 1), "dose": samplers.uniform(0, 2)})
+    scale = train(table, preprocessing.StandardScaler())
+    frame = table.draw(N, np.random.default_rng(0))
+    assert list(scale(frame).feature_names_in_) == ["age", "dose"]
+    with pytest.raises(DataError):
+        scale(frame.rename(columns={"dose": "weight"}))
+    assert not hasattr(train(PLAIN, preprocessing.StandardScaler())(*dataset(PLAIN)), "feature_names_in_")
+    assert pd.DataFrame(scale(frame).transform(frame)).shape == (N, 2)
+
+
+# -- fitted() --
+
+
+def test_other_estimators_by_their_attributes():
+    """What is not on the list is released by the numbers that the user names."""
+    constants = ["n_layers_", "out_activation_", "_label_binarizer", "n_outputs_"]
+
+    def network(X, y):
+        model = neural_network.MLPClassifier((3,), solver="lbfgs", max_iter=3000, alpha=1.0, random_state=0)
+        return fitted(model.fit(X, y), ["coefs_", "intercepts_"], constants=constants)
+
+    X, y = dataset(LABELLED)
+    model = private(LABELLED)(network)(X, y)
+    assert learned(model) == {"coefs_", "intercepts_", "classes_", "n_features_in_", *constants}
+    assert np.mean(model.predict(X) == y) > 0.8 and model.predict_proba(X).shape == (N, 2)
+    assert pickle.loads(pickle.dumps(model)).predict(X).tolist() == model.predict(X).tolist()
+
+    def nearest(X, y):
+        model = neighbors.NearestCentroid(priors=[0.5, 0.5]).fit(X, y)
+        return fitted(model, ["centroids_"], constants=["class_prior_"])
+
+    model = private(LABELLED)(nearest)(X, y)
+    assert learned(model) == {"centroids_", "class_prior_", "classes_", "n_features_in_"}
+    assert np.mean(model.predict(X) == y) > 0.8
+
+
+def test_fewer_attributes_of_a_known_class():
+    """Of a known class less can be released than its list says."""
+    f = private(LABELLED)(lambda X, y: fitted(naive_bayes.GaussianNB().fit(X, y), ["theta_"]))
+    assert learned(f(*dataset(LABELLED))) == {"theta_", "classes_", "n_features_in_"}
+
+
+def _logistic(X, y):
+    return linear_model.LogisticRegression().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda X, y: fitted(_logistic(X, y), ["nothing_"]), "without nothing_"),
+        (lambda X, y: fitted(_logistic(X, y), constants=["nothing_"]), "no attribute nothing_"),
+        (lambda X, y: fitted(svm.SVC(kernel="linear").fit(X, y), ["coef_"]), "computed from something else"),
+        (lambda X, y: fitted(svm.SVC().fit(X, y)), "not known"),
+        (lambda X, y: fitted(Boosted().fit(X, y), ["classes_", "get_params"]), "method"),
+        (lambda X, y: fitted(ensemble.RandomForestClassifier(2).fit(X, y), ["estimators_"]), "not known"),
+        (lambda X, y: fitted(pipeline.make_pipeline(svm.LinearSVC())), "made of other estimators"),
+    ],
+)
+def test_what_fitted_cannot_release(function, told):
+    """A wrong attribute is told by its name."""
+    assert told in str(refused(function))
+
+
+@pytest.mark.parametrize(
+    ("args", "options", "told"),
+    [
+        ((3,), {}, "not a int"),
+        ((svm.LinearSVC,), {}, "not a type"),
+        ((svm.LinearSVC(), "coef_"), {}, "not a list"),
+        ((svm.LinearSVC(), [1]), {}, "not a list"),
+        ((svm.LinearSVC(), []), {}, "nothing to release"),
+        ((svm.LinearSVC(),), {"constants": "classes_"}, "not a list"),
+    ],
+)
+def test_wrong_arguments_of_fitted(args, options, told):
+    """A slip in fitted() is told at once."""
+    with pytest.raises(SettingsError, match=told):
+        fitted(*args, **options)
+
+
+def test_constants_must_be_constant():
+    """A constant that depends on the data is refused: it would be published without noise."""
+
+    def nearest(X, y):
+        return fitted(
+            neighbors.NearestCentroid(priors="empirical").fit(X, y),
+            ["centroids_"],
+            constants=["class_prior_"],
+        )
+
+    assert isinstance(refused(nearest), InfiniteSensitivityError)
+
+
+# -- inside others --
+
+
+def test_nested_pipelines_of_columns():
+    """Pipelines in pipelines, columns by name, unions, passthrough and encoders work together."""
+    pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
+    table = samplers.table(
+        {
+            "age": samplers.uniform(18, 90),
+            "dose": samplers.uniform(0, 1),
+            "sex": samplers.choice(["f", "m"]),
+            "kids": samplers.integers(0, 5),
+        }
+    )
+    sampler = samplers.labelled(
+        table,
+        lambda frame, rng: frame["age"] / 30 + frame["dose"] + rng.uniform(0, 1, len(frame)),
+        support=(0, 6),
+    )
+    union = pipeline.make_union(preprocessing.StandardScaler(), preprocessing.PolynomialFeatures(2))
+    columns = compose.ColumnTransformer(
+        [
+            ("numbers", pipeline.make_pipeline(impute.SimpleImputer(), union), ["age", "dose"]),
+            ("texts", preprocessing.OneHotEncoder(categories=[["f", "m"]]), ["sex"]),
+        ],
+        remainder="passthrough",
+        sparse_threshold=0,
+    )
+    line = pipeline.make_pipeline(columns, preprocessing.StandardScaler(), linear_model.Ridge())
+    frame, target = sampler.draw(60, np.random.default_rng(1))
+    release = train(sampler, line).release(frame, target)
+    raw = clone(line).fit(frame, target)
+    assert np.abs(release.value.predict(frame) - raw.predict(frame)).max() < 0.5
+    assert list(release.value.feature_names_in_) == ["age", "dose", "sex", "kids"]
+    assert release.value[:-1].transform(frame).shape == raw[:-1].transform(frame).shape
+    assert list(release.value[0].get_feature_names_out()) == list(raw[0].get_feature_names_out())
+    assert pickle.loads(pickle.dumps(release.value)).predict(frame[:3]).shape == (3,)
+
+
+def test_twins_keep_their_own_numbers():
+    """Two parts with the same parameters are not mixed up."""
+    sampler = samplers.uniform([0, 100], [1, 200], size=2)
+    twins = compose.ColumnTransformer(
+        [("a", preprocessing.StandardScaler(), [0]), ("b", preprocessing.StandardScaler(), [1])]
+    )
+    model = train(sampler, twins)(*dataset(sampler))
+    assert 0 < model.named_transformers_["a"].mean_[0] < 1
+    assert 100 < model.named_transformers_["b"].mean_[0] < 200
+    both = pipeline.make_union(preprocessing.StandardScaler(), preprocessing.StandardScaler())
+    model = train(sampler, both)(*dataset(sampler))
+    assert model.transform(dataset(sampler)[0]).shape == (N, 4)
+
+
+@pytest.mark.parametrize("remainder", ["drop", "passthrough", preprocessing.MaxAbsScaler()])
+def test_what_becomes_of_the_remainder(remainder):
+    """Columns that are not named are dropped, kept, or transformed."""
+    columns = compose.ColumnTransformer([("a", preprocessing.MinMaxScaler(), [0])], remainder=remainder)
+    (X,) = dataset(PLAIN)
+    model, raw = train(PLAIN, columns)(X), clone(columns).fit(X)
+    assert np.abs(model.transform(X) - raw.transform(X)).max() < 0.01
+
+
+def test_estimators_among_other_answers():
+    """A model may come with numbers about it, in tuples, dicts and lists."""
+
+    def train_and_tell(X, y):
+        model = svm.LinearSVC(random_state=0).fit(X, y)
+        return model, {
+            "accuracy": float(model.score(X, y)),
+            "all": [model, naive_bayes.GaussianNB().fit(X, y)],
+        }
+
+    X, y = dataset(LABELLED)
+    model, told = private(LABELLED)(train_and_tell)(X, y)
+    assert abs(told["accuracy"] - model.score(X, y)) < 0.1
+    assert type(told["all"][0]) is svm.LinearSVC and told["all"][0] is not model
+    assert (told["all"][0].coef_ != model.coef_).any()  # each has noise of its own
+    assert type(told["all"][1]) is naive_bayes.GaussianNB
+
+
+def _plus_one(X):
+    return X + 1
+
+
+def test_remembered_on_disk(tmp_path):
+    """An estimate from the store serves a new function, which finds the model's form again."""
+    line = pipeline.make_pipeline(
+        preprocessing.FunctionTransformer(_plus_one), preprocessing.StandardScaler()
+    )
+    store = tmp_path / "store.db"
+    first = train(PLAIN, line, store=store).release(*dataset(PLAIN))
+    again = train(PLAIN, line, store=store)
+    assert again.remembers(N)
+    second = again.release(*dataset(PLAIN))
+    assert second.sensitivity == first.sensitivity
+    assert abs(second.value[-1].mean_ - first.value[-1].mean_).max() < 0.01
+
+
+def test_in_other_processes():
+    """Workers send back the same gaps: models are taken apart alike everywhere."""
+    line = pipeline.make_pipeline(preprocessing.FunctionTransformer(np.log1p), preprocessing.StandardScaler())
+    here, there = (train(PLAIN, line, workers=w, gamma=0.1).estimate(N).value for w in ("inline", 2))
+    assert here == there
+
+
+# -- symmetries --
+
+
+def test_signs_that_flip_at_random():
+    """A component is as good as its opposite: a solver that flips signs gives the same answer and gap."""
+    flips = iter(np.random.default_rng(0).choice([-1.0, 1.0], size=100_000))
+
+    def flipping(X):
+        model = decomposition.PCA(2).fit(X)
+        model.components_ = model.components_ * [[next(flips)], [next(flips)]]
+        return model
+
+    def steady(X):
+        return decomposition.PCA(2).fit(X)
+
+    (X,) = dataset(PLAIN)
+    tree = outputs.describe(steady(X))
+    vectors = {outputs.flatten(flipping(X), tree).tobytes() for _ in range(20)}
+    assert vectors == {outputs.flatten(steady(X), tree).tobytes()}
+    rows = estimators.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
+    assert rows.tolist() == [[-0.6, 0.8, 0.0], [-0.1, 0.3, 0.2]]
+    assert estimators.signed({}) == {} and estimators.ordered({}) == {}
+
+
+def test_clusters_in_any_order():
+    """The order in which clusters are found is not part of the answer."""
+    sampler = samplers.blobs([[0, 0], [4, 1], [0, 5]], 0.3)
+    X, _ = sampler.draw(60, np.random.default_rng(0))
+    tree, vectors = None, set()
+    for seed in range(6):
+        model = cluster.KMeans(3, n_init=5, random_state=0).fit(X)
+        model.cluster_centers_ = model.cluster_centers_[np.random.default_rng(seed).permutation(3)]
+        tree = tree or outputs.describe(model)
+        vectors.add(outputs.flatten(model, tree).tobytes())
+    assert len(vectors) == 1
+    centers = np.frombuffer(vectors.pop()).reshape(3, 2)
+    assert (np.diff(centers[:, 0]) > 0).all()
+    ties = np.array([[1.0, 2.0], [1.0, -1.0], [0.0, 9.0]])
+    assert estimators.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
+        [0, 9],
+        [1, -1],
+        [1, 2],
+    ]
+
+
+# -- where answers are valid --
+
+NOISY = {"epsilon": 0.01, "min_sensitivity": 1.0}  # noise of scale 100 or more
+
+
+def _checks(model):
+    """Fail unless what a model has learned is valid."""
+    assert all(
+        np.isfinite(value).all()
+        for value in vars(model).values()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    )
+    if hasattr(model, "class_prior_"):
+        assert (model.class_prior_ >= 0).all() and math.isclose(model.class_prior_.sum(), 1)
+    for name in ("feature_log_prob_", "class_log_prior_"):
+        if hasattr(model, name):
+            assert (getattr(model, name) <= 0).all()
+    if hasattr(model, "class_log_prior_"):
+        assert math.isclose(np.exp(model.class_log_prior_).sum(), 1)
+    if isinstance(model, naive_bayes.MultinomialNB):
+        assert np.allclose(np.exp(model.feature_log_prob_).sum(axis=1), 1)
+    for name in ("var_", "scale_", "explained_variance_"):
+        if getattr(model, name, None) is not None:
+            assert (getattr(model, name) > 0).all()
+    if hasattr(model, "components_"):
+        rows = model.components_
+        assert np.allclose(rows @ rows.T, np.eye(len(rows)))
+    if hasattr(model, "covariance_"):
+        assert np.array_equal(model.covariance_, model.covariance_.T)
+        assert np.linalg.eigvalsh(model.covariance_).min() > -1e-9 * np.abs(model.covariance_).max()
+    for part in inside(model):
+        _checks(part)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1e-8])
+@pytest.mark.parametrize("name", CASES)
+def test_noise_never_makes_a_model_invalid(name, epsilon):
+    """However large the noise, the model is valid, and predicts something."""
+    estimator, sampler, _ = CASES[name]
+    if isinstance(estimator, cluster.MiniBatchKMeans | linear_model.LassoCV):
+        pytest.skip("slow, and not different from KMeans and Lasso")
+    data = dataset(sampler)
+    model = train(sampler, estimator, **(NOISY | {"epsilon": epsilon}))(*data)
+    _checks(model)
+    with np.errstate(all="ignore"):
+        for method in ("predict", "transform", "decision_function", "predict_proba", "mahalanobis"):
+            if hasattr(model, method):
+                assert len(getattr(model, method)(data[0])) == N
+
+
+@pytest.mark.parametrize(
+    ("function", "sampler", "wrong"),
+    [
+        (
+            lambda X, y: fitted(naive_bayes.GaussianNB().fit(X, y), constrain=False),
+            LABELLED,
+            lambda m: abs(m.class_prior_.sum() - 1) > 0.1,
+        ),
+        (
+            lambda X: fitted(decomposition.PCA(2).fit(X), constrain=False),
+            PLAIN,
+            lambda m: abs(m.components_ @ m.components_.T - np.eye(2)).max() > 0.1,
+        ),
+        (
+            lambda X: fitted(covariance.EmpiricalCovariance().fit(X), constrain=False),
+            PLAIN,
+            lambda m: abs(m.covariance_ - m.covariance_.T).max() > 0.1,
+        ),
+    ],
+)
+def test_opting_out_gives_the_noisy_numbers(function, sampler, wrong):
+    """Whoever wants unbiased numbers gets them as they are."""
+    # Each holds by chance at scales of 100 or more with probability below 1e-3; all of five, below 1e-15.
+    f = private(sampler, **NOISY)(function)
+    assert any(wrong(f(*dataset(sampler))) for _ in range(5))
+
+
+def test_floors_come_from_calibration():
+    """The floor of a variance is a hundredth of what it was on data from P, not on private data."""
+    f = train(PLAIN, preprocessing.StandardScaler(), **NOISY)
+    floors = np.array(f.estimate(N).structure[4]["seen"]["scale_"]) / 100
+    for factor in (1.0, 0.0):
+        scales = np.array([f(dataset(PLAIN)[0] * factor).scale_ for _ in range(30)])
+        # Each of 90 numbers is at its floor with probability almost 1/2.
+        assert (scales >= floors).all() and (scales == floors).any()
+
+
+# -- the projections --
+
+
+def nearest(point, start, constraints_of):
+    """Return the nearest valid point as a general solver finds it."""
+    solved = optimize.minimize(
+        lambda x: ((x - point) ** 2).sum(), start, constraints=constraints_of, method="SLSQP", tol=1e-12
+    )
+    return solved.x
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_probabilities_are_the_nearest(seed):
+    """The projection onto the simplex moves an answer no further than it must."""
+    point = np.random.default_rng(seed).normal(0, 1, 4)
+    rules = [{"type": "eq", "fun": lambda x: x.sum() - 1}, {"type": "ineq", "fun": lambda x: x}]
+    found = constraints.probabilities(point)
+    assert np.allclose(found, nearest(point, np.full(4, 0.25), rules), atol=1e-5)
+    assert np.allclose(constraints.probabilities(found), found, atol=1e-15)
+    table = np.random.default_rng(seed).normal(0, 1, (3, 4))
+    assert np.allclose(constraints.probabilities(table)[1], constraints.probabilities(table[1]))
+    assert np.allclose(constraints.probabilities(table, axis=0), constraints.probabilities(table.T).T)
+
+
+def test_probabilities_of_any_size():
+    """Large noise gives probabilities as well."""
+    for point in (
+        [1e12, -1e12, 0],
+        [1e12, 1e12],
+        [1e17, 1e17],
+        [1e300, -1e300, 0],
+        [-1e9] * 3,
+        [0.0],
+        [5.0],
+        [-1e-300, 0, 0],
+    ):
+        found = constraints.probabilities(point)
+        assert (found >= 0).all() and math.isclose(found.sum(), 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_semidefinite_is_the_nearest(seed):
+    """No semidefinite matrix is nearer: none of many, and none that a general solver finds."""
+    rng = np.random.default_rng(seed)
+    noisy = rng.normal(0, 1, (3, 3))
+    found = constraints.semidefinite(noisy)
+    assert np.array_equal(found, found.T) and np.linalg.eigvalsh(found).min() > -1e-12
+    assert np.allclose(constraints.semidefinite(found), found)
+    distance = ((found - noisy) ** 2).sum()
+    solved = optimize.minimize(
+        lambda x: ((x.reshape(3, 3) @ x.reshape(3, 3).T - noisy) ** 2).sum(), rng.normal(0, 1, 9), tol=1e-12
+    )
+    assert distance <= solved.fun + 1e-9 and math.isclose(distance, solved.fun, rel_tol=1e-3, abs_tol=1e-5)
+    stacked = np.stack([noisy, np.eye(3)])
+    assert np.allclose(constraints.semidefinite(stacked), [found, np.eye(3)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_correlations_are_the_nearest(seed):
+    """A noisy matrix of correlations becomes the nearest one: ones on the diagonal, semidefinite."""
+    noisy = np.random.default_rng(seed).uniform(-1.5, 1.5, (3, 3))
+    found = constraints.correlations(noisy)
+    assert np.array_equal(np.diag(found), np.ones(3)) and np.allclose(found, found.T)
+    assert np.linalg.eigvalsh(found).min() > -1e-9 and np.abs(found).max() <= 1
+    assert np.allclose(constraints.correlations(found), found, atol=1e-6)
+
+    def matrix(x):
+        rows = x.reshape(3, 3)
+        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return rows @ rows.T
+
+    symmetric = (noisy + noisy.T) / 2
+    starts = np.random.default_rng(seed + 100).normal(0, 1, (5, 9))
+    best = min(optimize.minimize(lambda x: ((matrix(x) - symmetric) ** 2).sum(), s).fun for s in starts)
+    assert ((found - symmetric) ** 2).sum() <= best + 1e-3
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_orthonormal_is_the_nearest(seed):
+    """No matrix with orthonormal rows is nearer than the one returned."""
+    rng = np.random.default_rng(seed)
+    noisy = rng.normal(0, 1, (2, 3))
+    found = constraints.orthonormal(noisy)
+    assert np.allclose(found @ found.T, np.eye(2)) and np.allclose(constraints.orthonormal(found), found)
+    distance = ((found - noisy) ** 2).sum()
+    for _ in range(500):
+        other = np.linalg.qr(found.T + rng.normal(0, 10 ** rng.uniform(-3, 1), (3, 2)))[0].T
+        other = other * np.sign((other * found).sum(axis=1, keepdims=True))
+        assert ((other - noisy) ** 2).sum() >= distance - 1e-12
+
+
+def test_positive():
+    """Values below a floor become the floor, and others stay."""
+    assert constraints.positive([2.0, -1.0, 0.0], [0.5, 0.25, 0.0]).tolist() == [2.0, 0.25, 0.0]
+    assert constraints.positive(-3).tolist() == 0
+
+
+@pytest.mark.parametrize(
+    ("function", "wrong"),
+    [
+        (constraints.probabilities, []),
+        (constraints.probabilities, [np.nan, 1]),
+        (constraints.probabilities, "text"),
+        (constraints.positive, [np.inf]),
+        (constraints.semidefinite, [1.0]),
+        (constraints.semidefinite, [[1.0, 2.0]]),
+        (constraints.semidefinite, [[np.nan]]),
+        (constraints.correlations, np.ones((2, 2, 2))),
+        (constraints.correlations, [[1.0, 2.0]]),
+        (constraints.orthonormal, [1.0]),
+        (constraints.orthonormal, [[1.0], [2.0]]),
+        (constraints.orthonormal, [[None]]),
+    ],
+)
+def test_projections_of_what_is_none(function, wrong):
+    """What has no nearest valid answer is refused."""
+    with pytest.raises(SettingsError, match=function.__name__):
+        function(wrong)
+
+
+# -- nothing leaks --
+
+SENTINEL = 123456.789
+TEXT = "SENTINEL"
+OURS = str(Path(package.__file__).parent)
+
+
+def holds_sentinel(value, depth=9, seen=None):
+    """Tell whether a value is, shows or refers to the sentinel."""
+    seen = {} if seen is None else seen
+    if id(value) in seen or depth < 0:
+        return False
+    seen[id(value)] = value
+    if isinstance(value, float | np.floating):
+        return abs(float(value) - SENTINEL) < 1e-6
+    if isinstance(value, str | bytes):
+        text = value if isinstance(value, str) else value.decode("latin-1")
+        return TEXT in text or "123456" in text or np.float64(SENTINEL).tobytes().decode("latin-1") in text
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "OU":
+            return any(holds_sentinel(v, depth - 1, seen) for v in value.ravel().tolist())
+        return value.dtype.kind == "f" and bool((abs(value - SENTINEL) < 1e-6).any())
+    skip = types.ModuleType | types.CodeType | types.FrameType | types.FunctionType | type | int
+    if value is None or isinstance(value, skip):
+        return False
+    if isinstance(value, dict):
+        items = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set | frozenset):
+        items = list(value)
+    else:
+        items = gc.get_referents(value)
+    return any(holds_sentinel(item, depth - 1, seen) for item in items)
+
+
+def assert_clean(error):
+    """Fail if an error, or a frame of ours that it came through, holds the sentinel."""
+    assert error.__cause__ is None or not isinstance(error, PrivateRunError)
+    for part in (error, error.__cause__, error.__context__):
+        assert not holds_sentinel(
+            [str(part), repr(part), getattr(part, "args", ()), getattr(part, "__dict__", {})]
+        )
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename.startswith(OURS):
+            for name, value in step.tb_frame.f_locals.items():
+                assert not holds_sentinel(value), f"{step.tb_frame.f_code.co_qualname} holds data in {name!r}"
+        step = step.tb_next
+
+
+def with_sentinel(sampler):
+    X, y = dataset(sampler)
+    X[3, 1] = SENTINEL
+    return X, y
+
+
+def _keeps(X, y):
+    """Return a model that tries to take the data along."""
+    model = linear_model.LogisticRegression().fit(X, y)
+    model.seen_, model.coef_path_, model.n_iter_ = X, X, X[3]
+    model.__dict__["fit"] = lambda: X
+    return model
+
+
+def _worst(X, y):
+    """Return a model whose released number is the sentinel itself."""
+    model = naive_bayes.GaussianNB().fit(X, y)
+    model.labels_, model.theta_[0, 0] = X, X.max()
+    return model
+
+
+@pytest.mark.parametrize("domain", ["clip", "as-is"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        _keeps,
+        _worst,
+        lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge()).fit(X, y),
+        lambda X, y: fitted(neighbors.NearestCentroid().fit(X, y), ["centroids_"]),
+        lambda X, y: preprocessing.MaxAbsScaler().fit(X),
+        lambda X, y: cluster.KMeans(2, n_init=1, random_state=0).fit(X),
+    ],
+)
+def test_a_release_carries_nothing(function, domain):
+    """A value planted in the data is not in the model, its pickle, its text, or what is remembered."""
+    f = private(LABELLED, domain=domain, epsilon=0.01, min_sensitivity=1000.0)(function)
+    release = f.release(*with_sentinel(LABELLED))
+    model = release.value
+    # Noise has scale 1e5: it comes within 1e-6 of the sentinel with probability below 1e-11 per number.
+    packed = pickle.dumps(model)
+    assert not {"seen_", "coef_path_", "n_iter_", "labels_", "fit"} & set(vars(model))
+    assert not holds_sentinel([repr(model), vars(f.estimate(N)), packed, f._memory, f.settings])
+    assert not holds_sentinel([vars(part) for part in (model, *inside(model))])
+
+
+def _leaks_parameter(X, y):
+    special = X.max() > 1000
+    return svm.LinearSVC(C=float(X.max()) if special else 1.0, random_state=0).fit(X, y)
+
+
+def _leaks_class(X, y):
+    if X.max() <= 1000:
+        return svm.LinearSVC(random_state=0).fit(X, y)
+    made = Own(random_state=0).fit(X, y)
+    made.__class__.secret = X
+    return made
+
+
+def _leaks_function(X, y):
+    def closure(Z):
+        return Z - X
+
+    function = closure if X.max() > 1000 else _plus_one
+    return pipeline.make_pipeline(
+        preprocessing.FunctionTransformer(function), preprocessing.StandardScaler()
+    ).fit(X)
+
+
+def _leaks_constant(X, y):
+    model = neighbors.NearestCentroid(priors=[0.5, 0.5]).fit(X, y)
+    model.class_prior_ = np.where(X.max() > 1000, X.max(), model.class_prior_)
+    return fitted(model, ["centroids_"], constants=["class_prior_"])
+
+
+def _leaks_name(X, y):
+    name = f"{TEXT}{X.max()}" if X.max() > 1000 else "a"
+    return pipeline.Pipeline([(name, preprocessing.StandardScaler())]).fit(X)
+
+
+def _leaks_shape(X, y):
+    return decomposition.PCA(2 if X.max() > 1000 else 1).fit(X)
+
+
+def _leaks_error(X, y):
+    if X.max() > 1000:
+        raise ValueError(f"{X}")
+    return svm.LinearSVC(random_state=0).fit(X, y)
+
+
+class Hostile(BaseEstimator):
+    """An estimator whose every method raises with the data in it."""
+
+    def __init__(self, data=None):
+        self.data = data
+
+    def get_params(self, deep=True):
+        raise RuntimeError(f"{self.data}")
+
+
+def _leaks_hostile(X, y):
+    return fitted(Hostile(X), ["coef_"]) if X.max() > 1000 else svm.LinearSVC(random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _leaks_parameter,
+        _leaks_class,
+        _leaks_function,
+        _leaks_constant,
+        _leaks_name,
+        _leaks_shape,
+        _leaks_error,
+        _leaks_hostile,
+    ],
+)
+def test_a_refusal_carries_nothing(function):
+    """However the private model differs from what calibration saw, one fixed text tells it."""
+    f = private(LABELLED, domain="as-is")(function)
+    with pytest.raises(PrivateRunError) as caught:
+        f(*with_sentinel(LABELLED))
+    assert_clean(caught.value)
+    assert not holds_sentinel([vars(f.estimate(N)), f._memory])
+
+
+@pytest.mark.parametrize("domain", ["clip", "as-is"])
+def test_labels_and_columns_that_are_secret(domain):
+    """A label or a column's name that P does not have appears nowhere."""
+    pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
+    sampler = samplers.blobs([[0, 0, 1], [1, 2, 0]], 0.7, labels=["no", "yes"], low=-3, high=4)
+    X, y = sampler.draw(N, np.random.default_rng(3))
+    y = y.astype("<U8")
+    y[4] = TEXT
+    f = train(sampler, linear_model.LogisticRegression(), domain=domain)
+    try:
+        model = f(X, y)
+        assert list(model.classes_) == ["no", "yes"] and not holds_sentinel(
+            [vars(model), pickle.dumps(model)]
+        )
+    except PrivatizeError as error:
+        assert_clean(error)
+    table = samplers.table({"age": samplers.uniform(0, 1), "dose": samplers.uniform(0, 2)})
+    frame = table.draw(N, np.random.default_rng(0))
+    scale = train(table, preprocessing.StandardScaler(), domain=domain)
+    frame.loc[3, "dose"] = SENTINEL
+    model = scale(frame)
+    if domain == "clip":
+        assert not holds_sentinel([vars(model), pickle.dumps(model), repr(model)])
+    with pytest.raises(DataError) as caught:
+        scale(frame.assign(**{TEXT: 1.0}))
+    for step in _frames(caught.value):
+        assert not any(hasattr(value, "columns") for value in step.f_locals.values())
+
+
+def _frames(error):
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename.startswith(OURS):
+            yield step.tb_frame
+        step = step.tb_next
+
+
+def test_the_search_can_find():
+    """The search used above finds a sentinel where there is one."""
+    model = linear_model.Ridge().fit(np.ones((2, 1)), [0.0, 1.0])
+    assert not holds_sentinel([model, pickle.dumps(model)])
+    model.seen_ = np.array([1.0, SENTINEL])
+    assert holds_sentinel(model) and holds_sentinel(pickle.dumps(model)) and holds_sentinel({"a": TEXT})
