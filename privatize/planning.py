@@ -233,7 +233,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
 
     References
     ----------
-    Rubinstein & Aldà, ICML 2017, Proposition 6.
+    Rubinstein & Aldà, ICML 2017, Proposition 8.
 
     Examples
     --------

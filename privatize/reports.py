@@ -56,7 +56,7 @@ def _rows(audit: Any) -> list[tuple[str, str]]:
         rows.append((f"under {other.sampler}"[:28], _covered(other, audit)))
         if other.divergence is not None:
             known = other.transferred is not None
-            after = f": Proposition 6 gives {other.transferred:.3g}" if known else ", estimated"
+            after = f": Proposition 8 gives {other.transferred:.3g}" if known else ", estimated"
             rows.append(("", f"KL {other.divergence:.3g}{after}"))
     rows.append(
         (

@@ -1,6 +1,6 @@
 """Mechanisms: a norm to measure gaps in, and a release calibrated to it.
 
-Each is *sensitivity-induced* private in the sense of the paper (Definition 7): on a pair of
+Each is *sensitivity-induced* private in the sense of the paper (Definition 9): on a pair of
 datasets whose outputs differ by at most Δ in the mechanism's norm, the release with parameter
 Δ is (ε, δ)-differentially private.
 """

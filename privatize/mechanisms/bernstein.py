@@ -43,7 +43,7 @@ class Bernstein:
     References
     ----------
     Aldà & Rubinstein, "The Bernstein mechanism", AAAI 2017; Rubinstein & Aldà, ICML 2017,
-    Corollary 12.
+    Corollary 14.
 
     Examples
     --------

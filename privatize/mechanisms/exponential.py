@@ -40,7 +40,7 @@ class Exponential:
     References
     ----------
     McSherry & Talwar, "Mechanism design via differential privacy", FOCS 2007; Rubinstein &
-    Aldà, ICML 2017, Corollary 11.
+    Aldà, ICML 2017, Corollary 13.
 
     Examples
     --------

@@ -35,7 +35,7 @@ class Gaussian:
     References
     ----------
     Balle & Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018;
-    Dwork & Roth 2014, Theorem A.1; Rubinstein & Aldà, ICML 2017, Corollary 10.
+    Dwork & Roth 2014, Theorem A.1; Rubinstein & Aldà, ICML 2017, Corollary 12.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class Laplace:
     References
     ----------
     Dwork, McSherry, Nissim & Smith, "Calibrating noise to sensitivity in private data
-    analysis", TCC 2006; Rubinstein & Aldà, ICML 2017, Corollary 8.
+    analysis", TCC 2006; Rubinstein & Aldà, ICML 2017, Corollary 10.
 
     Examples
     --------

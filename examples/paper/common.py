@@ -1,0 +1,218 @@
+"""What the scripts share: claims, one look for all figures, and where numbers and pages are written.
+
+A script is a module of this package with three functions: ``run(quick)`` returns its numbers (plain JSON),
+``draw(numbers, figure)`` draws them and ``claims(numbers)`` compares them with the paper. The first line of
+its docstring is its title, the next paragraph the caption of its figure. Optional libraries are imported
+within ``run``, so that the page can be written from saved numbers without them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import inspect
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import numpy as np
+import scipy
+import scipy.stats
+
+import privatize
+
+DOCS = Path(__file__).parents[2] / "docs"
+SEED = 2017
+
+# In the order of the page.
+SCRIPTS = (
+    "sampler",
+    "operating_points",
+    "exponential_mean",
+    "cube_mean",
+    "svm_sensitivity",
+    "svm_utility",
+    "kde_utility",
+    "corollaries",
+    "transfer",
+)
+
+# Okabe and Ito's colours, which the colour-blind can tell apart, and so can a grey printer with the markers.
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, RED, PINK = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+COLORS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+STYLE: dict[str, Any] = {
+    "figure.figsize": (6.4, 4.0),
+    "figure.facecolor": "white",
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "axes.labelsize": 11,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "paper",  # the same file at every run
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Something that the paper says, and what was measured.
+
+    Attributes
+    ----------
+    text : str
+        The claim, in the paper's words or close to them.
+    where : str
+        The figure, section, theorem or equation.
+    measured : str
+        What was found.
+    agrees : bool or None
+        Computed from the numbers; None where the paper claims nothing, as for the other bounds.
+    why : str
+        Why it differs, or what to know about it.
+    """
+
+    text: str
+    where: str
+    measured: str
+    agrees: bool | None
+    why: str = ""
+
+
+class Script(Protocol):
+    """A module of this package that makes one figure."""
+
+    __name__: str
+    __doc__: str | None
+
+    def run(self, quick: bool) -> dict[str, Any]:
+        """Return the numbers."""
+
+    def draw(self, numbers: dict[str, Any], figure: Any) -> None:
+        """Draw them."""
+
+    def claims(self, numbers: dict[str, Any]) -> list[Claim]:
+        """Compare them with the paper."""
+
+
+def at_most(count: int, trials: int, share: float) -> bool:
+    """Tell whether a count is compatible with a share of at most this: false alarms are one in a million."""
+    return bool(scipy.stats.binom.sf(count - 1, trials, share) > 1e-6)
+
+
+def find(name: str) -> Script | None:
+    """Import a script, or return None if there is none of that name."""
+    full = f"{__package__}.{name}"
+    if importlib.util.find_spec(full) is None:
+        return None
+    return cast("Script", importlib.import_module(full))
+
+
+def words(script: Script) -> tuple[str, str]:
+    """Return a script's title and the caption of its figure: the start of its docstring."""
+    title, _, rest = inspect.cleandoc(script.__doc__ or "").partition("\n\n")
+    return title.rstrip("."), " ".join(rest.partition("\n\n")[0].split())
+
+
+def make(name: str, quick: bool, folder: Path, png: bool = False) -> None:
+    """Run a script, and save its numbers and its figure."""
+    script = find(name)
+    if script is None:
+        print(f"{name}: not there", flush=True)
+        return
+    print(f"{name}: {words(script)[0]}", flush=True)
+    start = time.perf_counter()
+    try:
+        numbers = json.loads(json.dumps(script.run(quick)))  # what is drawn is what is saved
+    except ModuleNotFoundError as error:
+        print(f"{name}: left out, since {error.name} is not installed", flush=True)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    versions = {"privatize": privatize.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
+    facts = {"quick": quick, "seed": SEED, "versions": versions | {"python": platform.python_version()}}
+    text = json.dumps({"script": name, **facts, "numbers": numbers}, indent=1)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+    save(script, numbers, folder / name, png)
+    print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def save(script: Script, numbers: dict[str, Any], path: Path, png: bool) -> None:
+    """Draw a figure and save it as SVG, and as PNG if wanted; without matplotlib, say so."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        print(f"{path.name}: no figure, since matplotlib is not installed", flush=True)
+        return
+    with mpl.rc_context(cast("Any", STYLE)):
+        figure: Any = Figure()
+        script.draw(numbers, figure)
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        if png:
+            figure.savefig(path.with_suffix(".png"), dpi=150)
+
+
+def arguments(description: str | None, argv: Sequence[str] | None, several: bool) -> argparse.Namespace:
+    """Parse the command's arguments, and decide where it writes."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="seconds: fewer pairs, repeats and points")
+    parser.add_argument("--png", action="store_true", help="save the figures as PNG too")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: docs/)")
+    if several:
+        parser.add_argument("--only", metavar="NAME", choices=SCRIPTS, help="one of: %(choices)s")
+    given = parser.parse_args(argv)
+    if given.out is None:
+        given.out = Path(tempfile.mkdtemp(prefix="paper-")) if given.quick else DOCS
+    elif given.quick and given.out.resolve() == DOCS.resolve():
+        parser.error("--quick does not write into docs/, which shows the full run: choose another --out.")
+    return given
+
+
+def main(name: str) -> None:
+    """Run one script alone: ``python -m examples.paper.NAME [--quick]``; print its claims."""
+    given = arguments(f"Run {name} alone.", None, several=False)
+    make(name, given.quick, given.out / "paper", given.png)
+    print(section(name, given.out / "paper"))
+    print(f"Written to {given.out / 'paper'}")
+
+
+def section(name: str, folder: Path) -> str:
+    """Return a script's part of the page, from its saved numbers; empty if there are none."""
+    script, path = find(name), folder / f"{name}.json"
+    if script is None or not path.exists():
+        return ""
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    title, caption = words(script)
+    lines = [f"## {title}", ""]
+    if saved["quick"]:
+        lines += ["*A quick run: smaller than the paper's.*", ""]
+    if (folder / f"{name}.svg").exists():
+        lines += [f"![{title}](paper/{name}.svg)", ""]
+    lines += [
+        caption,
+        "",
+        "| the paper says | where | measured | agrees | why, or a note |",
+        "|---|---|---|---|---|",
+    ]
+    for claim in script.claims(saved["numbers"]):
+        agrees = {True: "yes", False: "**no**", None: "(ours)"}[claim.agrees]
+        cells = (claim.text, claim.where, claim.measured, agrees, claim.why)
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    lines += ["", f"`examples/paper/{name}.py`, [its numbers](paper/{name}.json)", ""]
+    return "\n".join(lines)
