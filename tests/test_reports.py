@@ -63,7 +63,7 @@ def test_text_has_every_number(found):
         "Laplace",
         "200 releases",
         "under uniform(0, 2)",
-        "Proposition 6",
+        "Proposition 8",
         "false alarms",
         f"rho={found.rho:.2g}",
     ):

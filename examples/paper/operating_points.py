@@ -132,7 +132,8 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
         Claim(
             "more confidence (a smaller γ) takes more effort m",
             "Figure 2; Remark 17",
-            f"m falls with γ throughout, with slopes from {-slopes.max():.2f} to {-abs(slopes.min()):.2f} (logarithms)",
+            f"m falls with γ throughout, with slopes from {-slopes.max():.2f} to {-abs(slopes.min()):.2f} "
+            f"(logarithms)",
             falling,
         ),
         Claim(

@@ -54,7 +54,7 @@ def never_exceeds(events, others, epsilon, delta=0.0):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("gap", [1.0, 0.37, 1e-7, 12345.678])
 def test_laplace_ratio_is_exact(epsilon, gap):
-    """Corollary 8: rounded to the grid, outputs a gap apart differ by at most epsilon in log-probability."""
+    """Corollary 10: rounded to the grid, outputs a gap apart differ by at most epsilon in log-probability."""
     rng = np.random.default_rng(1)
     exponent, t, _, _ = noise.laplace_grid(inflate(gap, 1), epsilon, 1)
     for value in (*rng.normal(0, gap, 20), 0.0, gap, 1e9):
@@ -69,13 +69,13 @@ def test_laplace_ratio_is_exact(epsilon, gap):
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 3.0])
 @pytest.mark.parametrize("gap", [1, 2, 1000])
 def test_laplace_on_integers_is_exact(epsilon, gap):
-    """Corollary 8 for counts: the noise lives on the integers and the ratio is at most e^epsilon."""
+    """Corollary 10 for counts: the noise lives on the integers and the ratio is at most e^epsilon."""
     _, _, t, shift = noise.laplace_grid(inflate(float(gap), 1), epsilon, 0)
     assert gap * Fraction(2**shift, t) <= Fraction(str(epsilon))
 
 
 def test_laplace_in_many_dimensions_is_exact():
-    """Corollary 8 for vectors: rounding d numbers adds at most d steps, which the scale pays for."""
+    """Corollary 10 for vectors: rounding d numbers adds at most d steps, which the scale pays for."""
     rng = np.random.default_rng(2)
     for d in (2, 10, 1000):
         exponent, t, _, _ = noise.laplace_grid(inflate(1.0, d), 1.0, d)
@@ -110,7 +110,7 @@ def test_laplace_release_histogram():
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-2), (1.0, 1e-3), (4.0, 1e-2)])
 def test_gaussian_release_histogram(epsilon, delta):
-    """Corollary 10: half-lines, the worst events, stay within (epsilon, delta); less noise does not."""
+    """Corollary 12: half-lines, the worst events, stay within (epsilon, delta); less noise does not."""
     sigma = Gaussian().scale(1.0, epsilon, delta)
     # The event where the likelihood ratio exceeds e^epsilon is a half-line.
     cut = 0.5 + epsilon * sigma**2
@@ -128,7 +128,7 @@ def test_gaussian_release_histogram(epsilon, delta):
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 6.0])
 @pytest.mark.parametrize("norm", ["range", "sup"])
 def test_exponential_ratio_is_exact(epsilon, norm):
-    """Corollary 11: on scores a gap apart no response is more than e^epsilon times as likely."""
+    """Corollary 13: on scores a gap apart no response is more than e^epsilon times as likely."""
     rng = np.random.default_rng(13)
     mechanism = Exponential(responses=range(6), prior=[1, 2, 3, 4, 5, 6], norm=norm)
     prior = np.array(mechanism.prior)
@@ -157,7 +157,7 @@ def test_exponential_release_histogram():
 
 @pytest.mark.parametrize("norm", ["l1", "sup"])
 def test_bernstein_scale_pays_for_the_lattice(norm):
-    """Corollary 12: the lattice values move by at most epsilon scales in total, in either norm."""
+    """Corollary 14: the lattice values move by at most epsilon scales in total, in either norm."""
     rng = np.random.default_rng(16)
     mechanism = Bernstein(lattice=7, norm=norm)
     for _ in range(100):
