@@ -6,6 +6,7 @@ is being calibrated.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import ArgumentError, SettingsError
+from privatize.estimators import is_estimator
 
 __all__ = ["Binding", "Call"]
 
@@ -65,7 +67,8 @@ class Call:
 
         def fill(value: Any) -> Any:
             if type(value) is not _Hole:
-                return value
+                # The function may fit it: the caller's own would be left with what it learned.
+                return copy.deepcopy(value) if is_estimator(value) else value
             if value.kind == "data":
                 return data[value.index - 1] if value.index else data
             return np.random.default_rng(s0) if value.kind == "coin" else point

@@ -916,7 +916,7 @@ class PrivateFunction(Generic[P, R]):
             took = round(time.perf_counter() - start, 3)
             facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
             facts |= {"jitter": found.jitter} if found.jitter else {}
-            quiet(store.describe, entry.key, **facts)
+            quiet(store.describe, entry.key, entry.seed, **facts)
         return found
 
     def _audited(

@@ -24,7 +24,17 @@ from numpy.typing import NDArray
 from privatize.constraints import orthonormal, positive, probabilities, semidefinite
 from privatize.errors import OutputError
 
-__all__ = ["Fitted", "Parts", "Template", "form_of", "is_fitted", "known", "rebuild", "take_apart"]
+__all__ = [
+    "Fitted",
+    "Parts",
+    "Template",
+    "form_of",
+    "is_estimator",
+    "is_fitted",
+    "known",
+    "rebuild",
+    "take_apart",
+]
 
 Array = NDArray[np.float64]
 _FLOOR = 0.01  # of what was seen on data from P: no variance or scale is released below
@@ -301,14 +311,15 @@ def _named(kind: type) -> str | None:
     return name if getattr(module, kind.__name__, None) is kind else None
 
 
-def _is_estimator(value: Any) -> bool:
+def is_estimator(value: Any) -> bool:
+    """Tell whether a value is an estimator."""
     base = sys.modules.get("sklearn.base")
     return base is not None and isinstance(value, base.BaseEstimator) and not isinstance(value, type)
 
 
 def is_fitted(value: Any) -> bool:
     """Tell whether a value is an estimator, or wrapped by :func:`privatize.sklearn.fitted`."""
-    return type(value) is Fitted or _is_estimator(value)
+    return type(value) is Fitted or is_estimator(value)
 
 
 def form_of(value: Any) -> tuple[Any, Form, bool]:
@@ -426,7 +437,7 @@ def take_apart(value: Any) -> Parts:
             )
     if form.arrange is not None:
         found = form.arrange(found)
-    inside = [step for step in map(_second, _inside(estimator, form)) if _is_estimator(step)]
+    inside = [step for step in map(_second, _inside(estimator, form)) if is_estimator(step)]
     facts = [_facts(estimator, form), list(found), constrain]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
     return Parts(estimator, form, constrain, digest, list(found), [*found.values(), *inside])
@@ -443,9 +454,9 @@ def _second(step: Any) -> Any:
 def _layout(estimator: Any, form: Form) -> list[Any]:
     """Return the list of the estimators inside, with ... in their place."""
     return [
-        (step[0], ... if _is_estimator(step[1]) else step[1], *step[2:])
+        (step[0], ... if is_estimator(step[1]) else step[1], *step[2:])
         if isinstance(step, tuple)
-        else (... if _is_estimator(step) else step)
+        else (... if is_estimator(step) else step)
         for step in _inside(estimator, form)
     ]
 

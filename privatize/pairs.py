@@ -194,6 +194,7 @@ class Pairs:
         like: list[Any] | None = None,
         around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
+        whole: bool = False,
     ) -> None:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
         self.seed, self.pair, self.like, self.around = seed, pair, like, around
@@ -201,8 +202,8 @@ class Pairs:
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
-        # What a sum over records adds up: then two records make a pair, if P draws them independently.
-        alone = pair is None and getattr(sampler, "independent", True)
+        # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
+        alone = pair is None and not whole and getattr(sampler, "one_by_one", False)
         self.summed = sums.rows_of(function) if alone else None
         self.average = self.summed is not None and self.summed.average
         self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
@@ -706,11 +707,16 @@ class Pairs:
         for places in which:
             flips.toss()
             rows = self._checked(index, self._rows, records.take(drawn, places))
+            exact = rows.dtype.kind != "f"
             found.append(rows.astype(np.float64))
         whole, alone, replaced, half = found
+        # A dataset may have larger records than a block has: what rounding adds to its sum then is noted.
+        room = self._room(whole, exact)
+        if room > 2 * made.room:
+            self.jitter = max(self.jitter, room)
         with np.errstate(all="ignore"):
             # What may round differently, and what would not matter if it did more.
-            slack = _SLACK * np.abs(whole) + 1e-9 * (whole.max(axis=0) - whole.min(axis=0))
+            slack = _SLACK * np.abs(whole) + 1e-9 * np.abs(whole[position] - whole[last])
             same = all(
                 bool((np.abs(whole[places] - rows) <= slack[places]).all())
                 for places, rows in (
@@ -743,7 +749,7 @@ class Pairs:
         step = made.steps[index % self.block]
         plain = self._norm(values[0], values[1])
         off = self._norm(values[0] - values[1], step)
-        if not off <= 1e-6 * claimed + 8 * made.room:
+        if not off <= 1e-6 * claimed + made.room:  # more than that disproves the room for rounding
             raise PairError(
                 f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
                 f"the function on both neighbours gives {plain:.6g}. The function that is added up must "

@@ -186,7 +186,7 @@ class Sensitivity:
             self._looks.append(chosen)  # before anything is shown, be it an error
             if self._note is not None:
                 self._note(chosen)
-        value = _order_statistic(self.gaps, chosen, self.min_sensitivity, None)
+        value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights), None)
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
     def certified(self) -> tuple[tuple[float, float], ...]:
@@ -216,7 +216,8 @@ class Memory:
     looks : list of Plan
         The plans read from these gaps, this one included, the first one first.
     save : callable
-        ``save(start, gaps, structure)`` is called with what is new, every now and then.
+        ``save(start, gaps, structure)`` is called with what is new, every now and then; with ``weights=`` if
+        there are some.
     note : callable
         ``note(plan)`` is called before a further plan is read from the gaps.
     checked : int
@@ -232,7 +233,7 @@ class Memory:
     gaps: Vector
     structure: list[Any] | None
     looks: list[Plan]
-    save: Callable[[int, Vector, list[Any] | None], None]
+    save: Callable[..., None]
     note: Callable[[Plan], object]
     checked: int = 0
     jitter: float = 0.0
@@ -344,11 +345,11 @@ bound=tolerance, seed=1)
     weights: tuple[int, ...] = ()
     try:
         if scaled is not None:
-            weights = run.weights(scaled, workers, progress)
+            weights = run.agreed = run.weights(scaled, workers, progress)
             if weights:
                 pairs.norm = norm = Weighted(scaled, weights).norm
         gaps = run.gaps(workers, progress)
-        value = _order_statistic(gaps, plan, min_sensitivity, run)
+        value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights), run)
         if pair is not None:
             pairs.check_pair(gaps)
         pairs.learn_classes(gaps)
@@ -376,6 +377,14 @@ bound=tolerance, seed=1)
         _looks=[plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
     )
+
+
+def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
+    """Return a floor in the norm that gaps are measured in: what is within it as it is, is so weighted.
+
+    No weight is above 1, so a gap of this size is at most itself over the least weight.
+    """
+    return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
 def _widened(value: float, jitter: float) -> float:
@@ -438,6 +447,7 @@ class _Run:
         self.unsaved: list[tuple[int, int]] = []
         self.saved = time.monotonic()
         self.known = np.full(plan.m, np.nan)
+        self.agreed: tuple[int, ...] = ()  # weights of the output's numbers
 
     def gaps(self, workers: Any, progress: bool | None) -> Vector:
         """Return all m gaps, in index order; evaluate only those that are not known."""
@@ -525,7 +535,8 @@ class _Run:
         if self.memory is None:
             return
         for start, stop in _joined(spans):
-            self.memory.save(start, self.known[start:stop], self.task.pairs.structure)
+            more = {"weights": list(self.agreed)} if self.agreed else {}
+            self.memory.save(start, self.known[start:stop], self.task.pairs.structure, **more)
 
     def _given(self) -> str:
         """Return what kind of data the function gets."""

@@ -151,7 +151,7 @@ class Store:
                 restore(described)
             looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
             entry.looks = [Plan(**json.loads(plan)) for (plan,) in looks]
-            entry.gaps = _joined(key, entry.seed, pieces)
+            entry.gaps = _joined(key, entry.seed, pieces, entry.weights)
         except DatabaseError:
             raise
         except Exception as error:  # whatever is in there, it is a miss
@@ -160,9 +160,18 @@ class Store:
         return entry
 
     def save(
-        self, key: str, seed: int, start: int, gaps: NDArray[np.float64], structure: list[Any] | None
+        self,
+        key: str,
+        seed: int,
+        start: int,
+        gaps: NDArray[np.float64],
+        structure: list[Any] | None,
+        weights: list[int] | None = None,
     ) -> None:
-        """Add gaps from index `start` on, if the seed is still the one that they were made with."""
+        """Add gaps from index `start` on, if the seed is still the one that they were made with.
+
+        Those that were measured with other weights than the entry's do not pass for its own.
+        """
         data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
         with self._writing() as run:
             if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
@@ -172,7 +181,7 @@ class Store:
                 "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET "
                 "data = excluded.data, checksum = excluded.checksum "
                 "WHERE length(excluded.data) > length(gaps.data)",
-                *(key, start, data, _checksum(key, seed, start, data)),
+                *(key, start, data, _checksum(key, seed, start, data, weights)),
             )
             if structure is not None:
                 run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
@@ -196,23 +205,25 @@ class Store:
     def fail(self, key: str, seed: int, plan: str, failure: dict[str, Any]) -> None:
         """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
         with self._writing() as run:
-            rows = run("SELECT failure FROM estimates WHERE key = ? AND seed = ?", key, str(seed))
+            rows = self._held(run, "failure", key, seed)
             if rows:
                 known = json.loads(rows[0][0]) if rows[0][0] else {}
                 text = json.dumps(known | {plan: failure})
                 run("UPDATE estimates SET failure = ? WHERE key = ?", text, key)
 
-    def describe(self, key: str, **facts: Any) -> None:
-        """Add public facts about a calibration."""
+    def describe(self, key: str, seed: int, **facts: Any) -> None:
+        """Add public facts about a calibration, if the seed is still the one that it was made with."""
         with self._writing() as run:
-            rows = run("SELECT facts FROM estimates WHERE key = ?", key)
-            known = json.loads(rows[0][0]) if rows else {}
+            rows = self._held(run, "facts", key, seed)
+            if not rows:
+                return
+            known = json.loads(rows[0][0])
             run("UPDATE estimates SET facts = ? WHERE key = ?", json.dumps(known | facts), key)
 
     def agree(self, key: str, seed: int, weights: list[int]) -> list[int]:
         """Return the weights that everybody uses under a key: the first writer's."""
         with self._writing() as run:
-            rows = run("SELECT facts FROM estimates WHERE key = ? AND seed = ?", key, str(seed))
+            rows = self._held(run, "facts", key, seed)
             if not rows:  # forgotten meanwhile: nobody else goes by them
                 return weights
             known = json.loads(rows[0][0])
@@ -254,6 +265,13 @@ class Store:
             entry["seed"], entry["pairs"] = int(entry["seed"]), covered.get(entry["key"], (0, 0))[0]
         return found
 
+    def _held(self, run: Run, column: str, key: str, seed: int) -> list[tuple[Any, ...]]:
+        """Read from a row that nobody else may write meanwhile; sqlite has one writer anyway."""
+        locked = " FOR UPDATE" if self.database.postgres else ""
+        statement = f"SELECT {column} FROM estimates WHERE key = ? AND seed = ?{locked}"  # noqa: S608 - ours
+        found: list[tuple[Any, ...]] = run(statement, key, str(seed))
+        return found
+
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Run]:
         try:
@@ -267,16 +285,19 @@ class StoreUnavailable(Exception):  # noqa: N818 - a signal between rooms
     """The store cannot be read or written."""
 
 
-def _checksum(key: str, seed: int, start: int, data: bytes) -> str:
-    return hashlib.sha256(f"{key} {seed} {start} ".encode() + data).hexdigest()
+def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] | None = None) -> str:
+    measured = "" if not weights else f"{weights} "
+    return hashlib.sha256(f"{key} {seed} {start} {measured}".encode() + data).hexdigest()
 
 
-def _joined(key: str, seed: int, rows: list[tuple[Any, ...]]) -> NDArray[np.float64]:
+def _joined(
+    key: str, seed: int, rows: list[tuple[Any, ...]], weights: list[int] | None = None
+) -> NDArray[np.float64]:
     """Return stored pieces as one array; what is damaged raises."""
     pieces = []
     for start, data, checksum in rows:
         data = bytes(data)
-        if _checksum(key, seed, start, data) != checksum or len(data) % 8:
+        if _checksum(key, seed, start, data, weights) != checksum or len(data) % 8:
             raise ValueError("its gaps are damaged (the checksum does not fit)")
         piece = np.frombuffer(data, dtype="<f8").astype(np.float64, copy=False)
         if not 0 <= start <= _MOST or not (piece >= 0).all():

@@ -1226,3 +1226,41 @@ def test_the_search_can_find():
     assert not holds_sentinel([model, pickle.dumps(model)])
     model.seen_ = np.array([1.0, SENTINEL])
     assert holds_sentinel(model) and holds_sentinel(pickle.dumps(model)) and holds_sentinel({"a": TEXT})
+
+
+def test_a_callers_own_estimator_learns_nothing():
+    """A model that is passed in, and fitted inside, must not be left with the raw coefficients."""
+    clouds = samplers.blobs([[0, 0], [2, 2]], low=-3, high=5)
+
+    @privatize(
+        epsilon=1,
+        gamma=0.3,
+        samples="least",
+        sampler=clouds,
+        data=("X", "y"),
+        store=None,
+        workers="inline",
+        seed=1,
+    )
+    def train(X, y, model):
+        return model.fit(X, y)
+
+    model = linear_model.LogisticRegression()
+    assert train(*clouds.draw(60, np.random.default_rng(1)), model).coef_.shape == (1, 2)
+    assert not hasattr(model, "coef_")
+
+    @privatize(
+        epsilon=1,
+        gamma=0.3,
+        samples="least",
+        sampler=clouds,
+        data=("X", "y"),
+        store=None,
+        workers="inline",
+        seed=1,
+    )
+    def accuracy(X, y, model):
+        return model.score(X, y)
+
+    public = linear_model.LogisticRegression().fit(*clouds.draw(60, np.random.default_rng(2)))
+    assert isinstance(accuracy(*clouds.draw(60, np.random.default_rng(3)), model=public), float)

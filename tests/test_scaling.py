@@ -156,7 +156,7 @@ def test_the_first_writers_weights_are_kept(tmp_path):
     store.open("key", seed=7, label="f", n=10, facts={})
     assert store.agree("key", 7, [0, -3]) == [0, -3]
     assert store.agree("key", 7, [0, -4]) == [0, -3]
-    store.describe("key", seconds=1.0)
+    store.describe("key", 7, seconds=1.0)
     assert Store(tmp_path / "estimates.db").open("key", seed=1, label="f", n=10, facts={}).weights == [0, -3]
     assert store.agree("other", 7, [0, -4]) == [0, -4]
 
@@ -235,3 +235,61 @@ def test_one_number_is_as_without_weights():
     plain, scaled = private(first, Laplace()), private(first, Laplace(scaled="total"))
     assert plain.estimate(30).value == scaled.estimate(30).value
     assert scaled.estimate(30).weights == (0,)
+
+
+def test_numbers_that_rarely_move_get_no_small_noise():
+    """A rare count or a maximum would come out nearly exact, though alone it is refused for want of a gap."""
+    P = samplers.uniform([0, 0], [1e6, 1])
+
+    def facts(data):
+        return [float(data[:, 0].mean()), float(data[:, 1].mean()), float((data[:, 1] > 0.999).sum())]
+
+    data = P.draw(500, np.random.default_rng(1))
+    for way in ("total", "relative"):
+        release = private(facts, Laplace(scaled=way), sampler=P, gamma=0.05).release(data)
+        assert release.scale[2] > 1  # it moves by 1, if it does
+
+
+def test_a_floor_is_one_for_every_number():
+    """A floor of 1 for a count must mean noise for a change of 1, whatever unit the gaps are measured in."""
+
+    def facts(data):
+        return [float(data[:, 1].mean()), float(data[:, 2].mean()), float((data[:, 0] > 89).sum())]
+
+    function = private(facts, min_sensitivity=1.0)
+    release = function.release(PEOPLE.draw(100, np.random.default_rng(1)))
+    assert (release.scale >= 1).all()
+    assert function.estimate(100).at(0.2).value >= release.sensitivity * 0.999
+
+
+def test_no_warning_tells_of_a_private_number():
+    """An overflow on private data, as a warning, would be seen; warnings are errors in this suite."""
+    vector = np.array([1.0, 1e280])
+    found = Weighted(Laplace(), (0, -200)).release(
+        vector, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=np.zeros(2, dtype=bool)
+    )
+    assert np.isfinite(found).all()
+    assert Weighted(Laplace(), (0, -200)).norm(np.array([0.0, 1e280])) == np.inf
+
+
+def test_gaps_in_another_norm_are_not_taken_for_ones_own(tmp_path):
+    """Somebody who forgot and began anew, with other weights, must not get what was measured before."""
+    store = Store(tmp_path / "estimates.db")
+    store.open("key", seed=7, label="f", n=10, facts={})
+    assert store.agree("key", 7, [0, -3]) == [0, -3]
+    store.forget("key")
+    store.open("key", seed=7, label="f", n=10, facts={})
+    assert store.agree("key", 7, [0, -4]) == [0, -4]
+    store.save("key", 7, 0, np.ones(5), ["list", [["float"], ["float"]]], [0, -3])  # it comes late
+    with pytest.warns(UserWarning, match="made again"):
+        assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)
+
+
+def test_facts_of_a_forgotten_calibration_do_not_come_back(tmp_path):
+    """Otherwise the new one would pass for checked before it is."""
+    store = Store(tmp_path / "estimates.db")
+    store.open("key", seed=7, label="f", n=10, facts={})
+    store.forget("key")
+    store.open("key", seed=8, label="f", n=10, facts={})
+    store.describe("key", 7, checked=557)
+    assert store.open("key", seed=8, label="f", n=10, facts={}).checked == 0

@@ -440,7 +440,33 @@ class TestRefusals:
     def test_samplers_whose_records_depend_on_each_other(self, draw):
         """Neighbours in a sorted draw are far closer than records of P."""
         with pytest.raises(SamplerError, match="independent"):
-            estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw))
+            estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw, independent=True))
+
+    @pytest.mark.parametrize("vouched", [False, True])
+    def test_functions_of_the_users_are_evaluated_plainly_unless_vouched_for(self, vouched):
+        """A sampler may draw its rare records in a place, or in a number, that two records never show."""
+
+        def strata(n, rng):
+            rare = int(0.15 * n)
+            return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
+
+        P = samplers.from_function(strata, independent=vouched)
+        assert P.one_by_one == vouched
+        assert ("independent=True" in repr(P)) == vouched
+        if not vouched:
+            assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
+        for other in (
+            samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
+            samplers.uniform(0, 1).map(np.sqrt).map(lambda x: x + 1),
+        ):
+            assert not other.one_by_one
+        for ours in (
+            samplers.uniform(0, 1).map(np.sqrt),
+            samplers.bootstrap(np.arange(20.0)),
+            samplers.as_sampler(stats.expon()),
+            samplers.table(a=samplers.uniform(0, 1)),
+        ):
+            assert ours.one_by_one
 
     def test_exchangeable_records_are_evaluated_plainly(self):
         """Records that share a parameter are no independent draws, so whole datasets are drawn."""

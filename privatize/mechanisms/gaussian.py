@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from privatize import noise
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Vector, inflate, l2
-from privatize.mechanisms.scaling import Scaled, check_scaled, exponents
+from privatize.mechanisms.scaling import Scaled, check_scaled, exponents, moving
 
 __all__ = ["Gaussian"]
 
@@ -62,7 +62,7 @@ class Gaussian:
         # The same as l2 does: tiny gaps must not underflow when they are squared.
         unit = np.abs(gaps).max(axis=0, initial=0.0)
         unit[unit == 0] = 1.0
-        return exponents(unit * np.sqrt(np.square(gaps / unit).mean(axis=0)), self.scaled or "total")
+        return exponents(unit * np.sqrt(moving(np.square(gaps / unit))), self.scaled or "total")
 
     def check(self, epsilon: float, delta: float) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""

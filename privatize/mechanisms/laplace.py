@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privatize import noise
 from privatize.mechanisms.base import Vector, inflate, l1
-from privatize.mechanisms.scaling import Scaled, check_scaled, exponents
+from privatize.mechanisms.scaling import Scaled, check_scaled, exponents, moving
 
 __all__ = ["Laplace"]
 
@@ -52,7 +52,7 @@ class Laplace:
 
     def weights(self, gaps: NDArray[np.float64]) -> list[int]:
         """Return the weights, as powers of two, that gaps of shape (pairs, numbers) ask for."""
-        return exponents(np.abs(gaps).mean(axis=0), self.scaled or "total")
+        return exponents(moving(np.abs(gaps)), self.scaled or "total")
 
     immutable: ClassVar[bool] = True
     norm_name: ClassVar[str] = "l1"

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Vector
 
-__all__ = ["Scaled", "Weighted", "check_scaled", "exponents"]
+__all__ = ["Scaled", "Weighted", "check_scaled", "exponents", "moving"]
 
 Scaled = Literal["total", "relative"]
 _LARGEST = 1e300
@@ -30,13 +30,28 @@ def check_scaled(scaled: Any) -> None:
         raise SettingsError(f"scaled={scaled!r} is not 'total', 'relative' or None.")
 
 
+def moving(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each column over the rows in which it is not zero; zero if there are none.
+
+    A number that rarely moves must get noise for when it does: in the mean over all pairs its own step
+    would vanish, and noise in proportion to that would hide nobody.
+
+    Examples
+    --------
+    >>> moving(np.array([[1.0, 0.0, 0.0], [3.0, 5.0, 0.0]]))
+    array([2., 5., 0.])
+    """
+    return np.asarray(sizes.sum(axis=0) / np.maximum((sizes != 0).sum(axis=0), 1))
+
+
 def exponents(sizes: NDArray[np.float64], scaled: Scaled) -> list[int]:
     """Return the weight of each number as a power of two, from how far it typically moves.
 
     Parameters
     ----------
     sizes : array of shape (d,)
-        The mean absolute gap of each number (Laplace), or the root of its mean square (Gaussian).
+        The mean absolute gap of each number (Laplace), or the root of its mean square (Gaussian), over the
+        pairs in which it moves.
     scaled : {"total", "relative"}
         ``"relative"`` takes the sizes themselves, so that every number gets noise in proportion to its own
         gap. ``"total"`` takes their square roots, which make the total noise least: with d numbers,
@@ -46,15 +61,15 @@ def exponents(sizes: NDArray[np.float64], scaled: Scaled) -> list[int]:
     Examples
     --------
     >>> exponents(np.array([64.0, 1.0, 0.0]), "relative")
-    [0, -6, -6]
+    [0, -6, 0]
     >>> exponents(np.array([64.0, 1.0, 0.0]), "total")
-    [0, -3, -3]
+    [0, -3, 0]
     """
     moved = np.isfinite(sizes) & (sizes > 0)
     if not moved.any():
         return [0] * len(sizes)
-    # What did not move gets the smallest weight of those that did: a positive floor.
-    filled = np.where(moved, sizes, sizes[moved].min())
+    # Of what did not move it is not known how far it does, so it gets the largest weight, and noise.
+    filled = np.where(moved, sizes, sizes[moved].max())
     powers = np.log2(filled) * (0.5 if scaled == "total" else 1.0)
     whole = np.rint(powers - powers.max()).astype(int)
     found: list[int] = np.maximum(whole, _LEAST).tolist()
@@ -89,7 +104,8 @@ class Weighted:
 
     def norm(self, gap: Vector, /) -> float:
         """Return the norm of the gap, each number divided by its weight."""
-        return float(self.mechanism.norm(np.ldexp(gap, -self._powers)))
+        with np.errstate(all="ignore"):
+            return float(self.mechanism.norm(np.ldexp(gap, -self._powers)))
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
         """Return the scale of the noise of each number."""
@@ -108,7 +124,8 @@ class Weighted:
     ) -> Vector:
         """Return the vector with noise added, of another scale for each number."""
         # Clamping cannot move two vectors apart, and nor can rounding what is whole, afterwards.
-        divided = np.clip(np.ldexp(vector, -self._powers), -_LARGEST, _LARGEST)
+        with np.errstate(all="ignore"):  # a warning would tell of a private number
+            divided = np.clip(np.ldexp(vector, -self._powers), -_LARGEST, _LARGEST)
         noised = self.mechanism.release(
             divided,
             sensitivity=sensitivity,

@@ -81,6 +81,16 @@ class Distribution(abc.ABC):
         return self.immutable or bool(parts and all(getattr(part, "settled", False) for part in parts))
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether two records alone are like two of any dataset: they are independent, for sure.
+
+        Not for sure is what a function of the user's draws: it may sort, or go by how many it draws.
+        """
+        parts = list(self.parts())
+        own = self.immutable or bool(parts and all(getattr(part, "one_by_one", False) for part in parts))
+        return own and self.independent
+
+    @property
     def independent(self) -> bool:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
         return all(getattr(part, "independent", True) for part in self.parts())

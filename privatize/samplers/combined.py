@@ -139,6 +139,10 @@ class _Mapped(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return inside(self.function(self.inner.draw(n, rng)), self.support)
 
+    @property
+    def one_by_one(self) -> bool:
+        return isinstance(self.function, np.ufunc) and super().one_by_one
+
     def parts(self) -> Iterator[Any]:
         yield self.inner
 

@@ -16,7 +16,9 @@ from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, ins
 __all__ = ["as_sampler", "from_function"]
 
 
-def from_function(draw: Callable[[int, Rng], Any], support: Any = None) -> Distribution:
+def from_function(
+    draw: Callable[[int, Rng], Any], support: Any = None, *, independent: bool = False
+) -> Distribution:
     """Draw records with a function of your own.
 
     Parameters
@@ -27,6 +29,9 @@ def from_function(draw: Callable[[int, Rng], Any], support: Any = None) -> Distr
     support : optional
         What every drawn record lies in: a pair (low, high) of bounds, a list of fixed values, or a dict of
         these by column. What the function draws outside is brought into it.
+    independent : bool
+        Whether you vouch for it that the records are independent of each other, of their place and of their
+        number. Then sums over records (:func:`privatize.additive`) are calibrated on two records a pair.
 
     Examples
     --------
@@ -37,7 +42,9 @@ def from_function(draw: Callable[[int, Rng], Any], support: Any = None) -> Distr
     """
     if not callable(draw):
         raise SamplerError(f"from_function({draw!r}): draw must be a callable (n, rng) -> n records.")
-    return _Function(draw, Support.of(support))
+    if not isinstance(independent, bool):
+        raise SamplerError(f"from_function(): independent={independent!r} is not True or False.")
+    return _Function(draw, Support.of(support), independent)
 
 
 @dataclass(frozen=True, repr=False)
@@ -123,9 +130,14 @@ def _end(end: Frozen) -> str:
 class _Function(Distribution):
     function: Callable[[int, Rng], Any]
     given: Support | None = None
+    vouched: bool = False
 
     def draw(self, n: int, rng: Rng) -> Any:
         return inside(self.function(n, rng), self.support)
+
+    @property
+    def one_by_one(self) -> bool:
+        return self.vouched
 
     @property
     def support(self) -> Any:
@@ -133,7 +145,13 @@ class _Function(Distribution):
 
     def __repr__(self) -> str:
         more = "" if self.given is None else f", support={self.given!r}"
-        return f"from_function({name_of(self.function)}{more})"
+        vouched = ", independent=True" if self.vouched else ""
+        return f"from_function({name_of(self.function)}{more}{vouched})"
+
+
+def _of_scipy(distribution: Any) -> bool:
+    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's."""
+    return type(distribution).__module__.partition(".")[0] == "scipy"
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -213,6 +231,10 @@ def _frozen(distribution: Any) -> Any:
 class _Scipy(Distribution):
     distribution: Any
 
+    @property
+    def one_by_one(self) -> bool:
+        return _of_scipy(getattr(self.distribution, "dist", self.distribution))
+
     def draw(self, n: int, rng: Rng) -> Any:
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
@@ -273,6 +295,10 @@ class _ScipyNew(Distribution):
     """The distributions that `scipy.stats.make_distribution` and its kin give."""
 
     distribution: Any
+
+    @property
+    def one_by_one(self) -> bool:
+        return _of_scipy(self.distribution)
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))

@@ -75,6 +75,10 @@ class _Bootstrap(Distribution):
     own: Any
     origin: Any
 
+    @property
+    def one_by_one(self) -> bool:
+        return True
+
     def draw(self, n: int, rng: Rng) -> Any:
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
