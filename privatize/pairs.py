@@ -266,15 +266,16 @@ class Pairs:
 
     def _streams(self, index: int) -> tuple[np.random.Generator, list[int]]:
         """Return the generator of a pair's records, and the replaced positions from it to its block's end."""
-        if self._next is not None and self._next[0] == index:  # where the last ones ended
-            _, rng, positions = self._next
-            self._next = None
-            return rng, positions
         block, offset = divmod(index, self.block)
-        rng = coins.stream(self.seed, coins.RECORDS, block)
-        for _ in range(offset):  # the pairs before it are drawn and let go
+        before, self._next = self._next, None
+        if before is not None and before[0] <= index and before[0] // self.block == block:
+            at, rng, positions = before  # go on from where the last ones ended
+        else:
+            at, rng = index - offset, coins.stream(self.seed, coins.RECORDS, block)
+            positions = self._positions(block)
+        for _ in range(index - at):  # the pairs in between are drawn and let go
             self._draw(rng)
-        return rng, self._positions(block)[offset:]
+        return rng, positions[index - at :]
 
     def _positions(self, block: int) -> list[int]:
         drawn = coins.stream(self.seed, coins.POSITIONS, block).integers(self.n, size=self.block)
