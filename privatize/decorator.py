@@ -17,6 +17,7 @@ import operator
 import os
 import sys
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -715,7 +716,8 @@ class PrivateFunction(Generic[P, R]):
         mark, before = _Mark(self._root), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips:
+            with coins.public_coins(sensitivity.coin_seed) as flips, warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it warns about is the private data
                 flips.toss()
                 box.value = function(box.data)
         except KeyboardInterrupt:

@@ -366,13 +366,14 @@ def _unknown(estimator: Any) -> OutputError:
     elif kind in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"):
         way = (
             "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
-            "RBFSampler for a radial kernel), or return its coef_ and intercept_ if the kernel is linear."
+            "RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} "
+            "if the kernel is linear."
         )
     else:
         way = (
-            "Return privatize.sklearn.fitted(model, attributes=[...]) with the numbers that it predicts "
-            "from, or the numbers alone. For trees, neighbours and kernels release predictions at public "
-            "points: mechanism=Bernstein(...)."
+            "For trees, neighbours and kernels release predictions at public points: return "
+            "model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, "
+            "return privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."
         )
     return OutputError(f"The function returns a {kind}, of which it is not known what may be released. {way}")
 

@@ -473,6 +473,7 @@ def _mismatch(schema: Any, drawn: Any, support: Any) -> str | None:
         f"The dataset is {show(schema)}, but the sampler draws {show(drawn)}.{width} Calibration "
         f"and release must run on the same kind of data: convert the dataset, or have the "
         f"sampler draw what the dataset is."
+        + (" If the dataset is several arguments, name them: data=('X', 'y')." if drawn[0] == "tuple" else "")
     )
 
 

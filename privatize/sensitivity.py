@@ -572,7 +572,7 @@ class _Run:
         done = self.plan.m - int(np.isnan(self.known).sum())
         raise InfiniteSensitivityError(
             f"{self.failed} of the first {done} sampled pairs failed, and at most m-k="
-            f"{self.plan.m - self.plan.k} of m={self.plan.m} may. The first cause: {what}.{fix}",
+            f"{self.plan.m - self.plan.k} of m={self.plan.m} may. The first cause: {what.rstrip('.')}.{fix}",
             failed=self.failed,
             m=self.plan.m,
             k=self.plan.k,

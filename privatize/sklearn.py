@@ -86,11 +86,13 @@ def fitted(
     return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
 
 
-def _fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    """Train a copy of an estimator: what a private estimator makes private."""
     return _told(clone(estimator).fit(X, y), *told)
 
 
-def _fit_alone(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit_without_labels(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    """Train a copy of an estimator that needs no labels."""
     return _told(clone(estimator).fit(X), *told)
 
 
@@ -247,7 +249,7 @@ progress, budget
             drawn = draw(as_sampler(self.sampler), 2, np.random.default_rng(0))
         labelled = isinstance(drawn, tuple)
         names = ("X", "y") if labelled else "X"
-        return privatize(data=names, **settings)(_fit if labelled else _fit_alone), drawn
+        return privatize(data=names, **settings)(fit if labelled else fit_without_labels), drawn
 
     def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
         """Train on private data, and keep only the private model.
@@ -255,14 +257,17 @@ progress, budget
         The first fit for a number of records calibrates; later ones recall.
         """
         failed = wrong = ""
-        column = False
+        column = labelled = False
         try:
+            if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+                what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
+                raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
             function, drawn = self._function(y is not None)
             labelled = isinstance(drawn, tuple)
             if labelled and y is None:
                 raise ArgumentError(
-                    f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y), and "
-                    f"{type(self.estimator).__name__} is trained on both."
+                    f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
+                    f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
                 )
             if labelled:
                 X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
@@ -276,6 +281,8 @@ progress, budget
                 released: Release = function.release(*((X, y) if labelled else (X,)), *others)
         except (ArgumentError, DataError) as error:
             wrong = str(error)  # which holds no data
+            if y is not None and not labelled:
+                wrong += " y was passed, so P may have to draw pairs (X, y): samplers.labelled(P, 'column')."
         except PrivateRunError as error:
             failed = str(error)  # a fixed text
         finally:
@@ -287,7 +294,11 @@ progress, budget
             name = function.__name__
             shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
             failed = failed.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
-            raise PrivateRunError(failed.replace(f"{name}()", "fit()"))
+            causes = (
+                " For a model the usual causes are labels in y that P does not draw, or only one class; "
+                "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
+            )
+            raise PrivateRunError(failed.replace(f"{name}()", "fit()") + causes)
         self.release_ = released
         self.estimator_ = released.value
         if column:  # in scikit-learn's own words, and where no frame holds data

@@ -225,6 +225,11 @@ def additive(
         raise SettingsError(f"average={average!r} is neither True, for a mean, nor False, for a sum.")
     if g is None:
         return functools.partial(additive, average=average)
+    if hasattr(g, "estimate") and hasattr(g, "settings"):
+        raise SettingsError(
+            f"{getattr(g, '__name__', 'the function')} is private already, and a sum of noisy rows is far "
+            f"noisier than a noisy sum. Write @privatize(...) above @additive."
+        )
     if isinstance(g, Additive):
         raise SettingsError(f"{g.__name__} is a sum over records already.")
     if not callable(g):

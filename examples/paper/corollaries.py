@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
-from privatize import Bernstein, Exponential, Gaussian, additive, audit, privatize, samplers, sums
+from privatize import (
+    Bernstein,
+    Exponential,
+    Gaussian,
+    PrivateFunction,
+    additive,
+    audit,
+    privatize,
+    samplers,
+    sums,
+)
 
 from .common import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SEED, Claim, main
 
@@ -163,7 +173,7 @@ def run(quick: bool) -> dict[str, Any]:
         "posterior": (posterior / posterior.sum()).tolist(),
     }
 
-    private = (mean_default, center, most_common, smooth, rate)
+    private: tuple[PrivateFunction[..., Any], ...] = (mean_default, center, most_common, smooth, rate)
     for (name, numbers), each in zip(found.items(), private, strict=True):
         if not quick:
             print(f"corollaries: {name}, audit", flush=True)

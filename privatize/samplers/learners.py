@@ -30,6 +30,7 @@ from privatize.samplers.base import (
 )
 from privatize.samplers.foreign import Support, as_sampler
 from privatize.samplers.numbers import truncated_normal
+from privatize.samplers.tables import split
 
 __all__ = ["blobs", "labelled"]
 
@@ -41,9 +42,9 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     ----------
     features : sampler
         What X is drawn from: arrays or a table.
-    labels : sampler or callable
+    labels : sampler, callable or str
         What y is drawn from, independently of X; or a function ``(X)`` or ``(X, rng)`` that returns the
-        labels of the records of X.
+        labels of the records of X; or the name of a column of a table, which becomes y, and the others X.
     support : optional
         What the labels that a function returns lie in: a list of them, or a pair of bounds.
 
@@ -58,7 +59,15 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     >>> X, y = P.draw(4, np.random.default_rng(1))
     >>> X.shape, y
     ((4, 2), array([1, 1, 0, 1]))
+
+    >>> from privatize.samplers import boolean, table
+    >>> labelled(table(age=uniform(18, 90), ill=boolean(0.1)), "ill").support
+    ({'age': (18.0, 90.0)}, OneOf((False, True), unknown=False))
     """
+    if isinstance(labels, str):
+        if support is not None:
+            raise SamplerError(f"labelled(P, {labels!r}): the table P has the support of its columns.")
+        return split(loose(as_sampler(features)), labels)
     made = _Labelled(
         loose(as_sampler(features)),
         labels if _is_function(labels) else loose(as_sampler(labels)),

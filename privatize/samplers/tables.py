@@ -196,19 +196,7 @@ class _Table(Distribution):
 def projection(parent: Distribution, columns: Any) -> Distribution:
     """Make the distribution of some columns of a table."""
     support = parent.support
-    if isinstance(parent, _Table):
-        known = [name for name, _ in parent.columns]
-    else:
-        drawn = draw(parent, 2, np.random.default_rng(0))
-        form = frames.kind(drawn)
-        if isinstance(drawn, dict):
-            known = list(drawn)
-        elif form is not None and form[0] == "frame":
-            known = frames.names(drawn)
-        elif isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
-            known = list(drawn[0])
-        else:
-            raise SamplerError(f"{parent!r} draws no table, so it has no column {columns!r}.")
+    known = _names(parent, columns)
     several = isinstance(columns, list)
     wanted = columns if several else [columns]
     unknown = [name for name in wanted if name not in known]
@@ -219,10 +207,34 @@ def projection(parent: Distribution, columns: Any) -> Distribution:
     return _Projection(parent, tuple(wanted), several, _part(support, wanted, several))
 
 
+def _names(parent: Distribution, wanted: Any) -> list[str]:
+    """Return the names of a table's columns."""
+    if isinstance(parent, _Table):
+        return [name for name, _ in parent.columns]
+    drawn = draw(parent, 2, np.random.default_rng(0))
+    form = frames.kind(drawn)
+    if isinstance(drawn, dict):
+        return list(drawn)
+    if form is not None and form[0] == "frame":
+        return frames.names(drawn)
+    if isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
+        return list(drawn[0])
+    raise SamplerError(f"{parent!r} draws no table, so it has no column {wanted!r}.")
+
+
+def split(parent: Distribution, label: str) -> Distribution:
+    """Make the distribution of pairs of the other columns of a table and one of them."""
+    one = projection(parent, label)  # or refused
+    others = [name for name in _names(parent, label) if name != label]
+    if not others:
+        raise SamplerError(f"labelled({parent!r}, {label!r}): there is no other column, to learn from.")
+    return _Split(parent, label, tuple(others), (projection(parent, others).support, one.support))
+
+
 def origin_of(sampler: Any) -> Any:
     """Return the P that a sampler is a projection of, or itself."""
-    while isinstance(sampler, _Projection) or hasattr(sampler, "positions"):
-        sampler = sampler.parent if isinstance(sampler, _Projection) else sampler.inner
+    while isinstance(sampler, _Projection | _Split) or hasattr(sampler, "positions"):
+        sampler = sampler.parent if isinstance(sampler, _Projection | _Split) else sampler.inner
     return sampler
 
 
@@ -230,6 +242,41 @@ def _part(support: Any, wanted: list[str], several: bool) -> Any:
     if not isinstance(support, dict):
         return None
     return {name: support.get(name) for name in wanted} if several else support.get(wanted[0])
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class _Split(Distribution):
+    parent: Distribution
+    label: str
+    others: tuple[str, ...]
+    own: Any
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        drawn = self.parent.draw(n, rng)
+        if (frames.kind(drawn) or ("", ""))[1] == "pyarrow":
+            y = drawn.column(self.label).to_numpy()
+        else:
+            y = frames.select(drawn, self.label)
+        return frames.select(drawn, list(self.others)), y
+
+    def parts(self) -> Iterator[Any]:
+        yield self.parent
+
+    def _identity(self) -> Any:
+        return self.parent, self.label
+
+    @property
+    def support(self) -> Any:
+        return copied(self.own)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Split) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self.label)
+
+    def __repr__(self) -> str:
+        return f"labelled({self.parent!r}, {self.label!r})"
 
 
 @dataclass(frozen=True, repr=False)
