@@ -41,6 +41,7 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
+from privatize.samplers.tables import origin_of
 
 FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
 
@@ -1037,3 +1038,28 @@ def test_a_private_answer_with_each_of_them(sampler, data, function):
     private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(function)
     answer = private(data)
     assert np.isfinite(np.asarray(answer, dtype=float)).all()
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow", "dict", "records"])
+def test_a_column_of_a_table_as_labels(frame):
+    """Pairs (X, y) keep what the table says about both, their dependence and their bounds too."""
+    pytest.importorskip(frame if frame in ("pandas", "polars", "pyarrow") else "numpy")
+    P = samplers.table(
+        age=samplers.uniform(18, 90),
+        height=samplers.uniform(1, 2),
+        old=samplers.dependent(lambda c: (c["age"] > 60).astype(int), support=[0, 1]),
+        frame=frame,
+    )
+    pairs = samplers.labelled(P, "old")
+    X, y = pairs.draw(50, np.random.default_rng(1))
+    ages = [record["age"] for record in X] if frame == "records" else np.asarray(X["age"])
+    assert ((np.asarray(ages) > 60) == np.asarray(y)).all()
+    assert pairs.support == (P[["age", "height"]].support, P["old"].support)
+    assert pairs == samplers.labelled(P, "old") != samplers.labelled(P, "age")
+    assert repr(pairs).startswith("labelled(table(age=uniform(18, 90)")
+    assert origin_of(pairs) == P  # one budget for the table and its pairs
+    for wrong, said in (("weight", "the columns are"), ("age", "no other column")):
+        with pytest.raises(SamplerError, match=said):
+            samplers.labelled(P if wrong == "weight" else samplers.table(age=samplers.uniform(0, 1)), wrong)
+    with pytest.raises(SamplerError, match="support of its columns"):
+        samplers.labelled(P, "old", support=[0, 1])

@@ -114,8 +114,8 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
                 f"γ={g:g}: {paper[g][0]:.2f} (d={d[0]}) to {paper[g][-1]:.2f} (d={d[-1]})" for g in gammas
             ),
             largest >= 10,
-            "It is there, and grows with d, but we ask an order of magnitude of “striking”. Two uniform "
-            f"coordinates differ by 1/3 on average (measured: {share:.3f}), so by the law of large "
+            "It is there, and grows with d, but we take “striking” to mean an order of magnitude. Two "
+            f"uniform coordinates differ by 1/3 on average (measured: {share:.3f}), so by the law of large "
             "numbers the factor tends to 3 as d grows, for every γ. With the default bound the largest is "
             f"{max(float(r.max()) for r in ours.values()):.2f}.",
         ),

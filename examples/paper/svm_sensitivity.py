@@ -197,7 +197,7 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             f"loss, at most {np.max(summed):.1e} of the same with nC for C",
             bool(np.all(largest <= bounds) and np.all(summed <= 1)),
             "As proved it would need 2Cd in place of 2C√d, since k(x, x′) goes up to d. It holds for C ≥ 2 "
-            "by another way: ½‖w‖² ≤ C, the objective at zero, so |w·x| ≤ √(2Cd) ≤ C√d.",
+            "in another way: ½‖w‖² ≤ C, the objective at zero, so |w·x| ≤ √(2Cd) ≤ C√d.",
         ),
         Claim(
             "‖w − w′‖₁ ≤ 4LCκ√d/n, which here is 4Cd/n",
@@ -245,8 +245,8 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
                 for column, each in zip(averaged.T, d, strict=True)
             ),
             alike(averaged),
-            "By less than a factor of five while it is not zero. As d grows fewer records are support "
-            "vectors, and most pairs do not differ at all.",
+            "An estimate of zero is not like others; among those above zero, less than a factor of five. As d "
+            "grows fewer records are support vectors, and most pairs do not differ at all.",
         ),
         Claim(
             "Δ̂ is largely independent of γ (loss summed)",
@@ -272,7 +272,7 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             + ", ".join(f"{v:,.0f} (d={each})" for v, each in zip(over, d, strict=True))
             + f" at γ={gammas[0]:g}",
             bool(np.all(over >= 100)),
-            "Three orders, in the averaged form that the bound is for.",
+            "At least two: three, in the averaged form that the bound is for.",
         ),
         Claim(
             "these patterns are repeated as the dimension increases; the sensitivity increases",

@@ -208,7 +208,7 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
         Claim(
             "utility with Δ̂ dominates that with the global sensitivity",
             "Proposition 18",
-            "error with the global bound less that with Δ̂, over all ε: "
+            "error with the global bound minus that with Δ̂, over all ε: "
             + ", ".join(f"{apart(s).min():.1f} to {apart(s).max():.0f}" for s in ("left", "right"))
             + " standard errors (left, right)",
             bool(np.all(apart("left") > -SURE) and np.all(apart("right") > -SURE)),
