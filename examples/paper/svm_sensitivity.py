@@ -245,8 +245,8 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
                 for column, each in zip(averaged.T, d, strict=True)
             ),
             alike(averaged),
-            "An estimate of zero is not like others; among those above zero, less than a factor of five. As d "
-            "grows fewer records are support vectors, and most pairs do not differ at all.",
+            "An estimate of zero is not like others; among those above zero, less than a factor of five. "
+            "As d grows fewer records are support vectors, and most pairs do not differ at all.",
         ),
         Claim(
             "Δ̂ is largely independent of γ (loss summed)",
