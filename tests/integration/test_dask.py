@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import clusters, estimate_sensitivity, plan, privatize, samplers, shipping
+from privatize import Laplace, clusters, estimate_sensitivity, plan, privatize, samplers, shipping, sums
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -222,6 +222,20 @@ class TestSameGaps:
     def test_pair(self, client):
         """`pair=` would be worth nothing where the pairs are expensive enough for a cluster."""
         check(plain_mean, client, pair=mean_pair)
+
+    def test_sums_over_records(self, client):
+        """Sums would be measured in other blocks there, or would not know their own gap."""
+        check(sums.histogram([0, 0.2, 1]), client, n=5000)
+        check(sums.kde([0.0, 0.5, 1.0], 0.1), client, n=5000)
+
+    def test_weights(self, client):
+        """Pilot pairs would not come back from a cluster, or with other weights than here."""
+
+        def facts(x):
+            return [float(x.mean()), 1000 * float(x[0])]
+
+        found = check(facts, client, scaled=Laplace(scaled="relative"))
+        assert found.weights[0] < found.weights[1] == 0
 
     def test_large_datasets(self, client):
         """Pairs that share no stream with others would be drawn wrongly when spans are cut anew."""

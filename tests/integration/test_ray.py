@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import privatize as package
-from privatize import clusters, estimate_sensitivity, plan, privatize, samplers, shipping
+from privatize import Laplace, clusters, estimate_sensitivity, plan, privatize, samplers, shipping, sums
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -198,6 +198,20 @@ class TestSameGaps:
     def test_pair(self, cluster):
         """`pair=` would be worth nothing where the pairs are expensive enough for a cluster."""
         check(plain_mean, cluster, pair=mean_pair)
+
+    def test_sums_over_records(self, cluster):
+        """Sums would be measured in other blocks there, or would not know their own gap."""
+        check(sums.histogram([0, 0.2, 1]), cluster, n=5000)
+        check(sums.kde([0.0, 0.5, 1.0], 0.1), cluster, n=5000)
+
+    def test_weights(self, cluster):
+        """Pilot pairs would not come back from a cluster, or with other weights than here."""
+
+        def facts(x):
+            return [float(x.mean()), 1000 * float(x[0])]
+
+        found = check(facts, cluster, scaled=Laplace(scaled="relative"))
+        assert found.weights[0] < found.weights[1] == 0
 
     def test_large_datasets(self, cluster):
         """Pairs that share no stream with others would be drawn wrongly when spans are cut anew."""
