@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -30,7 +30,6 @@ from privatize.sealed import is_sealed
 
 __all__ = ["PrivateEstimator", "fitted", "known"]
 
-F = TypeVar("F", bound=Callable[..., Any])
 _SHAPING = ("attributes", "constants", "constrain")  # what shapes the answer, not the promise
 
 
@@ -135,6 +134,7 @@ def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
     if is_sealed(X):
         return ""
     shape: Any = getattr(X, "shape", ())
+    shape = shape if isinstance(shape, tuple) else ()
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         return "Complex data not supported: P draws real numbers."
     if len(shape) == 2 and shape[1] == 0:
@@ -144,12 +144,24 @@ def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
     return ""
 
 
-def _has(name: str) -> Callable[[F], F]:
-    """Make a method that is there only if the model has it."""
-    found: Callable[[F], F] = available_if(
-        lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
-    )
-    return found
+class _Delegated:
+    """A method of the private model, which is there only if the model has it.
+
+    It is handed out, not called: what it is called with passes through no frame of ours.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.__doc__ = text
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        # A copy that is not fitted says so, whatever the one that was passed has learned.
+        fitted_one = vars(instance).get("estimator_")
+        return getattr(clone(instance.estimator) if fitted_one is None else fitted_one, self.name)
 
 
 class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # it has no types
@@ -328,54 +340,24 @@ progress, budget
                 "call estimator_.score(X, y). On private data decorate a function that returns the score. "
                 "To tune, search with the bare estimator on data that is drawn from P."
             )
-        return self._checked().score
-
-    def _checked(self) -> Any:
         check_is_fitted(self)
-        return self.estimator_
+        return self.estimator_.score
 
-    @_has("predict")
-    def predict(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Predict with the private model."""
-        return self._checked().predict(X)
+    predict = _Delegated("Predict with the private model.")
+    predict_proba = _Delegated("Predict the probabilities of classes with the private model.")
+    predict_log_proba = _Delegated("Predict the logarithms of the probabilities of classes.")
+    decision_function = _Delegated("Return how far points are on one side or the other.")
+    transform = _Delegated("Transform with the private model.")
+    inverse_transform = _Delegated("Undo `transform`.")
+    get_feature_names_out = _Delegated("Return the names of what `transform` returns.")
 
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Predict the probabilities of classes with the private model."""
-        return self._checked().predict_proba(X)
-
-    @_has("predict_log_proba")
-    def predict_log_proba(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Predict the logarithms of the probabilities of classes with the private model."""
-        return self._checked().predict_log_proba(X)
-
-    @_has("decision_function")
-    def decision_function(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Return how far points are on one side or the other."""
-        return self._checked().decision_function(X)
-
-    @_has("transform")
-    def transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Transform with the private model."""
-        return self._checked().transform(X)
-
-    @_has("transform")
+    @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator] # it has no types
     def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
         """Fit, and transform the same records: what is returned is about each of them, and not private."""
         try:
             return self.fit(X, y).transform(X)
         finally:
             del X, y
-
-    @_has("inverse_transform")
-    def inverse_transform(self, X: Any) -> Any:  # noqa: N803 - scikit-learn's name
-        """Undo :meth:`transform`."""
-        return self._checked().inverse_transform(X)
-
-    @_has("get_feature_names_out")
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names of what :meth:`transform` returns."""
-        return self._checked().get_feature_names_out(input_features)
 
     @property
     def classes_(self) -> Any:

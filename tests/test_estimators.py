@@ -1231,17 +1231,10 @@ def test_the_search_can_find():
 def test_a_callers_own_estimator_learns_nothing():
     """A model that is passed in, and fitted inside, must not be left with the raw coefficients."""
     clouds = samplers.blobs([[0, 0], [2, 2]], low=-3, high=5)
+    settings = {"epsilon": 1, "gamma": 0.3, "samples": "least", "sampler": clouds, "data": ("X", "y")}
+    settings |= {"store": None, "workers": "inline", "seed": 1}
 
-    @privatize(
-        epsilon=1,
-        gamma=0.3,
-        samples="least",
-        sampler=clouds,
-        data=("X", "y"),
-        store=None,
-        workers="inline",
-        seed=1,
-    )
+    @privatize(**settings)
     def train(X, y, model):
         return model.fit(X, y)
 
@@ -1249,16 +1242,7 @@ def test_a_callers_own_estimator_learns_nothing():
     assert train(*clouds.draw(60, np.random.default_rng(1)), model).coef_.shape == (1, 2)
     assert not hasattr(model, "coef_")
 
-    @privatize(
-        epsilon=1,
-        gamma=0.3,
-        samples="least",
-        sampler=clouds,
-        data=("X", "y"),
-        store=None,
-        workers="inline",
-        seed=1,
-    )
+    @privatize(**settings)
     def accuracy(X, y, model):
         return model.score(X, y)
 

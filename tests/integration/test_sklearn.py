@@ -8,6 +8,7 @@ import copy
 import logging
 import math
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -569,3 +570,25 @@ def test_constants_of_other_models():
     x, y = clouds.draw(60, np.random.default_rng(5))
     assert set(model.fit(x, y).predict(x)) <= {0, 1}
     assert not hasattr(model.estimator_, "loss_")
+
+
+def test_what_a_model_is_asked_about_passes_through_no_frame_of_ours():
+    """A traceback of a failed prediction would show the records from inside the library."""
+    clouds = samplers.blobs([[0, 0], [2, 2]], low=-3, high=5)
+    model = PrivateEstimator(LogisticRegression(), sampler=clouds, **QUICK)
+    model.fit(*clouds.draw(60, np.random.default_rng(5)))
+    with pytest.raises(ValueError, match="NaN") as caught:
+        model.predict(np.array([[31415926.5, np.nan]]))
+    step = caught.value.__traceback__
+    while step is not None:
+        assert "privatize" not in Path(step.tb_frame.f_code.co_filename).parts[-2:]
+        step = step.tb_next
+
+
+def test_a_model_that_was_fitted_before_does_not_predict():
+    """What was learned without privacy would pass for the private model, until fit() is called."""
+    clouds = samplers.blobs([[0, 0], [2, 2]], low=-3, high=5)
+    X, y = clouds.draw(60, np.random.default_rng(5))
+    model = PrivateEstimator(LogisticRegression().fit(X, y), sampler=clouds, **QUICK)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
