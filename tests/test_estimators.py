@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import constraints, estimators, outputs, privatize, samplers
+from privatize import constraints, estimators, forms, outputs, privatize, samplers
 from privatize.errors import (
     DataError,
     InfiniteSensitivityError,
@@ -776,9 +776,9 @@ def test_signs_that_flip_at_random():
     tree = outputs.describe(steady(X))
     vectors = {outputs.flatten(flipping(X), tree).tobytes() for _ in range(20)}
     assert vectors == {outputs.flatten(steady(X), tree).tobytes()}
-    rows = estimators.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
+    rows = forms.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
     assert rows.tolist() == [[-0.6, 0.8, 0.0], [-0.1, 0.3, 0.2]]
-    assert estimators.signed({}) == {} and estimators.ordered({}) == {}
+    assert forms.signed({}) == {} and forms.ordered({}) == {}
 
 
 def test_clusters_in_any_order():
@@ -795,7 +795,7 @@ def test_clusters_in_any_order():
     centers = np.frombuffer(vectors.pop()).reshape(3, 2)
     assert (np.diff(centers[:, 0]) > 0).all()
     ties = np.array([[1.0, 2.0], [1.0, -1.0], [0.0, 9.0]])
-    assert estimators.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
+    assert forms.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
         [0, 9],
         [1, -1],
         [1, 2],

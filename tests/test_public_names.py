@@ -60,8 +60,8 @@ def test_modules_import_only_downwards():
         "distinguishing", "intervals", "decorator", "sealed", "budget", "ledger", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "fingerprint", "pairs", "sums", "progress", "coins", "threads",
-        "outputs", "estimators", "constraints", "samplers", "records", "frames", "domains", "mechanisms",
-        "noise", "discrete", "planning", "errors",
+        "outputs", "estimators", "forms", "constraints", "samplers", "records", "frames", "domains",
+        "mechanisms", "noise", "discrete", "planning", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
     for at, room in enumerate(order):
