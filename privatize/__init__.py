@@ -26,6 +26,7 @@ from privatize.mechanisms import (
 )
 from privatize.planning import Plan, plan, transfer
 from privatize.policy import configure
+from privatize.reports import Report, report
 from privatize.sealed import Sealed, private_source, seal
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
@@ -45,6 +46,7 @@ __all__ = [
     "Plan",
     "PrivateFunction",
     "Release",
+    "Report",
     "Sealed",
     "Sensitivity",
     "Settings",
@@ -57,6 +59,7 @@ __all__ = [
     "plan",
     "private_source",
     "privatize",
+    "report",
     "samplers",
     "seal",
     "sums",

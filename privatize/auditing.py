@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, divergence, outputs, reports
+from privatize import coins, divergence, drawing, outputs, views
 from privatize.decorator import PrivateFunction, miscounted
 from privatize.distinguishing import Told, tell_apart
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
@@ -159,24 +159,24 @@ class Audit:
             An AssertionError, with the whole audit as its text.
         """
         if not self.holds:
-            raise AuditError(reports.text(self))
+            raise AuditError(views.text(self))
 
     def __str__(self) -> str:
-        return reports.text(self)
+        return views.text(self)
 
     def _repr_html_(self) -> str:
-        return reports.html(self)
+        return views.audit_card(self)
 
     def html(self) -> str:
         """Return the audit as a page."""
-        return reports.page(self)
+        return views.audit_page(self)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the profile of the promise: which share of neighbours gets which epsilon.
 
         Needs matplotlib (the extra ``plot``). Returns the axes.
         """
-        return reports.profile(self, ax)
+        return drawing.onto(views.profile(self), ax)
 
 
 def audit(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import getpass
-import html
 import math
 import os
 import socket
@@ -13,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from privatize import drawing, views
 from privatize.composition import NOTHING, Cost, exact, tight
 from privatize.errors import LedgerError, SettingsError
-from privatize.ledger import Charge, Totals, open_ledger
+from privatize.ledger import Begun, Charge, Ledger, Totals, open_ledger
 from privatize.policy import ruled
 from privatize.shipping import packing
 
@@ -128,9 +128,41 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         self.name, self.composition, self.several_samplers = name, composition, bool(several_samplers)
         self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
         self.who = bool(who)
-        where = ledger if ledger is not None else os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
-        self.ledger = open_ledger(_place(os.fspath(where)) if where else "memory")
+        self.ledger = open_ledger(_where(ledger))
         self.ledger.begin(name, self.cap, composition)
+
+    @classmethod
+    def begun(cls, name: str, ledger: str | os.PathLike[str] | Ledger | None = None) -> Budget:
+        """Return a budget as it was begun, and begin none.
+
+        Parameters
+        ----------
+        name : str
+            Names the budget.
+        ledger : str, Path or Ledger, optional
+            Where it is kept; the default is that of :class:`Budget`.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such budget.
+
+        Examples
+        --------
+        >>> _ = Budget("as begun", epsilon=1, gamma=0.2)
+        >>> Budget.begun("as begun")
+        Budget('as begun', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)
+        """
+        kept = ledger if isinstance(ledger, Ledger) else open_ledger(_where(ledger))
+        known = {each.name: each for each in kept.begun()}
+        if name not in known:
+            names = ", ".join(sorted(map(repr, known))) or "none"
+            raise LedgerError(f"There is no budget {name!r} in {kept.url}. There are: {names}.")
+        found = cls.__new__(cls)
+        found.name, found.cap, found.composition = name, known[name].cap, _composition(known[name])
+        found.several_samplers = found.who = False
+        found.ledger = kept
+        return found
 
     # -- what a user reads --
 
@@ -200,21 +232,45 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         )
 
     def _repr_html_(self) -> str:
-        left = self.remaining
-        rows = []
-        for symbol in ("epsilon", "delta", "gamma"):
-            cap = float(getattr(self.cap, symbol))
-            share = getattr(left, symbol) / cap if cap else 0.0
-            bar = (
-                f"<svg width='200' height='12' role='img' aria-label='{share:.0%} left'><rect width='200' "
-                f"height='12' fill='#ddd'/><rect width='{200 * share:.0f}' height='12' fill='#2563eb'/></svg>"
-            )
-            rows.append(
-                f"<tr><td>{symbol}</td><td>{getattr(left, symbol):.4g} of {cap:g} left</td>"
-                f"<td>{bar}</td></tr>"
-            )
-        title = html.escape(f"budget {self.name}")
-        return f"<div style='font-family:sans-serif'><b>{title}</b><table>{''.join(rows)}</table></div>"
+        return views.spent(self, sum(self._counts().values()))
+
+    def _counts(self) -> dict[str, int]:
+        """Return how many charges there are of each kind."""
+        found: dict[str, int] = {}
+        for total in self.ledger.totals(self.name).values():
+            found = _joined(found, total.counts)
+        return found
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot how the budget was used up, answer by answer.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Needs matplotlib (the extra ``plot``).
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return drawing.onto(self._chart(), ax)
+
+    def _chart(self) -> drawing.Chart:
+        rows = self.ledger.history(self.name)
+        shown = set(drawing.thin(len(rows), 40 if self.composition == "tight" else 300))
+        totals: dict[tuple[str, str], Totals] = {}
+        shares: dict[str, list[tuple[int, float]]] = {
+            symbol: [(0, 0.0)] for symbol in ("epsilon", "delta", "gamma") if getattr(self.cap, symbol)
+        }
+        for at, row in enumerate(rows):
+            total = totals.setdefault((row["partition"], row["part"]), Totals())
+            total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
+            total.counts = _joined(total.counts, {row["kind"]: 1})
+            if at in shown:
+                cost = self._least(totals)
+                for symbol, line in shares.items():
+                    line.append((at + 1, float(getattr(cost, symbol) / getattr(self.cap, symbol))))
+        return views.spending_chart(self, shares)
 
     def __copy__(self) -> Budget:
         return self  # a copy would be another purse
@@ -309,6 +365,20 @@ def _amount(cost: Cost) -> Amount:
 def _place(url: str) -> str:
     """Return a path from the root, so that it is the same wherever the process goes."""
     return url if "://" in url or url == "memory" else str(Path(url).expanduser().absolute())
+
+
+def _where(ledger: str | os.PathLike[str] | None) -> str:
+    """Return where a budget is kept: where it was told to, or what the environment or the policy says."""
+    where = ledger if ledger is not None else os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
+    return _place(os.fspath(where)) if where else "memory"
+
+
+def _composition(begun: Begun) -> Literal["sum", "tight"]:
+    if begun.composition == "sum":
+        return "sum"
+    if begun.composition == "tight":
+        return "tight"
+    raise LedgerError(f"The ledger is damaged: {begun.name!r} has composition={begun.composition!r}.")
 
 
 def _user() -> str:

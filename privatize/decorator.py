@@ -26,7 +26,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, errors, outputs, records, shipping
+from privatize import coins, errors, outputs, records, shipping, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
 from privatize.composition import kind_of
@@ -51,6 +51,7 @@ from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.planning import Bound, Plan
 from privatize.policy import configured, lenient, policy
+from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
 from privatize.samplers.public import is_private
 from privatize.samplers.tables import origin_of
@@ -73,57 +74,6 @@ class _Required:
 
 
 _REQUIRED: Any = _Required()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Release:
-    """A private answer, and what was promised about it. Holds nothing else.
-
-    Attributes
-    ----------
-    value : object
-        The private answer, of the type that the function returns.
-    epsilon, delta, gamma : float
-        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
-    sensitivity : float
-        Δ̂, the estimate that the noise was calibrated to.
-    scale : float
-        Scale of the noise, in the units of the answer. If the mechanism is scaled, an array: that of
-        every number of the answer.
-    mechanism : str
-        Name of the mechanism.
-    n, m, k : int
-        Records, sampled pairs, and the order statistic.
-    bound : str
-        The bound that ties gamma, m and k together.
-    """
-
-    value: Any
-    epsilon: float
-    delta: float
-    gamma: float
-    sensitivity: float
-    scale: Any
-    mechanism: str
-    n: int
-    m: int
-    k: int
-    bound: str
-
-    def __repr__(self) -> str:
-        delta = f", delta={self.delta:g}" if self.delta else ""
-        value = repr(self.value)
-        facts = (
-            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
-            f"scale={_range(self.scale)}, "
-            f"sensitivity={self.sensitivity:.4g}, n={self.n}"
-        )
-        return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
-
-
-def _range(scale: Any) -> str:
-    ends = sorted({f"{np.min(scale):.4g}", f"{np.max(scale):.4g}"}, key=float)
-    return " to ".join(ends)
 
 
 class _Box:
@@ -263,6 +213,9 @@ class PrivateFunction(Generic[P, R]):
         """How many pairs are sampled, and which order statistic is taken."""
         return self._settings.plan
 
+    def _repr_html_(self) -> str:
+        return views.function_card(self.__name__, f"({', '.join(self._binding.names)})", self._settings)
+
     def __repr__(self) -> str:
         s = self._settings
         delta = f", delta={s.delta:g}" if s.delta else ""
@@ -321,6 +274,83 @@ class PrivateFunction(Generic[P, R]):
             for each in (n if isinstance(n, list | tuple) else [n])
         ]
         return found if isinstance(n, list | tuple) else found[0]
+
+    def error_at(
+        self, /, *args: Any, epsilon: float | None = None, confidence: float = 0.95, **kwargs: Any
+    ) -> Any:
+        """Return how far an answer is from the raw one at most, with a given probability.
+
+        ``error_at(n, ...)`` takes what :meth:`estimate` takes, and calibrates if that has not been done.
+        Needs no private data.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The number of records n, and the function's other arguments.
+        epsilon : float, optional
+            The privacy loss; the function's own by default.
+        confidence : float
+            The probability, for each number of the answer by itself.
+
+        Returns
+        -------
+        float or array
+            The half-width of the interval around each number; one number if it is the same for all. For
+            the exponential mechanism, by how much the chosen response's score is below the best one at
+            most; for the Bernstein mechanism, that of the values on the lattice.
+
+        Examples
+        --------
+        >>> from privatize import privatize, samplers
+        >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
+        >>> round(mean.error_at(1000), 3)  # within ± this, with 95% probability
+        0.231
+        >>> round(mean.error_at(1000, epsilon=0.1), 2)
+        2.31
+        """
+        found = self.estimate(*args, **kwargs)
+        chosen = self._settings.epsilon if epsilon is None else epsilon
+        several = [error_of(self._at(chosen), each, confidence) for each in _each(found)]
+        return several if isinstance(found, list) else several[0]
+
+    def epsilon_for(self, /, *args: Any, error: float, confidence: float = 0.95, **kwargs: Any) -> Any:
+        """Return the least epsilon at which an answer is that close to the raw one, with a probability.
+
+        ``epsilon_for(n, ..., error=2)`` takes what :meth:`estimate` takes, and calibrates if that has not
+        been done. Needs no private data.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            The number of records n, and the function's other arguments.
+        error : float
+            The largest distance of any number of the answer from the raw one.
+        confidence : float
+            The probability, for each number of the answer by itself.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> from privatize import privatize, samplers
+        >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
+        >>> round(mean.epsilon_for(1000, error=2), 3)
+        0.115
+        """
+        found = self.estimate(*args, **kwargs)
+        several = [
+            least_epsilon(lambda epsilon, at=each: error_of(self._at(epsilon), at, confidence), error)  # type: ignore[misc]
+            for each in _each(found)
+        ]
+        return several if isinstance(found, list) else several[0]
+
+    def _at(self, epsilon: float) -> Settings:
+        """Return the settings with another epsilon, checked."""
+        return (
+            self._settings if epsilon == self._settings.epsilon else replace(self._settings, epsilon=epsilon)
+        )
 
     def _used(self, n: int) -> int:
         """Return how many of n records are used."""
@@ -650,6 +680,7 @@ class PrivateFunction(Generic[P, R]):
             sensitivity=sensitivity.value,
             scale=used.scale(sensitivity.value, settings.epsilon, settings.delta),
             mechanism=type(mechanism).__name__,
+            noise=getattr(mechanism, "noise_name", ""),
             n=n,
             m=sensitivity.m,
             k=sensitivity.k,
@@ -905,6 +936,7 @@ class PrivateFunction(Generic[P, R]):
             jitter=entry.jitter,
             weights=entry.weights,
             agree=functools.partial(store.agree, entry.key, entry.seed),
+            cause=entry.cause,
         )
         start = time.perf_counter()
         try:
@@ -918,8 +950,23 @@ class PrivateFunction(Generic[P, R]):
             took = round(time.perf_counter() - start, 3)
             facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
             facts |= {"jitter": found.jitter} if found.jitter else {}
+            facts |= {"cause": found.cause} if found.cause else {}
             quiet(store.describe, entry.key, entry.seed, **facts)
         return found
+
+    def _described(
+        self, n: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Sensitivity, str | None, str]:
+        """Return the estimate for n records, the key that it is remembered under, and where, for a report."""
+        like = kwargs.pop("like", None)
+        wrong = miscounted("report", n, several=False) or _not_empty(like)
+        if wrong is not None:
+            del n, args, kwargs, like
+            raise wrong
+        call = self._binding.bind_public(args, kwargs)
+        schema = None if like is None else self._like(self._drawn(), records.describe(like))
+        found, key = self._recalled(self._used(operator.index(n)), call, schema, None)
+        return found, key, self._store().url
 
     def _audited(
         self, n: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -1062,6 +1109,10 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
                 f"no private data."
             )
     return None
+
+
+def _each(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
 
 
 def _code(drawn: Any) -> Any:

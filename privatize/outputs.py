@@ -26,6 +26,7 @@ __all__ = [
     "flatten",
     "has_classes",
     "integers",
+    "names",
     "number",
     "rebuild",
     "size",
@@ -353,6 +354,48 @@ def integers(tree: Tree) -> NDArray[np.bool_]:
         return np.full(size(tree), np.dtype(tree[1]).kind in "iu")
     parts = [integers(item) for item in tree[-1]]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.bool_)
+
+
+def names(tree: Tree) -> list[str]:
+    """Return what to call each coordinate of the flat vector: keys, labels, positions.
+
+    Examples
+    --------
+    >>> names(describe({"n": 3, "mean": np.zeros(2)}))
+    ['n', 'mean 0', 'mean 1']
+    """
+    kind = tree[0]
+    if kind in SCALARS:
+        return [""]
+    if kind in ("array", "tensor"):
+        return [",".join(map(str, at)) for at in np.ndindex(*tree[2])]
+    if kind == "frame":
+        columns, rows = tree[4]
+        sizes = [size(branch) for branch in tree[-1]]
+        heads = columns if len(columns) == len(sizes) else [str(i) for i in range(len(sizes))]
+        if len(sizes) == 1:
+            heads = [""]
+        return [
+            _named(head.strip("'"), rows[i].strip("'") if len(rows) == count else str(i))
+            for head, count in zip(heads, sizes, strict=True)
+            for i in range(count)
+        ]
+    heads = (
+        [str(_unkey(key)) for key in tree[2]]
+        if kind == "dict"
+        else list(map(str, tree[2]))
+        if kind in ("namedtuple", "dataclass")
+        else list(map(str, tree[3]))
+        if kind == "estimator"
+        else [str(i) for i in range(len(tree[-1]))]
+    )
+    return [
+        _named(head, name) for head, branch in zip(heads, tree[-1], strict=True) for name in names(branch)
+    ]
+
+
+def _named(head: str, name: str) -> str:
+    return f"{head} {name}".strip()
 
 
 def flatten(value: Any, tree: Tree, classes: dict[str, Any] | None = None, known: bool = False) -> Vector:

@@ -116,6 +116,35 @@ class Plan:
                 bound=self.bound,
             )
 
+    def plot(self, ax: Any = None) -> Any:
+        """Plot how many pairs each bound needs for which gamma, with this plan among them.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Needs matplotlib (the extra ``plot``).
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        from privatize import drawing
+
+        return drawing.onto(self._chart(), ax)
+
+    def _chart(self) -> Any:
+        from privatize import views
+
+        low, high = max(self.gamma / 10, _LEAST_GAMMA), min(self.gamma * 10, 0.9)
+        gammas = [low * (high / low) ** (i / 20) for i in range(21)]
+        curves = {bound: [(g, _PLANNERS[bound].least(g, None)) for g in gammas] for bound in BOUNDS}
+        return views.plan_chart(self, curves)
+
+    def _repr_html_(self) -> str:
+        from privatize import views
+
+        return views.card("plan", views.planned(self), self._chart())
+
 
 def plan(
     gamma: float | None = None,

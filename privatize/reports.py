@@ -1,186 +1,290 @@
-"""What a person reads: text, HTML and plots."""
+"""report(): a private function's promise, as one page that can be handed on."""
 
 from __future__ import annotations
 
-import html as escaping
+import html
+import inspect
 import math
-from collections.abc import Sequence
+import os
+import platform
+import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privatize import views
+from privatize.auditing import Audit, audit
+from privatize.budget import Budget, Part
+from privatize.decorator import PrivateFunction
+from privatize.drawing import svg
 from privatize.errors import SettingsError
+from privatize.releases import error_of
+from privatize.sensitivity import Sensitivity
 
-__all__ = ["html", "page", "profile", "text"]
-
-
-# --- an audit --------------------------------------------------------------------------------------
-
-
-def text(audit: Any) -> str:
-    """Return an audit as lines of text."""
-    lines = [f"audit of {audit.function}, n={audit.n:,}: {audit.verdict}"]
-    lines += [f"  {name:28s} {value}" for name, value in _rows(audit)]
-    if not audit.holds:
-        lines.append(f"  {'what to do':28s} {_REMEDY}")
-    return "\n".join(lines)
+__all__ = ["Report", "report"]
 
 
-_REMEDY = (
-    "calibrate anew (forget()); if it fails again, P, the mechanism or the version= that vouches for the "
-    "function is wrong"
-)
+@dataclass(frozen=True)
+class Report:
+    """A page about a private function: :func:`report` makes it.
 
+    Attributes
+    ----------
+    title : str
+        What it is about.
+    html : str
+        The page, which needs nothing else: no network, no scripts.
+    """
 
-def _rows(audit: Any) -> list[tuple[str, str]]:
-    delta = f", delta={audit.delta:g}" if audit.delta else ""
-    rows = [
-        ("claimed", f"epsilon={audit.epsilon:g}{delta} on all but gamma={audit.gamma:.4g} of neighbours"),
-        ("noise", f"{audit.mechanism}, for a sensitivity of {audit.sensitivity:.4g}"),
-        (
-            "coverage under P" if audit.own else f"under {audit.coverage.sampler}"[:28],
-            _covered(audit.coverage, audit),
-        ),
-        ("the smallest gamma supported", f"{audit.coverage.high:.4g}"),
-        ("losses", _losses(audit.coverage)),
-    ]
-    for told in audit.told:
-        rows.append(("telling neighbours apart", told.verdict))
-        if told.shape_low is not None:
-            what = "delta" if told.delta else "epsilon"
-            rows.append(
-                ("", f"the noise looks {told.shape}, and its width shows {what} >= {told.shape_low:.3g}")
-            )
-        rows.append(("", f"{told.releases:,} releases on each, at a gap of {told.gap:.4g}"))
-    for other in audit.under:
-        rows.append((f"under {other.sampler}"[:28], _covered(other, audit)))
-        if other.divergence is not None:
-            known = other.transferred is not None
-            after = f": Proposition 8 gives {other.transferred:.3g}" if known else ", estimated"
-            rows.append(("", f"KL {other.divergence:.3g}{after}"))
-    rows.append(
-        (
-            "false alarms",
-            f"at most {1 - audit.confidence:.2g}, and rho={audit.rho:.2g} for an unlucky calibration",
+    title: str
+    html: str
+
+    def save(self, file: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, and return its path."""
+        path = Path(file)
+        path.write_text(self.html, encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        return f"<report on {self.title}: {len(self.html):,} characters of HTML; save(file) writes it>"
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own: a notebook's style and the page's leave each other alone.
+        return (
+            f"<iframe title='{html.escape(self.title)}' style='width:100%;height:36em;"
+            f"border:1px solid #8884' srcdoc='{html.escape(self.html)}'></iframe>"
         )
-    )
-    return rows
 
 
-def _covered(coverage: Any, audit: Any) -> str:
+def report(
+    function: PrivateFunction[..., Any],
+    n: int | list[int],
+    /,
+    *args: Any,
+    audit: Audit | bool = False,
+    budget: Budget | None = None,
+    known: float | None = None,
+    **kwargs: Any,
+) -> Report:
+    """Put a private function's promise on one page: what it is, what it costs, what it means.
+
+    The page has the function and P, the plan, the gaps and the estimate, the noise and how far off
+    answers are, failures in calibration, the audit and the ledger if there are, and everything that
+    is needed to reproduce it. It needs no private data, and holds none; a budget's page says which questions
+    were asked, and of what.
+
+    Parameters
+    ----------
+    function : PrivateFunction
+        The function.
+    n : int or list of int
+        The number of records, or several.
+    *args, **kwargs
+        The function's other arguments, as for :meth:`PrivateFunction.estimate`.
+    audit : Audit or bool
+        An audit to include, or True to make one for every n.
+    budget : Budget, optional
+        A budget to include; the function's own by default.
+    known : float, optional
+        A global or analytic sensitivity to draw beside the estimate.
+
+    Returns
+    -------
+    Report
+        Its ``save(file)`` writes the page.
+
+    Examples
+    --------
+    >>> from privatize import privatize, report, samplers
+    >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
+    >>> report(mean, 1000, known=0.1).title
+    'mean, n=1,000'
+    """
+    if not isinstance(function, PrivateFunction):
+        raise SettingsError(f"report() takes a private function, not a {type(function).__name__}.")
+    if known is not None and not (isinstance(known, int | float | np.number) and 0 < known < math.inf):
+        raise SettingsError(f"known={known!r} is not a sensitivity: it must be a finite number > 0.")
+    if budget is not None and not isinstance(budget, Budget):
+        raise SettingsError(f"report(budget=...) takes a Budget, not a {type(budget).__name__}.")
+    if not isinstance(audit, Audit | bool):
+        raise SettingsError(f"report(audit=...) takes an Audit, True or False, not a {type(audit).__name__}.")
+    sizes = list(n) if isinstance(n, list | tuple) else [n]
+    if not sizes:
+        raise SettingsError("report() needs at least one number of records.")
+    found = [function._described(each, args, dict(kwargs)) for each in sizes]
+    audits = [audit] if isinstance(audit, Audit) else []
+    if audit is True:
+        audits = [_audited(function, each, args, kwargs) for each in sizes]
+    name = function.__name__
+    title = f"{name}, n={' and '.join(f'{estimate.n:,}' for estimate, _, _ in found)}"
+    parts = [_head(function, name), _about(function, args, kwargs)]
+    parts += [_section(function, estimate, known) for estimate, _, _ in found]
+    parts += [f"<h2>Was it checked? n={each.n:,}</h2>{views.audit_section(each)}" for each in audits]
+    if not audits:
+        line = f"audit({name}, {found[0][0].n})"
+        parts.append(
+            f"<h2>Was it checked?</h2><p>No audit is included: <code>{html.escape(line)}</code> makes it.</p>"
+        )
+    chosen = budget if budget is not None else function.settings.budget
+    if chosen is not None:
+        parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
+    parts.append(_again(function, found))
+    return Report(title, views.page(f"privatize: {title}", "".join(parts)))
+
+
+def _audited(function: PrivateFunction[..., Any], n: int, args: tuple[Any, ...], kwargs: Any) -> Audit:
+    return audit(function, n, *args, **kwargs)
+
+
+def _head(function: PrivateFunction[..., Any], name: str) -> str:
+    s = function.settings
+    times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
+    delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
     return (
-        f"{coverage.beyond} of {coverage.pairs:,} fresh pairs are beyond: {coverage.share:.4g}, "
-        f"[{coverage.low:.4g}, {coverage.high:.4g}] at {1 - (1 - audit.confidence) / 2:.4g}"
+        f"<h1>The promise of <code>{html.escape(name)}</code></h1>"
+        f"<p class='lead'>If one person's record is replaced, no answer becomes more than e<sup>{s.epsilon:g}"
+        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {s.gamma:g} of "
+        f"random pairs of such neighbouring datasets.</p>"
+        f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
+        f"public distribution P below, for replaced records, with the number of records known, and with code "
+        f"that is trusted. It is none about the worst dataset that an adversary could think of, and every "
+        f"answer spends its ε anew.</p>"
     )
 
 
-def _losses(coverage: Any) -> str:
-    shares = [s for s in (0.5, 0.9, 0.99) if s * coverage.pairs < coverage.pairs]
-    found = [(s, float(np.quantile(coverage.losses, s, method="higher"))) for s in shares]
-    worst = float(coverage.losses[-1])
-    return "; ".join(
-        [f"{s:.0%} of pairs up to {x:.3g}" for s, x in found] + [f"the largest seen {worst:.3g}"]
+def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    s = function.settings
+    doc = inspect.getdoc(function.__wrapped__)
+    own = bool(doc) and inspect.isfunction(function.__wrapped__)
+    rows = [("function", function._label())]
+    if own and doc:
+        rows.append(("what it says it does", doc.splitlines()[0]))
+    rows.append(("private data", ", ".join(function._binding.names)))
+    others = [_brief(each) for each in args] + [f"{k}={_brief(v)}" for k, v in kwargs.items() if k != "like"]
+    if others:
+        rows.append(("other arguments", ", ".join(others)))
+    clip = "are brought into P's support first" if s.domain == "clip" else "are taken as they are"
+    rows += [
+        ("mechanism", repr(s.mechanism)),
+        ("P, one record", repr(s.sampler)),
+        ("private records", clip),
+    ]
+    if s.timeout is not None:
+        rows.append(("timeout", f"{s.timeout:g} s for a pair"))
+    drawn = ""
+    describe = getattr(s.sampler, "describe", None)
+    if describe is not None:
+        drawn = (
+            f"<details><summary>What P draws</summary><div class='scroll'>"
+            f"{describe(1000, seed=0)._repr_html_()}</div></details>"
+        )
+    return f"<h2>What it is</h2>{views.table(rows)}{drawn}"
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _section(function: PrivateFunction[..., Any], found: Sensitivity, known: float | None) -> str:
+    s = function.settings
+    head = f"<h2>With {found.n:,} records</h2>"
+    chart = svg(views.gaps_chart(found, known))
+    meaning = _meaning(function, found)
+    rows = views.estimated(found)
+    if known is not None:
+        rows.insert(1, ("known bound", f"{known:.6g}: the estimate is {found.value / known:.3g} times that"))
+    cost = views.planned(found.plan)[:1]
+    why = (
+        f"<p>{html.escape(function.__name__)} was run on pairs of datasets drawn from P that differ in one "
+        f"record. How far its answers were apart sets the noise.</p>"
     )
+    scale = s.mechanism.scale(found.value, s.epsilon, s.delta)
+    if found.weights:
+        scale = np.ldexp(float(scale), np.array(found.weights))
+    noise = [("noise", f"{type(s.mechanism).__name__}, scale {views.amount(scale)}")]
+    return f"{head}{meaning}<h3>How it was found</h3>{why}{views.table(cost + rows + noise)}{chart}"
 
 
-_HEAD = "text-align:left;font-weight:normal;opacity:.7;padding-right:1em"
-
-
-def html(audit: Any) -> str:
-    """Return an audit as a piece of HTML, with the profile drawn."""
-    color = "#1a7f37" if audit.holds else "#b42318"
-    rows = "".join(
-        f"<tr><th style='{_HEAD}'>{escaping.escape(name)}</th>"
-        f"<td style='text-align:left'>{escaping.escape(value)}</td></tr>"
-        for name, value in _rows(audit)
+def _meaning(function: PrivateFunction[..., Any], found: Sensitivity) -> str:
+    """Say what the noise means for an answer, in words and for several epsilons."""
+    s = function.settings
+    try:
+        main = error_of(s, found, 0.95)
+    except SettingsError:
+        return ""
+    what = {"Exponential": "the chosen response's score is within {} of the best one"}.get(
+        type(s.mechanism).__name__,
+        "each value on the lattice is within ± {} of the raw one"
+        if type(s.mechanism).__name__ == "Bernstein"
+        else "each number is within ± {} of the raw one"
+        if len(np.atleast_1d(main)) > 1 or views.several(found.structure)
+        else "the answer is within ± {} of the raw one",
     )
-    title = f"audit of {audit.function}, n={audit.n:,}"
-    return (
-        f"<div style='font-family:sans-serif;max-width:60em'><h3>{escaping.escape(title)}</h3>"
-        f"<p style='color:{color}'><b>{escaping.escape(audit.verdict)}</b></p>"
-        f"<table>{rows}</table>{_drawing(audit)}</div>"
-    )
-
-
-def page(audit: Any) -> str:
-    """Return an audit as a page of HTML that needs nothing else."""
-    title = escaping.escape(f"audit of {audit.function}")
-    return (
-        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{title}</title></head>"
-        f"<body>{html(audit)}</body></html>\n"
-    )
-
-
-def _curve(audit: Any) -> tuple[list[float], list[float]]:
-    """Return the profile: for each epsilon, the share of neighbours whose loss is more."""
-    losses = audit.coverage.losses
-    finite = losses[np.isfinite(losses)]
-    most = max(float(finite[-1]) if len(finite) else 0.0, audit.epsilon) * 1.1
-    at = np.linspace(0.0, most, 201)
-    share = 1 - np.searchsorted(losses, at, side="right") / len(losses)
-    return at.tolist(), share.tolist()
-
-
-def _drawing(audit: Any) -> str:
-    """Draw the profile as SVG: which share of neighbours gets more than which epsilon."""
-    x, y = _curve(audit)
-    width, height, left, bottom = 520.0, 240.0, 60.0, 40.0
-    floor = min(audit.gamma, 1 / audit.coverage.pairs) / 2
-
-    def place(at: float, share: float) -> tuple[float, float]:
-        level = (math.log10(max(share, floor)) - math.log10(floor)) / -math.log10(floor)
-        return left + (width - left - 10) * at / x[-1], height - bottom - (height - bottom - 10) * level
-
-    line = " ".join(f"{px:.1f},{py:.1f}" for px, py in map(place, x, y))
-    claim_x, claim_y = place(audit.epsilon, audit.gamma)
-    ticks = _ticks(floor)
-    labels = "".join(
-        f"<text x='{left - 6:.0f}' y='{place(0, t)[1] + 4:.1f}' text-anchor='end' font-size='11'>{t:g}</text>"
-        for t in ticks
-    )
-    labels += "".join(
-        f"<text x='{place(t, 1)[0]:.1f}' y='{height - bottom + 15:.0f}' text-anchor='middle' "
-        f"font-size='11'>{t:g}</text>"
-        for t in (0.0, audit.epsilon / 2, audit.epsilon)
-    )
-    return (
-        f"<svg width='{width:.0f}' height='{height:.0f}' role='img' "
-        f"aria-label='share of neighbours by epsilon' fill='currentColor' font-family='sans-serif'>"
-        f"<path d='M{left:.0f},10 V{height - bottom:.0f} H{width - 10:.0f}' fill='none' "
-        f"stroke='currentColor'/>"
-        f"<polyline points='{line}' fill='none' stroke='#2563eb' stroke-width='2'/>"
-        f"<circle cx='{claim_x:.1f}' cy='{claim_y:.1f}' r='5' fill='#b42318'/>"
-        f"<text x='{claim_x - 10:.1f}' y='{claim_y - 9:.1f}' text-anchor='end' font-size='11'>claimed</text>"
-        f"{labels}"
-        f"<text x='{(width + left) / 2:.0f}' y='{height - 6:.0f}' text-anchor='middle' font-size='12'>"
-        f"epsilon</text>"
-        f"<text x='12' y='{height / 2:.0f}' font-size='12' text-anchor='middle' "
-        f"transform='rotate(-90 12 {height / 2:.0f})'>share of neighbours with more</text></svg>"
-    )
-
-
-def _ticks(floor: float) -> Sequence[float]:
-    return [10.0**e for e in range(math.ceil(math.log10(floor)), 1)]
-
-
-def profile(audit: Any, ax: Any = None) -> Any:
-    """Plot the profile of the promise with matplotlib, and return the axes."""
-    if ax is None:
+    sentence = f"With 95% probability, {what.format(views.amount(main))}."
+    rows = []
+    for times in (0.1, 0.5, 1.0, 2.0, 10.0):
         try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
+            at = function._at(s.epsilon * times)
+            cells = [views.amount(error_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
+        except SettingsError:  # this mechanism is not proven there
+            continue
+        rows.append([f"{s.epsilon * times:.4g}" + (" (this)" if times == 1 else ""), *cells])
+    heads = ["epsilon", *(f"± {level}" for level in ("50%", "95%", "99%"))]
+    return (
+        f"<p class='lead'>{html.escape(sentence)}</p><details open='open'><summary>At another "
+        f"epsilon</summary>{views.grid(heads, rows)}</details>"
+    )
 
-        ax = plt.figure(figsize=(6, 4), layout="constrained").gca()
-    x, y = _curve(audit)
-    ax.plot(x, y, drawstyle="steps-post", label=f"{audit.coverage.pairs:,} fresh pairs")
-    ax.plot([audit.epsilon], [audit.gamma], "o", color="tab:red", label="claimed")
-    for other in audit.under:
-        share = 1 - np.searchsorted(other.losses, x, side="right") / other.pairs
-        ax.plot(x, share, "--", drawstyle="steps-post", label=f"under {other.sampler}")
-    ax.set_yscale("log")
-    ax.set_xlabel("epsilon")
-    ax.set_ylabel("share of neighbours with more")
-    ax.set_title(f"{audit.function}, n={audit.n:,}")
-    ax.legend()
-    return ax
+
+def _ledger(budget: Budget) -> str:
+    rows = budget.ledger.history(budget.name)
+    last = rows[-20:]
+    cells = [
+        [
+            str(row["number"]),
+            str(row["at"]),
+            str(row["function"]),
+            str(row["dataset"]) or "not declared",
+            f"{row['n']:,}",
+            f"{row['epsilon']:g}",
+            f"{row['delta']:g}",
+            f"{row['charged']:.4g}",
+        ]
+        for row in last
+    ]
+    heads = ["", "when", "function", "data", "n", "epsilon", "delta", "gamma charged"]
+    shown = views.grid(heads, cells) if cells else "<p>Nothing was spent yet.</p>"
+    cut = f"<p class='note'>The last {len(last)} of {len(rows):,}.</p>" if len(rows) > len(last) else ""
+    chart = svg(budget._chart()) if rows else ""
+    return f"<h2>What was spent</h2>{budget._repr_html_()}{chart}{shown}{cut}"
+
+
+_LIBRARIES = ("numpy", "scipy", "cloudpickle", "narwhals")
+
+
+def _again(function: PrivateFunction[..., Any], found: list[tuple[Sensitivity, str | None, str]]) -> str:
+    """Say what is needed to reproduce the estimates."""
+    from importlib import metadata
+
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("privatize", *_LIBRARIES))
+    rows = [
+        ("versions", f"Python {platform.python_version()}, {versions}"),
+        ("platform", f"{platform.system()} {platform.machine()}"),
+        ("written", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())),
+    ]
+    for estimate, key, _ in found:
+        known = key if key is not None else "none: something in it cannot be encoded, so it is not remembered"
+        rows.append((f"fingerprint, n={estimate.n:,}", known))
+        rows.append(
+            (f"seeds, n={estimate.n:,}", f"{estimate.seed} of the pairs, {estimate.coin_seed} of the coins")
+        )
+    estimate = found[0][0]
+    name = function.__name__ if function.__name__.isidentifier() else "f"
+    line = f"{name}.replace(seed={estimate.seed}, store=None).estimate({estimate.n})"
+    return (
+        f"<h2>To reproduce it</h2>{views.table(rows)}<p>The same function and versions give the same gaps: "
+        f"<code>{html.escape(line)}</code></p>"
+    )

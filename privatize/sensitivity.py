@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, records
+from privatize import coins, drawing, records, views
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -78,6 +78,8 @@ class Sensitivity:
         The named tuples, dataclasses and frames in the output, by name.
     weights : tuple of int
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
+    cause : str
+        Why the first of the failed pairs failed.
     jitter : float
         By how much the function was seen to round differently from run to run, as libraries do that sum in
         parallel; the estimate then has room for that, 2⁻¹⁶ of itself.
@@ -97,6 +99,7 @@ class Sensitivity:
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
     weights: tuple[int, ...] = field(default=(), repr=False)
+    cause: str = field(default="", repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
 
@@ -189,6 +192,25 @@ class Sensitivity:
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights), None)
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
+    def plot(self, ax: Any = None, *, known: float | None = None) -> Any:
+        """Plot the distribution of the gaps, what is certain about it, and the estimate.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Needs matplotlib (the extra ``plot``).
+        known : float, optional
+            A global or analytic sensitivity to draw beside the estimate.
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return drawing.onto(views.gaps_chart(self, known), ax)
+
+    def _repr_html_(self) -> str:
+        return views.card("sensitivity", views.estimated(self), views.gaps_chart(self))
+
     def certified(self) -> tuple[tuple[float, float], ...]:
         """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
         return tuple((look.gamma, replace(self, plan=look).gamma) for look in self._looks)
@@ -228,6 +250,8 @@ class Memory:
         Weights of the output's numbers, as powers of two.
     agree : callable
         ``agree(weights)`` returns those that everybody uses who has these gaps.
+    cause : str
+        Why the first of the failed pairs failed.
     """
 
     gaps: Vector
@@ -239,6 +263,7 @@ class Memory:
     jitter: float = 0.0
     weights: list[int] | None = None
     agree: Callable[[list[int]], list[int]] = list
+    cause: str = ""
 
 
 def estimate_sensitivity(
@@ -369,6 +394,7 @@ bound=tolerance, seed=1)
         seed=pairs.seed,
         coin_seed=pairs.s0,
         failed=int(np.isinf(gaps).sum()),
+        cause=run.cause.text if run.cause is not None else "" if memory is None else memory.cause,
         gaps=gaps,
         structure=pairs.structure or [],
         classes=pairs.classes,

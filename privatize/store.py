@@ -46,6 +46,12 @@ _TABLES = [
     "CREATE TABLE IF NOT EXISTS looks (key TEXT, at INTEGER, plan TEXT, PRIMARY KEY (key, plan))",
 ]
 
+# A longer piece replaces a shorter one that begins at the same index.
+_PIECE = (
+    "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET data = excluded.data, "
+    "checksum = excluded.checksum WHERE length(excluded.data) > length(gaps.data)"
+)
+
 
 @dataclass
 class Entry:
@@ -71,6 +77,8 @@ class Entry:
         By how much the function has been seen to round differently from run to run.
     weights : list of int or None
         Weights of the output's numbers, as powers of two.
+    cause : str
+        Why the first of the failed pairs failed.
     """
 
     key: str
@@ -82,6 +90,7 @@ class Entry:
     checked: int = 0
     jitter: float = 0.0
     weights: list[int] | None = None
+    cause: str = ""
 
 
 class Store:
@@ -91,6 +100,8 @@ class Store:
     ----------
     url : str or Path
         See :class:`privatize.database.Database`; ``"memory"`` keeps them in this process only.
+    shown : str, optional
+        What to call it, if not by its URL: a copy by the name of what it was copied from.
 
     Examples
     --------
@@ -101,13 +112,16 @@ class Store:
     7
     """
 
-    def __init__(self, url: str | os.PathLike[str]) -> None:
+    def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, _TABLES)
+        self._shown = shown
         self._looks: dict[str, list[Plan]] = {}
 
     @property
     def url(self) -> str:
         """Where it is, without a password."""
+        if self._shown is not None:
+            return self._shown
         scheme, sign, rest = self.database.url.partition("://")
         return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else scheme
 
@@ -130,34 +144,27 @@ class Store:
         return found
 
     def _read(self, run: Any, key: str) -> Entry | None:
-        # The gaps first: where statements see each other's commits, the row is then at least as new as they.
-        pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
-        rows = run("SELECT version, seed, structure, failure, facts FROM estimates WHERE key = ?", key)
         try:
-            version, seed, structure, failure, facts = rows[0]
-            if version != SCHEMA:
-                raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
-            told = json.loads(facts)
-            entry = Entry(
-                key, int(seed), checked=int(told.get("checked", 0)), jitter=float(told.get("jitter", 0.0))
-            )
-            if "weights" in told:
-                entry.weights = [int(each) for each in told["weights"]]
-            entry.structure = None if structure is None else json.loads(structure)
-            entry.failure = {} if failure is None else json.loads(failure)
-            if entry.structure is not None and not size(entry.structure):
-                raise ValueError("its structure is empty")
-            for described in entry.failure.values():
-                restore(described)
-            looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
-            entry.looks = [Plan(**json.loads(plan)) for (plan,) in looks]
-            entry.gaps = _joined(key, entry.seed, pieces, entry.weights)
+            return _parsed(key, _rows(run, key))
         except DatabaseError:
             raise
         except Exception as error:  # whatever is in there, it is a miss
             warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
             return None
-        return entry
+
+    def read(self, key: str) -> Entry:
+        """Return what is remembered under a key, and begin nothing.
+
+        Raises
+        ------
+        KeyError
+            If there is nothing.
+        ValueError
+            If it is damaged, or of another version.
+        """
+        with self._writing() as run:
+            rows = _rows(run, key)
+        return _whole(key, rows)
 
     def save(
         self,
@@ -176,13 +183,7 @@ class Store:
         with self._writing() as run:
             if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
                 return  # forgotten, or begun anew by somebody else
-            # A longer piece replaces a shorter one that begins at the same index.
-            run(
-                "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET "
-                "data = excluded.data, checksum = excluded.checksum "
-                "WHERE length(excluded.data) > length(gaps.data)",
-                *(key, start, data, _checksum(key, seed, start, data, weights)),
-            )
+            run(_PIECE, key, start, data, _checksum(key, seed, start, data, weights))
             if structure is not None:
                 run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
 
@@ -244,7 +245,7 @@ class Store:
         return int(count)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return a description of every estimate, the newest first."""
+        """Return a description of every estimate, the newest first; "damaged" says why one has none."""
         with self._writing() as run:
             rows = run(
                 "SELECT key, label, n, seed, created, facts, failure, "
@@ -260,10 +261,87 @@ class Store:
         names = ("key", "label", "n", "seed", "created", "facts", "failure", "looks")
         found = [dict(zip(names, row, strict=True)) for row in rows]
         for entry in found:
-            entry["facts"] = json.loads(entry["facts"])
-            entry["failure"] = {} if entry["failure"] is None else json.loads(entry["failure"])
-            entry["seed"], entry["pairs"] = int(entry["seed"]), covered.get(entry["key"], (0, 0))[0]
+            try:
+                entry["facts"] = dict(json.loads(entry["facts"]))
+                entry["failure"] = {} if entry["failure"] is None else dict(json.loads(entry["failure"]))
+                entry["seed"] = int(entry["seed"])
+            except (TypeError, ValueError) as error:
+                entry |= {"facts": {}, "failure": {}, "seed": 0, "damaged": str(error)}
+            entry["pairs"] = covered.get(entry["key"], (0, 0))[0]
         return found
+
+    def copy_to(self, other: Store, key: str) -> str:
+        """Copy what is remembered under a key to another store, in one transaction there.
+
+        Nothing there is overwritten. An estimate that is there under another seed is left alone. If it has
+        the same seed, what it lacks is added: looks, failures and gaps. So it refuses at least as much as
+        before, and promises no more.
+
+        Returns
+        -------
+        str
+            ``"copied"``; ``"added"`` to what was there; ``"there"`` already, all of it; or ``"other"``, left
+            alone, since it is there under another seed, or contradicts this one.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If there is nothing under the key; if it is damaged, or of another version, here or there.
+
+        Examples
+        --------
+        >>> here, there = Store("memory"), Store("memory")
+        >>> _ = here.open("key", seed=7, label="mean", n=100, facts={})
+        >>> here.copy_to(there, "key"), here.copy_to(there, "key")
+        ('copied', 'there')
+        """
+        with self._writing() as run:
+            mine = _rows(run, key)
+        entry = _whole(key, mine)
+        with other._writing() as run:
+            marks = ", ".join("?" * len(_COLUMNS))
+            made = run(
+                f"INSERT INTO estimates VALUES ({marks}) ON CONFLICT (key) DO NOTHING RETURNING key",  # noqa: S608
+                *mine.row,
+            )
+            other._held(run, "key", key, entry.seed)
+            theirs = _rows(run, key)
+            outcome = "copied" if made else other._unite(run, mine, entry, theirs)
+            if outcome == "other":
+                return outcome
+            if made:
+                _add(run, mine, theirs)
+            _whole(key, _rows(run, key), " there")  # or undone
+            if key in other._looks:
+                other._looks[key][:] = _whole(key, _rows(run, key)).looks
+        return outcome
+
+    def _unite(self, run: Run, mine: _Rows, entry: Entry, theirs: _Rows) -> str:
+        """Add to an estimate what another copy of it has; say what was done."""
+        known = _whole(entry.key, theirs, " there")
+        if known.seed != entry.seed:
+            return "other"
+        facts, added = json.loads(theirs.row[5]), json.loads(mine.row[5])
+        both = [known.structure, entry.structure]
+        alike = None in both or both[0] == both[1]
+        if known.weights != entry.weights:  # gaps in other units, unless one of them has none yet
+            alike = alike and any(each.weights is None and not len(each.gaps) for each in (known, entry))
+        shared = min(len(known.gaps), len(entry.gaps))
+        a, b = known.gaps[:shared], entry.gaps[:shared]
+        alike = alike and bool(((a == b) | np.isnan(a) | np.isnan(b)).all())
+        if alike:
+            if entry.checked > known.checked:
+                facts |= {name: added[name] for name in _MEASURED if name in added}
+            facts = added | facts
+            facts |= {"jitter": max(known.jitter, entry.jitter)} if known.jitter or entry.jitter else {}
+        structure = (theirs.row[6] or mine.row[6]) if alike else theirs.row[6]
+        failure = entry.failure | known.failure
+        texts = (json.dumps(facts), structure, json.dumps(failure) if failure else None)
+        run("UPDATE estimates SET facts = ?, structure = ?, failure = ? WHERE key = ?", *texts, entry.key)
+        _add(run, mine, theirs, gaps=alike)
+        after = _rows(run, entry.key)
+        changed = _told(after) != _told(theirs)
+        return "added" if changed else "there" if alike else "other"
 
     def _held(self, run: Run, column: str, key: str, seed: int) -> list[tuple[Any, ...]]:
         """Read from a row that nobody else may write meanwhile; sqlite has one writer anyway."""
@@ -283,6 +361,77 @@ class Store:
 
 class StoreUnavailable(Exception):  # noqa: N818 - a signal between rooms
     """The store cannot be read or written."""
+
+
+_MEASURED = ("checked", "failed", "seconds", "norm")
+_COLUMNS = ("key", "version", "seed", "label", "n", "facts", "structure", "failure", "created")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What the tables have under a key."""
+
+    row: tuple[Any, ...]  # as in _COLUMNS; empty if there is none
+    pieces: list[tuple[Any, ...]]
+    looks: list[str]
+
+
+def _rows(run: Run, key: str) -> _Rows:
+    # The gaps first: where statements see each other's commits, the row is then at least as new as they.
+    pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
+    rows = run(f"SELECT {', '.join(_COLUMNS)} FROM estimates WHERE key = ?", key)  # noqa: S608 - ours
+    looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
+    return _Rows(rows[0] if rows else (), pieces, [plan for (plan,) in looks])
+
+
+def _parsed(key: str, rows: _Rows) -> Entry:
+    """Return what rows say; whatever is wrong with them raises."""
+    _, version, seed, _, _, facts, structure, failure, _ = rows.row
+    if version != SCHEMA:
+        raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
+    told = json.loads(facts)
+    entry = Entry(key, int(seed), checked=int(told.get("checked", 0)), jitter=float(told.get("jitter", 0.0)))
+    entry.cause = str(told.get("cause", ""))
+    if "weights" in told:
+        entry.weights = [int(each) for each in told["weights"]]
+    entry.structure = None if structure is None else json.loads(structure)
+    entry.failure = {} if failure is None else json.loads(failure)
+    if entry.structure is not None and not size(entry.structure):
+        raise ValueError("its structure is empty")
+    for described in entry.failure.values():
+        restore(described)
+    entry.looks = [Plan(**json.loads(plan)) for plan in rows.looks]
+    entry.gaps = _joined(key, entry.seed, rows.pieces, entry.weights)
+    return entry
+
+
+def _whole(key: str, rows: _Rows, where: str = "") -> Entry:
+    """Return the same; a KeyError if there is nothing, a ValueError if there is something wrong."""
+    if not rows.row:
+        raise KeyError(key)
+    try:
+        return _parsed(key, rows)
+    except Exception as error:
+        raise ValueError(f"the estimate {key[:10]} is damaged{where}: {error}") from error
+
+
+def _add(run: Run, mine: _Rows, theirs: _Rows, *, gaps: bool = True) -> None:
+    """Add looks, after those that are there, and pieces of gaps."""
+    key = mine.row[0]
+    new = [plan for plan in mine.looks if plan not in theirs.looks]
+    ((last,),) = run("SELECT max(at) FROM looks WHERE key = ?", key)
+    for at, plan in enumerate(new, 0 if last is None else last + 1):
+        run("INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING", key, at, plan)
+    for start, data, checksum in mine.pieces if gaps else ():
+        run(_PIECE, key, start, bytes(data), checksum)
+
+
+def _told(rows: _Rows) -> tuple[Any, ...]:
+    """Return what rows say in a form that can be compared."""
+    row = list(rows.row)
+    for at in (5, 6, 7):
+        row[at] = None if row[at] is None else json.loads(row[at])
+    return row, [(start, bytes(data)) for start, data, _ in rows.pieces], rows.looks
 
 
 def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] | None = None) -> str:

@@ -20,10 +20,11 @@ Vector = NDArray[np.float64]
 class Mechanism(Protocol):
     """Three things make a mechanism: a norm, a scale and a release.
 
-    A user adds one by writing a frozen dataclass with these methods. Two more are looked up if
+    A user adds one by writing a frozen dataclass with these methods. Three more are looked up if
     they are there: ``evaluate(call)``, which turns a call that leaves one parameter open into a
-    function of the dataset, and ``wrap(vector)``, which turns a released vector into the object
-    that the user gets.
+    function of the dataset, ``wrap(vector)``, which turns a released vector into the object
+    that the user gets, and ``error(sensitivity, epsilon, delta, confidence)``, which tells how far
+    off its answers are.
     """
 
     def norm(self, gap: Vector, /) -> float:

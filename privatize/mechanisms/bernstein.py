@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from privatize import noise
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.base import Vector, inflate, l1, sup
+from privatize.mechanisms.spread import half_widths
 
 __all__ = ["Bernstein", "BernsteinPolynomial"]
 
@@ -99,6 +100,11 @@ class Bernstein:
     def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
         """Return the scale of the Laplace noise on the lattice."""
         return sensitivity / epsilon * (self.size if self.norm_name == "sup" else 1)
+
+    def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> float:
+        """Return how far the values on the lattice are from the raw ones at most, each by itself."""
+        scale = self.scale(sensitivity, epsilon, delta)
+        return float(half_widths("laplace", scale, confidence, np.zeros(1, dtype=np.bool_))[0])
 
     def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
         """Return the function of the dataset whose output is the values on the lattice."""

@@ -93,6 +93,15 @@ class Exponential:
         """Return the temperature 2Δ/ε: a score higher by this is e times as likely."""
         return 2 * sensitivity / epsilon
 
+    def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> float:
+        """Return by how much the chosen response's score is below the best one at most.
+
+        A response whose score is lower by t is chosen with at most exp(-εt/2Δ) times the best one's odds, so
+        all of these together with at most exp(-εt/2Δ) over the best one's share of the prior.
+        """
+        least = min(self.prior) / math.fsum(self.prior)
+        return self.scale(sensitivity, epsilon, delta) * math.log(1 / ((1 - confidence) * least))
+
     def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
         """Return the function of the dataset whose output is one score per response."""
 

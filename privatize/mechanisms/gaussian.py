@@ -78,6 +78,7 @@ class Gaussian:
             )
 
     immutable: ClassVar[bool] = True
+    noise_name: ClassVar[str] = "normal"
     norm_name: ClassVar[str] = "l2"
 
     def norm(self, gap: Vector, /) -> float:

@@ -55,6 +55,7 @@ class Laplace:
         return exponents(moving(np.abs(gaps)), self.scaled or "total")
 
     immutable: ClassVar[bool] = True
+    noise_name: ClassVar[str] = "laplace"
     norm_name: ClassVar[str] = "l1"
 
     def norm(self, gap: Vector, /) -> float:

@@ -1,0 +1,306 @@
+"""Charts as plain descriptions, drawn as SVG that needs nothing else, or with matplotlib."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from privatize.errors import SettingsError
+
+__all__ = ["Chart", "Layer", "axes", "onto", "svg"]
+
+# Readable on white and on black alike.
+COLORS = {"blue": "#3b82f6", "red": "#dc2626", "green": "#16a34a", "orange": "#d97706", "gray": "#808080"}
+Color = Literal["blue", "red", "green", "orange", "gray"]
+
+_WIDTH, _HEIGHT = 440.0, 260.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 14.0, 12.0, 40.0
+_POINTS = 300  # more than these cannot be told apart
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One thing in a chart.
+
+    Attributes
+    ----------
+    kind : {"line", "step", "band", "point", "upright", "level", "interval"}
+        A line; steps that jump at each x; an area between `y` and `top`; points; an upright line at
+        each x; a level line at each y; an upright stroke from `y` to `top` at each x.
+    x, y, top : sequence of float
+        Where.
+    label : str
+        What the legend says; nothing if it is empty.
+    color : str
+        Name of a color.
+    dashed : bool
+        Whether a line is.
+    """
+
+    kind: Literal["line", "step", "band", "point", "upright", "level", "interval"]
+    x: Sequence[float] = ()
+    y: Sequence[float] = ()
+    top: Sequence[float] = ()
+    label: str = ""
+    color: Color = "blue"
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: what is on its axes, and its layers, the lowest first.
+
+    Attributes
+    ----------
+    title, x, y : str
+        What it shows, and what the axes are.
+    layers : tuple of Layer
+        What is in it.
+    log : str
+        Which axes are logarithmic: "", "x", "y" or "xy".
+    names : tuple of str
+        Labels at x = 0, 1, ... in place of numbers.
+    limits : tuple
+        Where the y axis must begin and end, if it must.
+    """
+
+    title: str
+    x: str
+    y: str
+    layers: tuple[Layer, ...]
+    log: str = ""
+    names: tuple[str, ...] = ()
+    limits: tuple[float, float] | None = None
+
+
+def thin(count: int, most: int = _POINTS) -> list[int]:
+    """Return at most so many indices of a sequence, evenly spread, both ends among them.
+
+    Examples
+    --------
+    >>> thin(3), thin(100, 5)
+    ([0, 1, 2], [0, 24, 49, 74, 99])
+    """
+    if count <= most:
+        return list(range(count))
+    return [i * (count - 1) // (most - 1) for i in range(most)]
+
+
+# --- SVG ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Where numbers are on an axis, and which of them are written."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+
+    def __call__(self, value: float) -> float:
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        share = (self._scaled(value) - low) / (high - low)
+        return self.start + (self.end - self.start) * min(max(share, -0.02), 1.02)
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(max(value, self.low * 1e-3)) if self.log else value
+
+    def ticks(self) -> list[float]:
+        if self.log:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            apart = max(1, math.ceil((last - first) / 5))
+            decades = [10.0**e for e in range(first, last + 1, apart)]
+            if len(decades) > 1:
+                return decades
+        rough = (self.high - self.low) / 4
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = min((unit * times for times in (1, 2, 5, 10)), key=lambda s: abs(s - rough))
+        begin = math.ceil(self.low / step - 1e-9)
+        return [
+            round(i * step, 12 - math.floor(math.log10(step)))
+            for i in range(begin, begin + 12)
+            if i * step <= self.high + step * 1e-9
+        ]
+
+
+def _range(numbers: list[float], log: bool, whole: bool = False) -> tuple[float, float]:
+    """Return the ends of an axis that shows all of these."""
+    finite = [x for x in numbers if math.isfinite(x) and abs(x) < 1e300 and (not log or x > 1e-300)]
+    low, high = (min(finite), max(finite)) if finite else (0.1, 1.0) if log else (0.0, 1.0)
+    if log:
+        return (low / 1.2, high * 1.2) if high > low * 1.0001 else (low / 2, low * 2)
+    if whole:
+        return low - 0.5, high + 0.5
+    if high - low <= abs(high) * 1e-9:
+        wide = abs(high) * 0.1 or 1.0
+        return low - wide, high + wide
+    return low, high
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as a figure: SVG in HTML that scales with the page, with a legend under it."""
+    # A level is part of the y axis, an upright line of the x axis.
+    xs = [x for layer in chart.layers if layer.kind != "level" for x in layer.x]
+    ys = [y for layer in chart.layers if layer.kind != "upright" for y in (*layer.y, *layer.top)]
+    low, high = chart.limits or _range(ys, "y" in chart.log)
+    across = _Axis(*_range(xs, "x" in chart.log, bool(chart.names)), _LEFT, _WIDTH - _RIGHT, "x" in chart.log)
+    up = _Axis(low, high, _HEIGHT - _BOTTOM, _TOP, "y" in chart.log)
+    parts = [_frame(chart, across, up)]
+    parts += [_layer(layer, across, up) for layer in chart.layers]
+    drawn = (
+        f"<svg viewBox='0 0 {_WIDTH:.0f} {_HEIGHT:.0f}' role='img' style='width:100%;height:auto;"
+        f"display:block' fill='currentColor' font-family='sans-serif' font-size='12'>"
+        f"<title>{html.escape(chart.title)}</title>{''.join(parts)}</svg>"
+    )
+    legend = "".join(_swatch(layer) for layer in chart.layers if layer.label)
+    return (
+        f"<figure style='margin:.5em 0;max-width:36em'>{drawn}"
+        f"<figcaption style='font-size:.85em;line-height:1.5'>{legend}</figcaption></figure>"
+    )
+
+
+def _frame(chart: Chart, across: _Axis, up: _Axis) -> str:
+    bottom, right = up.start, across.end
+    edges = f"M{_LEFT:.0f},{_TOP:.0f} V{bottom:.0f} H{right:.0f}"
+    parts = [f"<path d='{edges}' fill='none' stroke='currentColor' stroke-opacity='.6'/>"]
+    for tick in up.ticks():
+        at = up(tick)
+        parts.append(
+            f"<path d='M{_LEFT:.0f},{at:.1f} H{right:.0f}' stroke='currentColor' stroke-opacity='.12'/>"
+            f"<text x='{_LEFT - 6:.0f}' y='{at + 4:.1f}' text-anchor='end'>{_short(tick)}</text>"
+        )
+    labels = _names(chart.names) if chart.names else [(tick, _short(tick)) for tick in across.ticks()]
+    for where, label in labels:
+        at = across(where)
+        anchor = "end" if at > right - 12 and not chart.names else "middle"
+        parts.append(
+            f"<path d='M{at:.1f},{bottom:.0f} v4' stroke='currentColor' stroke-opacity='.6'/>"
+            f"<text x='{at:.1f}' y='{bottom + 17:.0f}' text-anchor='{anchor}'>{html.escape(label)}</text>"
+        )
+    middle = (_TOP + bottom) / 2
+    parts.append(
+        f"<text x='{(_LEFT + right) / 2:.0f}' y='{_HEIGHT - 5:.0f}' text-anchor='middle'>"
+        f"{html.escape(chart.x)}</text>"
+        f"<text x='12' y='{middle:.0f}' text-anchor='middle' transform='rotate(-90 12 {middle:.0f})'>"
+        f"{html.escape(chart.y)}</text>"
+    )
+    return "".join(parts)
+
+
+def _names(names: Sequence[str]) -> list[tuple[float, str]]:
+    """Return as many names as there is room for."""
+    longest = max(3, *(min(len(name), 12) for name in names))
+    room = max(1, int((_WIDTH - _LEFT - _RIGHT) / (7 * longest)))
+    shown = thin(len(names), max(2, room))
+    return [(float(i), names[i] if len(names[i]) <= 12 else names[i][:11] + "…") for i in shown]
+
+
+def _short(tick: float) -> str:
+    return f"{tick:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+def _layer(layer: Layer, across: _Axis, up: _Axis) -> str:
+    color = COLORS[layer.color]
+    stroke = f"stroke='{color}' stroke-width='2' fill='none'"
+    if layer.dashed:
+        stroke += " stroke-dasharray='5 4'"
+    if layer.kind == "upright":
+        return "".join(f"<path d='M{across(x):.1f},{_TOP:.0f} V{up.start:.0f}' {stroke}/>" for x in layer.x)
+    if layer.kind == "level":
+        return "".join(f"<path d='M{_LEFT:.0f},{up(y):.1f} H{across.end:.0f}' {stroke}/>" for y in layer.y)
+    if layer.kind == "point":
+        return "".join(
+            f"<circle cx='{across(x):.1f}' cy='{up(y):.1f}' r='4.5' fill='{color}'/>"
+            for x, y in zip(layer.x, layer.y, strict=True)
+        )
+    if layer.kind == "interval":
+        return "".join(
+            f"<path d='M{across(x):.1f},{up(low):.1f} V{up(high):.1f}' stroke='{color}' stroke-width='3' "
+            f"stroke-opacity='.45'/>"
+            for x, low, high in zip(layer.x, layer.y, layer.top, strict=True)
+        )
+    points = list(zip(layer.x, layer.y, strict=True))
+    if layer.kind == "band":
+        points += list(zip(reversed(layer.x), reversed(layer.top), strict=True))
+        where = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
+        return f"<polygon points='{where}' fill='{color}' fill-opacity='.22'/>"
+    if layer.kind == "step":
+        points = [points[0]] + [
+            each for before, now in itertools.pairwise(points) for each in ((now[0], before[1]), now)
+        ]
+    where = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
+    return f"<polyline points='{where}' {stroke}/>"
+
+
+def _swatch(layer: Layer) -> str:
+    color, shape = COLORS[layer.color], "border-radius:50%;width:.7em;height:.7em"
+    if layer.kind != "point":
+        shape = f"width:1.4em;height:{'.7em' if layer.kind in ('band', 'interval') else '.2em'}"
+    shade = "opacity:.4;" if layer.kind in ("band", "interval") else ""
+    return (
+        f"<span style='display:inline-block;margin-right:1.2em'><span style='display:inline-block;{shape};"
+        f"{shade}background:{color};vertical-align:middle;margin-right:.4em'></span>"
+        f"{html.escape(layer.label)}</span>"
+    )
+
+
+# --- matplotlib -------------------------------------------------------------------------------------
+
+
+def axes(ax: Any = None) -> Any:
+    """Return matplotlib's axes to draw on: those given, or new ones."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
+    return plt.figure(figsize=(6, 4), layout="constrained").gca()
+
+
+def onto(chart: Chart, ax: Any = None) -> Any:
+    """Draw a chart with matplotlib, on axes that are given or new, and return them."""
+    ax = axes(ax)
+    for layer in chart.layers:
+        _draw(layer, ax)
+    if "x" in chart.log:
+        ax.set_xscale("log")
+    if "y" in chart.log:
+        ax.set_yscale("log")
+    if chart.limits is not None:
+        ax.set_ylim(*chart.limits)
+    if chart.names:
+        shown = _names(chart.names)
+        ax.set_xticks([at for at, _ in shown], [name for _, name in shown], parse_math=False)
+    ax.set_xlabel(chart.x, parse_math=False)
+    ax.set_ylabel(chart.y, parse_math=False)
+    ax.set_title(chart.title, parse_math=False)
+    if any(layer.label for layer in chart.layers):
+        for text in ax.legend().get_texts():
+            text.set_parse_math(False)
+    return ax
+
+
+def _draw(layer: Layer, ax: Any) -> None:
+    style = {"color": COLORS[layer.color], "label": layer.label or None}
+    line = {**style, "linestyle": "--" if layer.dashed else "-"}
+    if layer.kind == "upright":
+        for i, x in enumerate(layer.x):
+            ax.axvline(x, **(line if i == 0 else line | {"label": None}))
+    elif layer.kind == "level":
+        for i, y in enumerate(layer.y):
+            ax.axhline(y, **(line if i == 0 else line | {"label": None}))
+    elif layer.kind == "point":
+        ax.plot(layer.x, layer.y, "o", **style)
+    elif layer.kind == "interval":
+        ax.vlines(layer.x, layer.y, layer.top, alpha=0.45, linewidth=3, **style)
+    elif layer.kind == "band":
+        ax.fill_between(layer.x, layer.y, layer.top, alpha=0.22, linewidth=0, **style)
+    else:
+        ax.plot(layer.x, layer.y, drawstyle="steps-post" if layer.kind == "step" else "default", **line)

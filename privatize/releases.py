@@ -1,0 +1,217 @@
+"""Release: a private answer, what was promised about it, and how far off it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import drawing, outputs, views
+from privatize.errors import OutputError, SettingsError
+from privatize.mechanisms.scaling import Weighted
+from privatize.mechanisms.spread import check_confidence, half_widths, mean_error
+
+__all__ = ["Release", "error_of", "least_epsilon"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A private answer, and what was promised about it. Holds nothing else.
+
+    Attributes
+    ----------
+    value : object
+        The private answer, of the type that the function returns.
+    epsilon, delta, gamma : float
+        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
+    sensitivity : float
+        Δ̂, the estimate that the noise was calibrated to.
+    scale : float
+        Scale of the noise, in the units of the answer. If the mechanism is scaled, an array: that of
+        every number of the answer.
+    mechanism : str
+        Name of the mechanism.
+    n, m, k : int
+        Records, sampled pairs, and the order statistic.
+    bound : str
+        The bound that ties gamma, m and k together.
+    noise : {"laplace", "normal", ""}
+        The noise that was added to every number; none if the mechanism does something else.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1)(np.mean)
+    >>> release = mean.release(np.full(100, 0.5))
+    >>> low, high = release.interval(0.95)
+    >>> bool(low < release.value < high), round(float(high - low), 4)
+    (True, 0.0467)
+    >>> round(release.expected_error, 4)
+    0.0078
+    """
+
+    value: Any
+    epsilon: float
+    delta: float
+    gamma: float
+    sensitivity: float
+    scale: Any
+    mechanism: str
+    n: int
+    m: int
+    k: int
+    bound: str
+    noise: Any = field(default="", repr=False)
+
+    def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
+        """Return the two ends between which the raw answer is, in the form of the answer itself.
+
+        With this probability over the noise, for each number by itself, and for what the function makes
+        of the data as P allows it (records outside P are moved to its edge first). It is computed from the
+        answer and the public scale of the noise, so it tells no more than the answer does.
+
+        Parameters
+        ----------
+        confidence : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        tuple
+            The lower and the upper end, of the type of `value`.
+        """
+        vector, structure, classes = self._parts()
+        widths = self._widths(structure, confidence)
+        low, high = (outputs.rebuild(vector + side, structure, classes) for side in (-widths, widths))
+        return low, high
+
+    @property
+    def expected_error(self) -> Any:
+        """The mean distance of each number from the raw one: a number, or an array if they differ."""
+        self._parts()
+        return mean_error(self.noise, self.scale)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the noise around the answer: where the raw one may be.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Needs matplotlib (the extra ``plot``).
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return drawing.onto(self._chart(), ax)
+
+    def _parts(self) -> tuple[NDArray[np.float64], list[Any], dict[str, Any]]:
+        """Return the answer's numbers, its structure, and the classes in it; refuse what has no noise."""
+        if not self.noise:
+            raise SettingsError(
+                f"{self.mechanism} does not add noise to the numbers of an answer, so there is no interval "
+                f"around them. Ask the private function: error_at(n) says how far off its answers are."
+            )
+        try:
+            structure = outputs.describe(self.value)
+        except OutputError:  # it was changed since
+            raise SettingsError(
+                f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
+                f"interval around."
+            ) from None
+        if "estimator" in str(structure):
+            raise SettingsError(
+                f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
+                f"noise on each number that it has learned is in `scale`."
+            )
+        classes: dict[str, Any] = {}
+        return outputs.flatten(self.value, structure, classes), structure, classes
+
+    def _widths(self, structure: list[Any], confidence: float) -> NDArray[np.float64]:
+        """Return how far each number is from the raw one at most, with this probability."""
+        whole, rounded = outputs.integers(structure), np.ndim(self.scale) > 0
+        return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
+
+    def _chart(self) -> drawing.Chart:
+        vector, structure, _ = self._parts()
+        return views.noise_chart(self, vector, self._widths(structure, 0.95), outputs.names(structure))
+
+    def _repr_html_(self) -> str:
+        try:
+            return views.release_card(self, self._chart(), self._widths(self._parts()[1], 0.95))
+        except SettingsError:
+            return views.release_card(self)
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        value = repr(self.value)
+        facts = (
+            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
+            f"scale={views.amount(self.scale)}, "
+            f"sensitivity={self.sensitivity:.4g}, n={self.n}"
+        )
+        return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
+
+
+def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
+    """Return how far answers are from the raw ones at most: a number, or an array if numbers differ.
+
+    Parameters
+    ----------
+    settings : Settings
+        Mechanism, epsilon and delta.
+    estimate : Sensitivity
+        What the noise is calibrated to.
+    confidence : float
+        With which probability, for each number by itself.
+    """
+    mechanism, wanted = settings.mechanism, check_confidence(confidence)
+    noise: Any = getattr(mechanism, "noise_name", "")
+    if not noise:
+        error = getattr(mechanism, "error", None)
+        if error is None:
+            raise SettingsError(
+                f"{type(mechanism).__name__} does not say how far off its answers are. Give it a method "
+                f"error(sensitivity, epsilon, delta, confidence)."
+            )
+        return float(error(estimate.value, settings.epsilon, settings.delta, wanted))
+    used: Any = Weighted(mechanism, estimate.weights) if estimate.weights else mechanism
+    widths = half_widths(
+        noise,
+        used.scale(estimate.value, settings.epsilon, settings.delta),
+        wanted,
+        outputs.integers(estimate.structure),
+        rounded=bool(estimate.weights),
+    )
+    return float(widths[0]) if (widths == widths[0]).all() else widths
+
+
+_LEAST, _MOST = 1e-9, 1e6
+
+
+def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
+    """Return the least epsilon whose error is at most this, rounded up; the error falls as epsilon grows."""
+    if isinstance(error, bool) or not isinstance(error, int | float | np.number) or not 0 < error < math.inf:
+        raise SettingsError(f"error={error!r} is not a distance: it must be a finite number > 0.")
+
+    def fits(epsilon: float) -> bool:
+        return bool(np.max(error_at(epsilon)) <= error)
+
+    low, high = _LEAST, 1.0
+    try:
+        while not fits(high):
+            low, high = high, high * 2
+            if high > _MOST:
+                raise SettingsError(f"error={error!r} is out of reach: it would take epsilon > {_MOST:g}.")
+    except SettingsError as refused:
+        raise SettingsError(f"error={error!r} is out of reach. {refused}") from None
+    if fits(low):
+        return low
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
