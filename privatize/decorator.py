@@ -58,6 +58,7 @@ from privatize.samplers.tables import origin_of
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
+from privatize.stacks import Batch
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
 __all__ = ["PrivateFunction", "Release", "evaluating", "privatize"]
@@ -886,7 +887,7 @@ class PrivateFunction(Generic[P, R]):
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
         s = self._settings
-        asked = [s.mechanism, s.sampler, s.pair, s.coins, s.domain, s.seed, s.timeout]
+        asked = [s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
         return [coins.SCHEME, n, self.__wrapped__, call.others(), like, *asked]
 
     def _store(self) -> Store:
@@ -1012,6 +1013,7 @@ class PrivateFunction(Generic[P, R]):
                 plan=settings.plan,
                 seed=seed,
                 pair=settings.pair,
+                batch=settings.batch,
                 min_sensitivity=settings.min_sensitivity,
                 timeout=settings.timeout,
                 workers=self._workers(),
@@ -1160,6 +1162,7 @@ def privatize(
     bound: Bound = "tolerance",
     samples: int | Literal["least", "balanced"] = "balanced",
     pair: PairFunction | None = None,
+    batch: Batch = False,
     coins: Sequence[str] = (),
     domain: Literal["clip", "as-is"] | None = None,
     min_sensitivity: float | None = None,
@@ -1199,6 +1202,10 @@ def privatize(
         ``pair(data, position, replacement) -> (value, neighbour_value)``: evaluates both
         neighbours at once where that is cheaper. Trusted, and checked on some pairs. It sees the
         dataset alone, so it fits functions whose other arguments do not change.
+    batch : bool or callable
+        Whether the function also accepts a stack of datasets, an array with one more axis in front
+        (``x.mean(axis=-1)``), and returns a stack of answers; or another function that does, such as
+        ``jax.vmap`` of it. Hundreds of pairs are then one call. Trusted, and checked on some pairs.
     coins : sequence of str
         Parameters that receive a seeded `numpy.random.Generator` at every evaluation.
     domain : {"clip", "as-is"}, optional
@@ -1274,6 +1281,7 @@ def privatize(
         bound=bound,
         samples=samples,
         pair=pair,
+        batch=batch,
         coins=(coins,) if isinstance(coins, str) else tuple(coins) if isinstance(coins, list) else coins,  # type: ignore[arg-type]
         domain=domain,
         min_sensitivity=min_sensitivity,

@@ -30,6 +30,7 @@ __all__ = [
     "number",
     "rebuild",
     "size",
+    "unkey",
 ]
 
 Tree = list[Any]
@@ -184,7 +185,7 @@ def _differs(found: Tree, tree: Tree) -> str | None:
     if kind in SCALARS:
         return f"a {found[-1]} where there was a {tree[-1]}" if found != tree else None
     if kind == "dict":
-        ours, theirs = ([repr(_unkey(key)) for key in t[2]] for t in (found, tree))
+        ours, theirs = ([repr(unkey(key)) for key in t[2]] for t in (found, tree))
         return _uncommon(ours, theirs) or next(
             filter(None, (_differs(found[3][ours.index(k)], tree[3][theirs.index(k)]) for k in theirs)), None
         )
@@ -254,10 +255,11 @@ def _key(key: Any) -> Tree:
     )
 
 
-def _unkey(tree: Tree) -> Any:
+def unkey(tree: Tree) -> Any:
+    """Return the key of a dict that a tree describes."""
     kind = tree[0]
     if kind == "tuple":
-        return tuple(map(_unkey, tree[1]))
+        return tuple(map(unkey, tree[1]))
     if kind == "None":
         return None
     if kind == "float":
@@ -381,7 +383,7 @@ def names(tree: Tree) -> list[str]:
             for i in range(count)
         ]
     heads = (
-        [str(_unkey(key)) for key in tree[2]]
+        [str(unkey(key)) for key in tree[2]]
         if kind == "dict"
         else list(map(str, tree[2]))
         if kind in ("namedtuple", "dataclass")
@@ -486,7 +488,7 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, Any], 
     if kind == "estimator":
         items = _learned(value, tree, classes, known)
     elif kind == "dict":
-        keys = [key[1] if key[0] == "str" else _unkey(key) for key in tree[2]]
+        keys = [key[1] if key[0] == "str" else unkey(key) for key in tree[2]]
         if not isinstance(value, dict) or len(value) != len(keys):
             raise StructureChanged
         try:
@@ -595,7 +597,7 @@ def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, Any]) -> tu
         return classes[tree[1]](*items), at
     if kind == "dataclass":
         return classes[tree[1]](**dict(zip(tree[2], items, strict=True))), at
-    return _DICTS[tree[1]](dict(zip(map(_unkey, tree[2]), items, strict=True))), at
+    return _DICTS[tree[1]](dict(zip(map(unkey, tree[2]), items, strict=True))), at
 
 
 def _cast(values: Vector, dtype: str) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import contextlib
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from privatize import coins, outputs, records, sums
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
-from privatize.mechanisms.base import l1, l2, sup
+from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.samplers import Sampler, draw
+from privatize.stacks import Batch, neighbours, rows_of, stack_of
 
 __all__ = ["LARGEST", "Cause", "Found", "PairFunction", "Pairs", "Refused"]
 
@@ -36,6 +37,7 @@ _CHECKED = 8
 _SUMMED = 2
 # Gaps that are compared with those of records of whole datasets, and the probability of a false alarm.
 _COMPARED, _ALARM = 500, 1e-9
+_CHUNK = 2**18  # numbers that are drawn at once
 _DATASETS = 2**40  # their streams, beyond those of pairs
 # What the same sums in another order may differ by, relative to the outputs.
 _SLACK = 2.0**-47
@@ -191,6 +193,7 @@ class Pairs:
         norm: Norm,
         seed: int,
         pair: PairFunction | None = None,
+        batch: Batch = False,
         like: list[Any] | None = None,
         around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
@@ -198,12 +201,14 @@ class Pairs:
     ) -> None:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
         self.seed, self.pair, self.like, self.around = seed, pair, like, around
+        self.batch = batch
         self.s0 = coins.coin_seed(seed) if s0 is None else s0
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
+        self._known = _known_name(norm) if self.absolute else ""  # which of them it is
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
-        alone = pair is None and not whole and getattr(sampler, "one_by_one", False)
+        alone = pair is None and not batch and not whole and getattr(sampler, "one_by_one", False)
         self.summed = sums.rows_of(function) if alone else None
         self.average = self.summed is not None and self.summed.average
         self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
@@ -214,8 +219,11 @@ class Pairs:
         self.cause: Cause | None = None
         self.classes: dict[str, Any] = {}
         self.schema: list[Any] = []
+        # Whether the datasets of a block can be drawn at once, as the same numbers.
+        self.seamless = like is None and bool(getattr(sampler, "seamless", False))
+        self._wide: int | None = None  # how many numbers a pair has
         self._spare: Any = None
-        self._next: tuple[int, np.random.Generator, list[int]] | None = None
+        self._next: tuple[int, Any, list[int]] | None = None
         self._steps: tuple[int, _Steps] | None = None
 
     def identity(self) -> dict[str, Any]:
@@ -226,6 +234,7 @@ class Pairs:
             "sampler": self.sampler,
             "norm": self.norm,
             "pair=": self.pair,
+            "batch=": self.batch,
             "seed": [self.n, self.seed, self.s0, self.like],
         }
 
@@ -273,9 +282,29 @@ class Pairs:
         else:
             at, rng = index - offset, coins.stream(self.seed, coins.RECORDS, block)
             positions = self._positions(block)
-        for _ in range(index - at):  # the pairs in between are drawn and let go
+        if index > at and self.seamless:  # the pairs in between are drawn and let go
+            self._draw(rng, (index - at) * (self.n + 1))
+            at = index
+        for _ in range(index - at):
             self._draw(rng)
-        return rng, positions[index - at :]
+        return rng, positions[offset - self.block :]
+
+    def _drawing(self, rng: np.random.Generator, count: int) -> Callable[[], Any]:
+        """Return what gives the records of the next pairs, one after the other."""
+        if not self.seamless or count == 1:
+            return lambda: self._draw(rng)
+        return self._in_chunks(rng, count).__next__
+
+    def _in_chunks(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+        """Draw many pairs at once, but no more than fit into a few megabytes."""
+        size = 1
+        while count > 0:
+            size = min(size, count)
+            drawn = self._draw(rng, size * (self.n + 1))
+            count -= size
+            # Each is handed out once, and its own: what is done to it does not show in the others.
+            yield from drawn.reshape(size, self.n + 1, *drawn.shape[1:])
+            size = max(1, _CHUNK * size // drawn.size)
 
     def _positions(self, block: int) -> list[int]:
         drawn = coins.stream(self.seed, coins.POSITIONS, block).integers(self.n, size=self.block)
@@ -320,7 +349,13 @@ class Pairs:
         began = time.perf_counter()
         found: list[float] = []
         self.cause = None
-        evaluate = self._block if self.summed is None else self._block_of_sums
+        evaluate = (
+            self._block_of_sums
+            if self.summed is not None
+            else self._block_of_stacks
+            if self.batch and self.structure is not None  # it is seen on one pair
+            else self._block
+        )
         at = start
         while at < stop:
             end = min((at // self.block + 1) * self.block, stop)
@@ -346,6 +381,7 @@ class Pairs:
         while True:
             untouched = True
             rng, positions = self._streams(start)
+            take = self._drawing(rng, stop - start)
             found: list[float] = []
             flips.toss()
             for at, position in zip(range(start, stop), positions, strict=False):
@@ -354,7 +390,7 @@ class Pairs:
                 if watch is not None:
                     watch(at)
                 # A call of its own, so that the records are let go before the next are drawn.
-                found.append(self._gap(at, self._draw(rng), position, flips, tossing, watch))
+                found.append(self._gap(at, take(), position, flips, tossing, watch))
             if untouched or not flips.moved():
                 if len(positions) > stop - start:
                     self._next = (stop, rng, positions[stop - start :])
@@ -437,6 +473,78 @@ class Pairs:
         if gap <= LARGEST:
             return gap
         return self._failed(Cause(index, _NOT_FINITE))
+
+    # -- many in one call --
+
+    def _block_of_stacks(
+        self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
+    ) -> list[float]:
+        """Return the gaps of some pairs of one block, evaluated as stacks of datasets."""
+        found: list[float] = []
+        rng, positions = self._streams(start)
+        size, at = 1 if self._wide is None else max(1, _CHUNK // self._wide), start
+        while at < stop:
+            count = min(size, stop - at)
+            if watch is not None:
+                watch(at)
+            stack = self._stack(rng, count)
+            self._wide = sum(part[0].size for part in stack)
+            size = max(1, _CHUNK // self._wide)
+            gaps = self._gaps_of(at, stack, positions[at - start : at - start + count], flips, watch)
+            if gaps is None:  # one after the other: only those that fail are infinite
+                gaps = self._block(at, at + count, flips, watch)
+                self._next = None
+            found += gaps
+            at += count
+        if len(positions) > stop - start:
+            self._next = (stop, rng, positions[stop - start :])
+        return found
+
+    def _stack(self, rng: np.random.Generator, count: int) -> tuple[NDArray[Any], ...]:
+        if self.seamless:
+            drawn = self._draw(rng, count * (self.n + 1))
+            return (drawn.reshape(count, self.n + 1, *drawn.shape[1:]),)
+        return stack_of([self._draw(rng) for _ in range(count)])
+
+    def _gaps_of(
+        self,
+        start: int,
+        stack: tuple[NDArray[Any], ...],
+        positions: list[int],
+        flips: coins.Coins,
+        watch: Callable[[int], object] | None,
+    ) -> list[float] | None:
+        """Return the gaps of a stack of pairs, or None if it cannot be evaluated at once."""
+        batch: Any = self.function if self.batch is True else self.batch
+        one, replaced = neighbours(stack, positions, self.n)
+        structure, count = self.structure or [], len(positions)
+        several = len(stack) > 1
+        try:
+            flips.toss()
+            a = rows_of(batch(one if several else one[0]), structure, count)
+            flips.toss()
+            other = replaced()
+            b = rows_of(batch(other if several else other[0]), structure, count)
+        except (Refused, coins.LentError):
+            raise
+        except BaseException as error:  # whatever it is, plain evaluation will show what counts
+            if watch is None and isinstance(error, KeyboardInterrupt):
+                raise
+            return None
+        if self.tossing or flips.moved():
+            raise PairError(
+                "batch= evaluates many datasets in one call, and the function uses the global random "
+                "generators, so each dataset would see other coins than by itself. Leave batch= out."
+            )
+        with np.errstate(all="ignore"):
+            steps = a - b
+        gaps: list[float] = self._norms(steps).tolist()
+        if self.kept is not None:
+            self.kept |= {start + i: np.abs(step) for i, step in enumerate(steps)}
+        return [
+            gap if gap <= LARGEST else self._failed(Cause(start + i, _NOT_FINITE))
+            for i, gap in enumerate(gaps)
+        ]
 
     def _failed(self, cause: Cause | None) -> float:
         self.cause = self.cause or cause
@@ -567,6 +675,10 @@ class Pairs:
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
     ) -> list[float]:
         """Return the gaps of some pairs of one block of a sum over records."""
+        if watch is None and self.structure is not None and self.kept is None:
+            block = start // self.block
+            made = self._steps_of(block, flips, None)
+            return made.gaps[start - block * self.block : stop - block * self.block]
         found: list[float] = []
         for at in range(start, stop):
             if watch is not None:
@@ -605,20 +717,22 @@ class Pairs:
             if self.average:
                 steps /= self.n
         room = self._room(rows, whole)
-        gaps: list[float] = []
-        moved: NDArray[np.bool_] = np.any(steps, axis=1)
-        for at, size in enumerate(self._norms(steps)):
-            # The same rows in the same places are added up to the same sums.
-            gap = size + room if moved[at] else size
-            gaps.append(gap if gap <= LARGEST else self._failed(Cause(block * self.block + at, _NOT_FINITE)))
+        # The same rows in the same places are added up to the same sums.
+        measured = self._norms(steps) + np.where(np.any(steps, axis=1), room, 0.0)
+        gaps: list[float] = measured.tolist()
+        for at in np.flatnonzero(~(measured <= LARGEST)).tolist():
+            gaps[at] = self._failed(Cause(block * self.block + at, _NOT_FINITE))
         made = _Steps(rows, steps, room, gaps)
         self._steps = (block, made)
         return made
 
-    def _norms(self, steps: Vector) -> list[float]:
+    def _norms(self, steps: Vector) -> Vector:
+        """Return the norms of many differences; infinity where one is not a number."""
         with np.errstate(all="ignore"):
-            sizes = [float(self.norm(step)) for step in steps]
-        return [size if size >= 0 else math.inf for size in sizes]
+            found = sizes(self._known, steps)
+            if found is None:
+                found = np.array([float(self.norm(step)) for step in steps])
+            return np.where(found >= 0, found, math.inf)
 
     def _one_by_one(
         self, block: int, width: int, flips: coins.Coins, watch: Callable[[int], object] | None
@@ -658,7 +772,7 @@ class Pairs:
             return 0.0
         errors = 2 * (math.log2(self.n) + 16) * 2.0**-53 * largest * (1 if self.average else self.n)
         signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
-        return sum(self._norms(np.stack([errors, signs * errors])))
+        return float(self._norms(np.stack([errors, signs * errors])).sum())
 
     def _check_sums(self, gaps: Vector, exact: bool) -> None:
         """Compare the gaps of a sum with plain evaluation, at random and on the largest, and once more.
@@ -826,7 +940,8 @@ class Pairs:
             self._flat(self.function(one), self.structure or [])
 
     def check_pair(self, gaps: Vector) -> None:
-        """Compare `pair=` with plain evaluation, on random indices and on the largest gaps."""
+        """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
+        which = "batch=" if self.pair is None else "pair="
         rng = coins.stream(self.seed, coins.CHECK)
         finite = np.flatnonzero(np.isfinite(gaps))
         largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
@@ -839,11 +954,13 @@ class Pairs:
                 flips.toss()
                 b = self._plain(other, i)
                 plain, claimed = self._norm(a, b), float(gaps[i])
+                if self.batch:
+                    self.jitter = max(self.jitter, abs(plain - claimed))
                 if not _close(plain, claimed, a, b):
                     raise PairError(
-                        f"pair= disagrees with plain evaluation: for sampled pair {i} it gives the gap "
+                        f"{which} disagrees with plain evaluation: for sampled pair {i} it gives the gap "
                         f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. "
-                        f"Mend pair=, or leave it out.",
+                        f"Mend it, or leave {which} out.",
                         index=i,
                         pair=claimed,
                         evaluated=plain,
@@ -856,10 +973,19 @@ class Pairs:
             raise
         except BaseException as error:  # sys.exit() as well
             raise PairError(
-                f"pair= disagrees with plain evaluation: the function fails on sampled pair {index}, "
+                f"{'batch=' if self.pair is None else 'pair='} disagrees with plain evaluation: the function "
+                f"fails on sampled pair {index}, "
                 f"or returns an output of another structure.",
                 index=index,
             ) from error
+
+
+def _known_name(norm: Any) -> str:
+    """Return the name of one of the library's own norms."""
+    for name, known in NORMS.items():
+        if norm is known:
+            return name
+    return str(getattr(getattr(norm, "__self__", None), "norm_name", ""))
 
 
 def _difference(value: Any, structure: list[Any] | None) -> str:

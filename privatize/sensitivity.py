@@ -34,6 +34,7 @@ from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler
+from privatize.stacks import Batch
 from privatize.work import Task, Work
 
 __all__ = ["LARGEST", "SMALLEST", "Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
@@ -275,6 +276,7 @@ def estimate_sensitivity(
     plan: Plan,
     seed: int | None = None,
     pair: PairFunction | None = None,
+    batch: Batch = False,
     min_sensitivity: float | None = None,
     timeout: float | None = None,
     workers: Any = None,
@@ -305,6 +307,9 @@ def estimate_sensitivity(
     pair : callable, optional
         ``pair(data, position, replacement) -> (value, neighbour_value)``, which evaluates both
         neighbours at once. Trusted, but checked against plain evaluation on some pairs.
+    batch : bool or callable
+        Whether the function accepts a stack of datasets, an array with one more axis in front, and returns
+        a stack of outputs; or another function that does. Trusted and checked as `pair` is.
     min_sensitivity : float, optional
         A floor for the estimate.
     timeout : float, optional
@@ -361,6 +366,7 @@ bound=tolerance, seed=1)
         norm=NORMS[norm] if isinstance(norm, str) else norm,
         seed=coins.fresh_seed() if chosen is None else chosen,
         pair=pair,
+        batch=batch,
         like=like,
         around=around,
     )
@@ -375,7 +381,7 @@ bound=tolerance, seed=1)
                 pairs.norm = norm = Weighted(scaled, weights).norm
         gaps = run.gaps(workers, progress)
         value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights), run)
-        if pair is not None:
+        if pair is not None or batch:
             pairs.check_pair(gaps)
         pairs.learn_classes(gaps)
     finally:
@@ -456,7 +462,8 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
             f"and zero noise would be no privacy. Is the output constant, or does it ignore most records? "
             f"If it is about missing values, P must draw some: with_missing(...). If a floor is known (1 for "
             f"a count, say), pass min_sensitivity=...; for a quantile of a column with few values, score "
-            f"them with mechanism=Exponential(responses=[...]); otherwise use a smaller gamma.",
+            f"them with mechanism=Exponential(responses=[...]); for a maximum or minimum ask for a quantile; "
+            f"otherwise use a smaller gamma.",
             m=plan.m,
             k=plan.k,
         )
@@ -521,6 +528,7 @@ class _Run:
             norm=scaled.norm,
             seed=int(words[0]),  # streams of their own
             pair=pairs.pair,
+            batch=pairs.batch,
             like=pairs.like,
             around=pairs.around,
             s0=pairs.s0,

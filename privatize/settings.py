@@ -15,6 +15,7 @@ from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.planning import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.sensitivity import LARGEST, SMALLEST, PairFunction
+from privatize.stacks import Batch, check_batch
 
 __all__ = ["Settings", "default_domain"]
 
@@ -43,6 +44,7 @@ class Settings:
     bound: Bound = "tolerance"
     samples: int | Literal["least", "balanced"] = "balanced"
     pair: PairFunction | None = None
+    batch: Batch = False
     coins: tuple[str, ...] = ()
     domain: Literal["clip", "as-is"] | None = "as-is"  # None if it is not known yet what P is
     min_sensitivity: float | None = None
@@ -86,6 +88,20 @@ class Settings:
                 f"pair={self.pair!r} is not a function "
                 f"(data, position, replacement) -> (value, neighbour_value)."
             )
+        check_batch(self.batch)
+        if self.batch:
+            for name, given in (("pair", self.pair), ("coins", self.coins), ("timeout", self.timeout)):
+                if given:
+                    raise SettingsError(
+                        f"batch= and {name}= do not go together: batch= evaluates many datasets in one call. "
+                        f"Leave one of them out."
+                    )
+            if self.batch is True and hasattr(self.mechanism, "evaluate"):
+                raise SettingsError(
+                    f"batch=True is for functions whose numbers get noise as they are, and "
+                    f"{type(self.mechanism).__name__} asks the function in its own way. Pass batch=function, "
+                    f"which returns all scores or lattice values for a stack of datasets."
+                )
         if self.version is not None:
             put("version", str(self.version))
         if self.store is not None and not isinstance(self.store, str | os.PathLike):

@@ -189,7 +189,7 @@ def additive(
 
     A calibration draws two records for each pair of neighbours, and not n + 1, so it takes
     milliseconds. That is trusted code, and checked against plain evaluation: see
-    "Amortisation" in the docs. P must draw independent records, or calibration is the plain one.
+    "Amortization" in the docs. P must draw independent records, or calibration is the plain one.
 
     Parameters
     ----------

@@ -109,13 +109,13 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
     rho = numbers["largest_rho"]
     return [
         Claim(
-            "for given γ, ρ = exp(W₋₁(−γ/2√e) + ½) minimises m",
+            "for given γ, ρ = exp(W₋₁(−γ/2√e) + ½) minimizes m",
             "Table 1, row 1; Corollary 20",
             "; ".join(f"γ={r['gamma']:g}: m={r['ours']:,}, best of all ρ {r['best']:,}" for r in rows[1]),
             all(r["ours"] == r["best"] for r in rows[1]),
         ),
         Claim(
-            "for given m and γ, ρ = exp(½W₋₁(−1/4m)) minimises k",
+            "for given m and γ, ρ = exp(½W₋₁(−1/4m)) minimizes k",
             "Table 1, row 2; Corollary 21",
             "; ".join(
                 f"m={r['m']:,}, γ={r['gamma']:g}: k={r['ours']:,}, best of all ρ {r['best']:,}"
@@ -124,7 +124,7 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             all(r["ours"] == r["best"] for r in rows[2]),
         ),
         Claim(
-            "for given m, the same ρ minimises γ, and k = m",
+            "for given m, the same ρ minimizes γ, and k = m",
             "Table 1, row 3; Corollary 22",
             "; ".join(f"m={r['m']:,}: γ={r['ours']:.4f}, best of all ρ {r['best']:.4f}" for r in rows[3]),
             all(abs(r["ours"] / r["best"] - 1) < 1e-4 and r["k"] == r["m"] for r in rows[3]),

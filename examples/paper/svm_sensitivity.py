@@ -26,7 +26,7 @@ WAYS = {AVERAGED: (C / N, 1e-8), SUMMED: (C, 1e-8), STOPPED: (C, 1e-3)}
 
 
 def machine(x: Any, y: Any, c: float, tol: float) -> tuple[Any, float]:
-    """Train a linear SVM by LIBSVM: hinge loss, bias not regularised."""
+    """Train a linear SVM by LIBSVM: hinge loss, bias not regularized."""
     from sklearn.svm import SVC
 
     fitted = SVC(kernel="linear", C=c, tol=tol).fit(x, y)
@@ -207,7 +207,7 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
                 f"{v / w:.2f} (d={each})" for v, w, each in zip(largest, numbers["weights"], d, strict=True)
             ),
             bool(np.all(largest <= np.array(numbers["weights"]))),
-            "So nearly all of the bound of Proposition 19 is for the bias, which is not regularised.",
+            "So nearly all of the bound of Proposition 19 is for the bias, which is not regularized.",
         ),
         Claim(
             "the global sensitivity exceeds 20",

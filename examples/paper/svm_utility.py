@@ -4,7 +4,7 @@ The paper's Figure 6: misclassification against ε, for two classes in the plane
 experiment, γ=0.05; means of 500 repeats, each with new private records, new noise and new records to
 classify; bands are two standard errors each way. Left: the paper's machine, the loss averaged (C/n per
 record) and the bias free. Right: a scikit-learn `LinearSVC` with the hinge loss, which comes back with
-private numbers: the loss is summed (C per record) and the bias regularised like a weight.
+private numbers: the loss is summed (C per record) and the bias regularized like a weight.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SURE = 4.9  # standard errors: beyond, by chance, one in a million times
 
 
 def model(x: Any, y: Any) -> Any:
-    """Train a linear SVM by LIBLINEAR: hinge loss, C per record, bias regularised."""
+    """Train a linear SVM by LIBLINEAR: hinge loss, C per record, bias regularized."""
     from sklearn.svm import LinearSVC
 
     return LinearSVC(C=C, loss="hinge", tol=1e-8, max_iter=1_000_000, random_state=0).fit(x, y)
@@ -113,7 +113,7 @@ def draw(numbers: dict[str, Any], figure: Any) -> None:
     for axes, side, title in zip(
         panels,
         ("left", "right"),
-        ("the paper's: C/n per record, free bias", "LinearSVC: C per record, regularised bias"),
+        ("the paper's: C/n per record, free bias", "LinearSVC: C per record, regularized bias"),
         strict=True,
     ):
         for name, text, color, line in (
@@ -215,12 +215,12 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             "Where both guess, chance decides.",
         ),
         Claim(
-            "a released `LinearSVC`: C per record, regularised bias",
+            "a released `LinearSVC`: C per record, regularized bias",
             "not in the paper",
             f"within 0.01 of the non-private {rates['right']:.4f} {told('right', 'sampled')} "
             f"(Δ̂ = {numbers['estimates']['right']:.3f}), and {told('right', 'global')} with the global bound",
             None,
-            "With the bias regularised like a weight, the paper's bound for the weights covers it too: "
+            "With the bias regularized like a weight, the paper's bound for the weights covers it too: "
             f"4C(d+1) = {numbers['bounds']['right']:g}, {ratio['right']:,.0f} times Δ̂. "
             f"{numbers['unmoved']['right']:.0%} of pairs do not differ; the rest differ by much.",
         ),

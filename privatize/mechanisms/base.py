@@ -100,6 +100,21 @@ def sup(gap: Vector) -> float:
     return float(np.abs(gap).max(initial=0.0))
 
 
+def sizes(name: str, gaps: NDArray[np.float64]) -> Vector | None:
+    """Return the norms of many gaps, one in each row, or None if the norm of this name is not known here."""
+    if name == "l1":
+        return np.asarray(np.abs(gaps).sum(axis=1))
+    if name == "sup":
+        return np.asarray(np.abs(gaps).max(axis=1, initial=0.0))
+    if name != "l2":
+        return None
+    largest = np.abs(gaps).max(axis=1, initial=0.0)
+    usual = (largest > 0) & (largest < math.inf)
+    unit = np.ldexp(1.0, np.where(usual, np.frexp(np.where(usual, largest, 1.0))[1] - 1, 0))
+    found = unit * np.sqrt(np.square(gaps / unit[:, None]).sum(axis=1))
+    return np.asarray(np.where(usual, found, largest))
+
+
 def inflate(sensitivity: float, dimension: int) -> float:
     """Return the sensitivity, enlarged by what rounding may have taken from the gaps.
 

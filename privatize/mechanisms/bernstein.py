@@ -123,7 +123,7 @@ class Bernstein:
                 )
             return array.astype(np.float64).ravel()
 
-        # Sums over records are recognised by the call whose values these are.
+        # Sums over records are recognized by the call whose values these are.
         values.hands_on = functools.partial(call, point=points) if opened else call  # type: ignore[attr-defined]
         return values
 

@@ -91,6 +91,11 @@ class Distribution(abc.ABC):
         return own and self.independent
 
     @property
+    def seamless(self) -> bool:
+        """Whether draws one after the other are the same records as one draw of all of them."""
+        return False
+
+    @property
     def independent(self) -> bool:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
         return all(getattr(part, "independent", True) for part in self.parts())

@@ -143,6 +143,10 @@ class _Mapped(Distribution):
     def one_by_one(self) -> bool:
         return isinstance(self.function, np.ufunc) and super().one_by_one
 
+    @property
+    def seamless(self) -> bool:
+        return isinstance(self.function, np.ufunc) and self.inner.seamless
+
     def parts(self) -> Iterator[Any]:
         yield self.inner
 

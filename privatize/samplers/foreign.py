@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -149,6 +150,10 @@ class _Function(Distribution):
         return f"from_function({name_of(self.function)}{more}{vouched})"
 
 
+_PLAIN = ("scipy.stats._continuous_distns", "scipy.stats._discrete_distns")
+_NUMBER_BY_NUMBER = ("expon", "norm", "uniform")
+
+
 def _of_scipy(distribution: Any) -> bool:
     """Tell whether a distribution is one of SciPy's own, and not of a class of the user's."""
     return type(distribution).__module__.partition(".")[0] == "scipy"
@@ -236,8 +241,50 @@ class _Scipy(Distribution):
         return _of_scipy(getattr(self.distribution, "dist", self.distribution))
 
     def draw(self, n: int, rng: Rng) -> Any:
+        quick = self._quick
+        if quick is not None:
+            return quick(n, rng)
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
+
+    @functools.cached_property
+    def _quick(self) -> Callable[[int, Rng], Any] | None:
+        """Return the same without SciPy's checks of parameters, which take longer than drawing a thousand.
+
+        None where that is not surely the same. The parameters are fixed, and were checked.
+        """
+        frozen = self.distribution
+        kind: Any = getattr(frozen, "dist", None)
+        if not self.one_by_one or not hasattr(kind, "_rvs") or type(kind).__module__ not in _PLAIN:
+            return None
+        try:
+            shapes, loc, scale = kind._parse_args(*frozen.args, **frozen.kwds)
+            moved = (loc, scale) != (0, 1)
+
+            def quick(n: int, rng: Rng) -> Any:
+                drawn = kind._rvs(*shapes, size=(n,), random_state=rng)
+                return drawn * scale + loc if moved else drawn
+
+            for n in (2, 3, 1000):
+                one = frozen.rvs(size=n, random_state=np.random.default_rng(n))
+                other = quick(n, np.random.default_rng(n))
+                if (
+                    type(other) is not np.ndarray
+                    or one.dtype != other.dtype
+                    or not np.array_equal(one, other)
+                ):
+                    return None
+        except Exception:  # of another version of SciPy
+            return None
+        return quick
+
+    @property
+    def seamless(self) -> bool:
+        kind = getattr(self.distribution, "dist", None)
+        return self._quick is not None and getattr(kind, "name", "") in _NUMBER_BY_NUMBER
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"distribution": self.distribution}  # what is quick cannot be pickled, and is made anew
 
     @property
     def support(self) -> Any:

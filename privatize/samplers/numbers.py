@@ -154,6 +154,10 @@ class _Uniform(Distribution):
         return rng.uniform(low, high, (n, *low.shape))
 
     @property
+    def seamless(self) -> bool:
+        return True  # number by number
+
+    @property
     def support(self) -> Any:
         return self.low.end, self.high.end
 
@@ -174,6 +178,10 @@ class _Integers(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         return rng.integers(self.low, self.high, (n, *self.shape), endpoint=True)
+
+    @property
+    def seamless(self) -> bool:
+        return True  # number by number
 
     @property
     def support(self) -> Any:
@@ -198,6 +206,10 @@ class _Normal(Distribution):
         low, high = (end.array for end in self.box)
         x = truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape)))
         return np.clip(x * std + mean, low, high)  # rounding may have left the box
+
+    @property
+    def seamless(self) -> bool:
+        return True  # number by number
 
     @property
     def support(self) -> Any:

@@ -17,7 +17,7 @@ were drawn afterwards and are shown as they came out, but they share records wit
 - ours: `@privatize` around the function that fits scikit-learn's LogisticRegression, Laplace noise on its
   coefficients, the estimated sensitivity, gamma = 0.05: random differential privacy with respect to P.
 - ours, global bound: the same mechanism on the same coefficients with a sensitivity that holds for all data:
-  differential privacy. scikit-learn minimises |w|²/2 + C Σ loss(w; x, y), which is strongly convex with
+  differential privacy. scikit-learn minimizes |w|²/2 + C Σ loss(w; x, y), which is strongly convex with
   constant 1. Replacing a record changes its gradient by at most C (|g| + |g'|), where g = (p - onehot(y)) x
   is a record's own. With |x| <= 1 that is at most 1 for two classes (one row of coefficients) and √2 for
   more. So the coefficients move by at most 2C, or 2√2 C, in L2, and √d times that in L1 for d coefficients

@@ -1,6 +1,6 @@
-"""What amortisation saves over plain calibration, in CPU time, and why SVMs have none, in one run.
+"""What amortization saves over plain calibration, in CPU time, and why SVMs have none, in one run.
 
-    python tests/benchmarks/amortisation.py
+    python tests/benchmarks/amortization.py
 
 The paper's density experiment (11 lattice points, n=5000, m=50000) took 339.5 s in R.
 """
