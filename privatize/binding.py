@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ class _Hole:
 
     kind: str  # "data", "coin" or "open"
     index: int = 0
+    immutable: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +134,24 @@ class Binding:
             raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
         return cls(function, signature, names, aligned, tuple(coins), label)
 
+    @functools.cached_property
+    def _alone(self) -> Call | None:
+        """The call that has nothing but the dataset, in first place; None if there is no such call."""
+        first = next(iter(self.signature.parameters.values()), None) if self.signature else None
+        if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
+            return None
+        try:
+            return self._bind((None,), {})[1]
+        except ArgumentError:
+            return None
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         """Split a call's arguments into the dataset and the rest."""
+        if len(args) == 1 and not kwargs and self._alone is not None:
+            return args[0], self._alone
+        return self._bind(args, kwargs)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         if self.signature is None:
             if not args:
                 raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")

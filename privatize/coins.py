@@ -8,6 +8,7 @@ own generators, one for records and one for positions.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import operator
 import os
@@ -196,8 +197,8 @@ class public_coins:  # noqa: N801 - it is used like a function
         self._undo.append(lambda: random.setstate(mine))
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a
         # cached normal deviate, if the caller's generator has one.
-        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
         bits = mtrand.get_bit_generator()
+        legacy = _with_normal(bits)
         torch = sys.modules.get("torch")
         if _depth == len(_stand_ins):
             _stand_ins.append(np.random.MT19937(0))
@@ -252,6 +253,38 @@ def unwind(to: int) -> None:
 def _put_back(bits: Any, legacy: Any, depth: int) -> None:
     global _depth
     mtrand.set_bit_generator(bits)
-    if legacy["has_gauss"]:
+    if legacy is not None:
         np.random.set_state(legacy)  # noqa: NPY002
     _depth = depth
+
+
+_plain: tuple[Any, int, Any] | None = None  # a generator, its address, and where it stood without a normal
+
+
+def _with_normal(bits: Any) -> Any:
+    """Return the state of the caller's generator if it keeps a normal deviate for later, or None.
+
+    Reading the state takes as long as all the rest here. So where the generator stands is looked up in
+    memory: if it has not moved since it was seen without a deviate, it has none. (Unless somebody put back
+    a state of the very same place that has one: then that deviate is lost.)
+    """
+    global _plain
+    known = _plain
+    if known is not None and known[0] is bits and _stands(known[1]) == known[2]:
+        return None
+    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+    _plain = None
+    if legacy["has_gauss"]:
+        return legacy
+    if type(bits) is np.random.MT19937:
+        address = bits.ctypes.state_address
+        stands, state = _stands(address), legacy["state"]
+        if stands == (int(state["pos"]), *map(int, state["key"][:2])):  # it is where we think
+            _plain = (bits, address, stands)
+    return None
+
+
+def _stands(address: int) -> tuple[int, ...]:
+    """Return position and first words of a Mersenne twister: 624 words and an index into them."""
+    words = (ctypes.c_uint32 * 2).from_address(address)
+    return ctypes.c_int.from_address(address + 4 * 624).value, *words

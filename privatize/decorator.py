@@ -22,7 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from platform import python_version
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -50,7 +50,7 @@ from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.planning import Bound, Plan
-from privatize.policy import configured, lenient, policy
+from privatize.policy import Policy, configured, lenient, policy
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
 from privatize.samplers.public import is_private
@@ -90,6 +90,14 @@ class _Box:
 
     def __repr__(self) -> str:
         return "<private>"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Settings that cannot change, as one value for the fingerprint."""
+
+    values: tuple[Any, ...]
+    immutable: ClassVar[bool] = True
 
 
 class _Quiet:
@@ -449,7 +457,7 @@ class PrivateFunction(Generic[P, R]):
         if "sampler" in changes and "domain" not in changes:
             changes["domain"] = None
         chosen = replace(self._settings, **changes)
-        _obey(self.__name__, chosen)
+        _obey(self.__name__, chosen, policy())
         other: PrivateFunction[P, R] = PrivateFunction(self._original, chosen)
         other._root = self._root  # a function that calls itself calls this one
         return other
@@ -457,6 +465,7 @@ class PrivateFunction(Generic[P, R]):
     def _identity(self) -> Any:
         own = (
             "_binding",
+            "_asked",
             "_settings",
             "_memory",
             "_root",
@@ -559,16 +568,18 @@ class PrivateFunction(Generic[P, R]):
         return bare
 
     def _run(self, box: _Box) -> Release:
-        settings = self._settings
-        _obey(self.__name__, settings)
+        settings, rules = self._settings, policy()
+        _obey(self.__name__, settings, rules)
         box.data, call = self._binding.bind(box.args, box.kwargs)
         box.args = box.kwargs = None
-        about, sampler, budgets = self._unsealed(box, call)
+        about, sampler, budgets = self._unsealed(box, call, rules)
         if settings.sampler is None:
             return self._under(sampler)._release(box, call, about, budgets)
         return self._release(box, call, about, budgets)
 
-    def _unsealed(self, box: _Box, call: Call) -> tuple[tuple[str, tuple[str, ...]], Any, list[Any]]:
+    def _unsealed(
+        self, box: _Box, call: Call, rules: Policy
+    ) -> tuple[tuple[str, tuple[str, ...]], Any, list[Any]]:
         """Open sealed data in the box; return its declared name, its sampler, and all budgets that apply."""
         if hidden_in(call.others()):
             raise SealedError(
@@ -579,7 +590,7 @@ class PrivateFunction(Generic[P, R]):
         sealed = [is_sealed(part) for part in parts]
         if any(sealed) and not all(sealed):
             raise SealedError(f"Only some of {', '.join(self._binding.names)} are sealed. Seal all or none.")
-        if policy().require_sealed and not all(sealed):
+        if rules.require_sealed and not all(sealed):
             raise PolicyError(
                 f"{self.__name__}() was called with data that is not sealed, and the policy has "
                 f"require-sealed. Seal it: seal(data, name=...)."
@@ -602,7 +613,7 @@ class PrivateFunction(Generic[P, R]):
             box.data = tuple(map(opened, parts)) if self._binding.aligned else opened(box.data)
         del parts
         unique = distinct(budgets)
-        if policy().require_budget and not unique:
+        if rules.require_budget and not unique:
             raise PolicyError(
                 f"{self.__name__}() has no budget, and the policy has require-budget. Pass "
                 f"budget=Budget(...), call it in `with budget:`, or seal the data with one."
@@ -886,9 +897,16 @@ class PrivateFunction(Generic[P, R]):
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
+        return [n, self.__wrapped__, call.others(), like, self._asked]
+
+    @functools.cached_property
+    def _asked(self) -> Any:
+        """What the gaps depend on of the settings; encoded once if none of it can change."""
         s = self._settings
-        asked = [s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
-        return [coins.SCHEME, n, self.__wrapped__, call.others(), like, *asked]
+        asked = [coins.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
+        kinds = type(s.mechanism), type(s.sampler)
+        never = all(k.__module__.startswith("privatize.") and getattr(k, "immutable", False) for k in kinds)
+        return _Asked(tuple(asked)) if never and s.pair is None and not callable(s.batch) else asked
 
     def _store(self) -> Store:
         """Return where estimates are remembered."""
@@ -1123,9 +1141,8 @@ def _code(drawn: Any) -> Any:
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 
-def _obey(name: str, settings: Settings) -> None:
+def _obey(name: str, settings: Settings, rules: Policy) -> None:
     """Refuse what the policy does not allow."""
-    rules = policy()
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
     if problems and not lenient.get():
         raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
@@ -1296,7 +1313,7 @@ def privatize(
     )
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
-        _obey(label_of(function), settings)
+        _obey(label_of(function), settings, policy())
         return PrivateFunction(function, settings)
 
     return decorate

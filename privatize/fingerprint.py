@@ -438,17 +438,25 @@ _SKIPPED = frozenset(
     }
 )
 _HEAP_TYPE = 1 << 9
+_MOST = 1024  # encodings that are kept
 _BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local"})
 _BUILTINS = frozenset(vars(builtins))
 
 
-@functools.lru_cache(maxsize=256)
+_encoded: dict[int, tuple[Any, bytes]] = {}  # with the value, so that its id stays its own
+
+
 def _immutable(value: Any) -> bytes:
-    """Return the encoding of one of our own values, which compare by content and never change."""
-    encoder = _Encoder()
-    encoder.add(type(value).__qualname__.encode())
-    encoder.on_state(_state(value))
-    return b"".join(encoder.parts)
+    """Return the encoding of one of our own values, which never change."""
+    known = _encoded.get(id(value))
+    if known is None:
+        encoder = _Encoder()
+        encoder.add(type(value).__qualname__.encode())
+        encoder.on_state(_state(value))
+        if len(_encoded) >= _MOST:
+            _encoded.clear()
+        known = _encoded[id(value)] = (value, b"".join(encoder.parts))
+    return known[1]
 
 
 class _Encoder:

@@ -21,8 +21,8 @@ def check_batch(batch: Any) -> None:
     """Refuse what is no way to evaluate a stack of datasets."""
     if not isinstance(batch, bool) and not callable(batch):
         raise SettingsError(
-            f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array with "
-            f"one more axis in front."
+            f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array "
+            f"with one more axis in front."
         )
 
 
