@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-import getpass
 import math
 import os
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,6 +299,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     def _signed(self, charge: Charge) -> Charge:
         if not self.who:
             return charge
+        import socket
+
         return replace(charge, who=f"{_user()}@{socket.gethostname()}")
 
     def _combine(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
@@ -382,6 +382,8 @@ def _composition(begun: Begun) -> Literal["sum", "tight"]:
 
 
 def _user() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -21,7 +21,6 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from platform import python_version
 from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -924,7 +923,7 @@ class PrivateFunction(Generic[P, R]):
             "function": self._label(),
             "sampler": repr(settings.sampler),
             "mechanism": repr(settings.mechanism),
-            "versions": {"python": python_version(), "numpy": np.__version__},
+            "versions": {"python": sys.version.partition(" ")[0], "numpy": np.__version__},
         }
         return store.open(key, seed=seed, label=self.__name__, n=n, facts=about)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import os
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,6 +132,8 @@ def _find(start: Path) -> Policy:
         file = folder / "pyproject.toml"
         if not file.is_file():
             continue
+        import tomllib  # only here: most programs have no policy to read
+
         try:
             tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
             if not isinstance(tools, dict):

@@ -19,7 +19,6 @@ import random
 import sys
 import threading
 import types
-import uuid
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -337,7 +336,7 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
             made = super().reducer_override(thing)
             if isinstance(thing, type) and isinstance(made, tuple) and "skeleton" in made[0].__name__:
                 # cloudpickle finds classes again by this, and would change the ones that are there.
-                args = (*made[1][:-2], uuid.uuid4().hex, *made[1][-1:])
+                args = (*made[1][:-2], os.urandom(16).hex(), *made[1][-1:])
                 return (made[0], args, *made[2:])
             return made
 
