@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """``python -m privatize``."""
 
 from privatize.cli import main

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from privatize.decorator import PrivateFunction
-from privatize.errors import PrivatizeError
+from privatize.errors import PrivatizeError, SettingsError
 from privatize.policy import lenient, policy
 
-__all__ = ["Finding", "check", "table"]
+__all__ = ["Finding", "check", "find", "table"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,11 @@ class Finding:
     name: str
     promise: str
     problems: tuple[str, ...]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        return {"function": self.name, "promise": self.promise, "problems": list(self.problems)}
 
 
 def check(targets: Iterable[str]) -> list[Finding]:
@@ -69,6 +74,34 @@ def check(targets: Iterable[str]) -> list[Finding]:
     return found
 
 
+def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
+    """Import a private function by ``module:function`` or ``folder/file.py:function``.
+
+    Returns its name, as the policy and :func:`check` call it, and the function.
+    """
+    target, sign, path = name.rpartition(":")
+    if not sign or not path or not target:
+        raise SettingsError(
+            f"{name!r} is not module:function, such as app.stats:average_age or app/stats.py:average_age."
+        )
+    if Path(target).is_dir() and not _exists(target):
+        raise SettingsError(f"{target} is a folder: name one of its files, {target}/file.py:{path}.")
+    module = _single(target)
+    thing: Any = module
+    for part in path.split("."):
+        if not hasattr(thing, part):
+            raise SettingsError(f"{target} has no {path!r}.{_known(module)}")
+        thing = getattr(thing, part)
+    if not isinstance(thing, PrivateFunction):
+        raise SettingsError(f"{name} is a {type(thing).__name__}, not a private function: decorate it.")
+    return _named(thing, f"{module.__name__}:{path}"), thing
+
+
+def _known(module: types.ModuleType) -> str:
+    names = [name.rpartition(":")[2] for name, _ in _functions(module)]
+    return f" Its private functions: {', '.join(names)}." if names else " It has no private function."
+
+
 def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
@@ -83,19 +116,27 @@ def _modules(target: str) -> Iterator[types.ModuleType]:
             inside = file.relative_to(path).parts
             if not any(part.startswith((".", "__pycache__")) for part in inside):
                 yield _guarded(str(file), lambda file=file: _load(file))  # type: ignore[misc]
-    elif path.suffix == ".py" or path.is_file():
-        yield _guarded(target, lambda: _load(path))
     else:
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        yield _guarded(target, lambda: importlib.import_module(target))
+        yield _single(target)
+
+
+def _single(target: str) -> types.ModuleType:
+    """Import one module, by its name or its file."""
+    path = Path(target)
+    if path.suffix == ".py" or path.is_file():
+        if not path.is_file():
+            raise ImportError(f"{target} cannot be imported: there is no such file.")
+        return _guarded(target, lambda: _load(path))
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    return _guarded(target, lambda: importlib.import_module(target))
 
 
 def _guarded(target: str, load: Callable[[], types.ModuleType]) -> types.ModuleType:
     try:
         return load()
     except (Exception, SystemExit) as error:  # a module is anybody's code
-        raise ImportError(f"{target} cannot be imported: {type(error).__name__}: {error}") from None
+        raise ImportError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _load(file: Path) -> types.ModuleType:

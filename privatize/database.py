@@ -183,7 +183,12 @@ class Database:
             raise DatabaseError(
                 "PostgreSQL needs psycopg, which is not installed: pip install 'privatize[postgres]'."
             ) from None
-        connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
+        try:
+            connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
+        except psycopg.ProgrammingError:  # its text quotes the URL, which may hold a password
+            raise DatabaseError(
+                "the URL is not one that PostgreSQL understands: percent-encode what is special in its password"
+            ) from None
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             for statement in self._tables:

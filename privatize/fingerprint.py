@@ -284,13 +284,14 @@ def _version(top: str) -> str:
     from importlib import metadata  # only here: it takes 30 ms
 
     try:
-        return metadata.version(top)  # half a second quicker than the mapping below
+        return metadata.version(_TOLD.get(top, top))  # half a second quicker than the mapping below
     except metadata.PackageNotFoundError:
         names = metadata.packages_distributions().get(top, [])
         return ", ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names))) or "?"
 
 
-_TOLD = frozenset({"numpy", "scipy", "pandas", "polars", "sklearn", "torch"})  # whose __version__ is true
+# Packages whose __version__ is that of their distribution.
+_TOLD = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
 
 
 def _found(thing: Any, module: str | None, qualname: str) -> bool:

@@ -116,11 +116,23 @@ def head(data: Any, n: int) -> Any:
     """Return the first n rows."""
     if type(data).__module__.partition(".")[0] != "pandas":
         return data.slice(0, n)
-    return _settled(_apart(data.iloc[:n].copy()), data)
+    rows = data.iloc[:n] if _copies_on_write() else data.iloc[:n].copy()
+    return _settled(_apart(rows), data)
+
+
+@functools.cache
+def _copies_on_write() -> bool:
+    """Tell whether what is written into a part of a pandas object stays out of the whole one."""
+    import pandas as pd
+
+    return int(pd.__version__.partition(".")[0]) >= 3
 
 
 def _settled(rows: Any, data: Any) -> Any:
     """Return a pandas object with its rows numbered anew, unless its index is a part of the records."""
+    index = rows.index
+    if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None:
+        return rows
     if _index(data.index) is None:
         import pandas as pd
 
@@ -157,6 +169,9 @@ def copy(data: Any) -> Any:
 
 def _apart(data: Any) -> Any:
     """Return a pandas object whose cells are its own too, if they can be changed in place."""
+    blocks = getattr(getattr(data, "_mgr", None), "blocks", None)  # columns of one dtype: quicker to look at
+    if blocks is not None and not any(block.dtype == object for block in blocks):
+        return data
     for at, column in enumerate(columns(data)):
         if column.dtype != object or {type(cell) for cell in column} <= _ATOMS:
             continue
@@ -553,7 +568,8 @@ def _pandas(column: Column) -> Any:
             return _looked_up(column.categories).take(codes, allow_fill=missing is not None)
         if column.plain:
             return _pandas(Column(array_of(column.categories)[values], missing))
-        return pd.Categorical.from_codes(codes, categories=list(column.categories), ordered=column.ordered)
+        told = tuple((type(value), value) for value in column.categories)  # 1 and True are not the same
+        return pd.Categorical.from_codes(codes, dtype=_category_dtype(told, column.ordered))
     if values.dtype.kind == "b" and missing is not None:
         return pd.arrays.BooleanArray(values, missing.copy())
     if values.dtype.kind == "M":
@@ -572,6 +588,13 @@ def _moments() -> Any:
     import pandas as pd
 
     return pd.to_datetime(["2020-01-01"]).dtype
+
+
+@functools.lru_cache(maxsize=256)
+def _category_dtype(told: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
+    import pandas as pd
+
+    return pd.CategoricalDtype([value for _, value in told], ordered=ordered)
 
 
 @functools.lru_cache(maxsize=256)
@@ -678,6 +701,11 @@ def contents(data: Any) -> list[Array]:
     return found
 
 
+def numbers(data: Any) -> list[Array]:
+    """Return the columns that hold numbers, as arrays."""
+    return [_numbers(column) for column in columns(data) if _kind_of(column) in ("int", "float")]
+
+
 def is_float(data: Any, at: int) -> bool:
     """Tell whether a column holds floating-point numbers."""
     return _kind_of(columns(data)[at]) == "float"
@@ -738,7 +766,7 @@ def digest(data: Any) -> str:
     if (kind(data) or ("", ""))[1] == "pandas":
         found += [type(data.index).__name__, repr(data.index.names), data.index.tolist()]
         found += [str(level.dtype) for level in _levels(data.index)]
-        if hasattr(data, "columns"):
+        if kind(data) == ("frame", "pandas"):
             found += [type(data.columns).__name__, repr(data.columns.names)]
     found.append(len(data))
     return hashlib.sha256(repr(found).encode()).hexdigest()
@@ -752,11 +780,10 @@ def alike(data: Any, seen: Any) -> bool:
     """Tell whether two frames differ in numbers only."""
     pandas = (kind(data) or ("", ""))[1] == "pandas"
     if pandas:
-        if not data.index.identical(seen.index):
+        if not data.index.identical(seen.index) or kind(data) != kind(seen):
             return False
-        if hasattr(data, "columns") != hasattr(seen, "columns"):
-            return False
-        if hasattr(data, "columns") and not data.columns.identical(seen.columns):
+        # Not by asking for `columns`: a series would look for it among its labels.
+        if kind(data) == ("frame", "pandas") and not data.columns.identical(seen.columns):
             return False
     if names(data) != names(seen) or len(data) != len(seen):
         return False

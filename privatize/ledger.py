@@ -21,7 +21,7 @@ from privatize.composition import NOTHING, Cost, exact
 from privatize.database import Database, DatabaseError, Run
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 
-__all__ = ["Charge", "Ledger", "Totals", "open_ledger"]
+__all__ = ["Begun", "Charge", "Ledger", "Totals", "open_ledger"]
 
 _TEXT = "TEXT NOT NULL"
 _COLUMNS = {
@@ -99,6 +99,17 @@ class Totals:
     counts: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A budget in a ledger: what it was begun with, and the number of charges since."""
+
+    name: str
+    cap: Cost
+    composition: str
+    charges: int
+    created: str
+
+
 Combine = Callable[[dict[tuple[str, str], Totals]], Cost]
 
 
@@ -109,15 +120,20 @@ class Ledger:
     ----------
     url : str or Path
         See :class:`privatize.database.Database`; ``"memory"`` keeps it in this process only.
+    shown : str, optional
+        What to call it, if not by its URL: a copy by the name of what it was copied from.
     """
 
-    def __init__(self, url: str | os.PathLike[str]) -> None:
+    def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, _TABLES, durable=True)
+        self._shown = shown
         self._process = os.getpid()
 
     @property
     def url(self) -> str:
         """Where it is, without a password."""
+        if self._shown is not None:
+            return self._shown
         scheme, sign, rest = self.database.url.partition("://")
         return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else scheme
 
@@ -139,6 +155,18 @@ class Ledger:
                 f"delta={float(known.delta):g}, gamma={float(known.gamma):g}, composition={found[3]!r}. A "
                 f"budget keeps what it was begun with: name the same, or begin another one."
             )
+
+    def begun(self) -> list[Begun]:
+        """Return every budget, the oldest first."""
+        with self._transaction(write=False) as run:
+            rows = run(
+                "SELECT name, epsilon, delta, gamma, composition, charges, created FROM budgets "
+                "ORDER BY created, name"
+            )
+        return [
+            Begun(name, _cost_of(caps), composition, int(charges), created)
+            for name, *caps, composition, charges, created in rows
+        ]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
         """Return what was spent, by partition and part."""
@@ -276,6 +304,8 @@ class Ledger:
     def recomputed(self, name: str) -> tuple[dict[tuple[str, str], Totals], dict[tuple[str, str], Totals]]:
         """Return the totals, and what the charges add up to, both of one moment."""
         with self._transaction() as run:
+            if self.database.postgres:  # or every statement would see a moment of its own
+                run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             kept = _totals(run, name)
             rows = run(
                 "SELECT number, dataset, key, kind, epsilon, delta, gamma, charged, partition, part "

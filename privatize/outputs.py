@@ -36,7 +36,6 @@ __all__ = [
 Tree = list[Any]
 Vector = NDArray[np.float64]
 SCALARS = ("float", "int", "numpy")
-_NUMBERS = ("int", "float")
 _DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 
 
@@ -477,9 +476,7 @@ def _collect(value: Any, tree: Tree, parts: list[Any], classes: dict[str, Any], 
         return
     if kind == "frame":
         _check_frame(value, tree, classes, known)
-        columns = [
-            c for c, k in zip(frames.contents(value), frames.kinds(value), strict=False) if k in _NUMBERS
-        ]
+        columns = frames.numbers(value)
         if len(columns) != len(tree[-1]):
             raise StructureChanged
         parts.extend(_array(column, branch) for column, branch in zip(columns, tree[-1], strict=True))

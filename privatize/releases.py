@@ -86,14 +86,16 @@ class Release:
         """
         vector, structure, classes = self._parts()
         widths = self._widths(structure, confidence)
-        low, high = (outputs.rebuild(vector + side, structure, classes) for side in (-widths, widths))
+        widths = widths + _rounding(structure, np.abs(vector)) + _rounding(structure, widths)
+        with np.errstate(over="ignore"):
+            low, high = (outputs.rebuild(vector + side, structure, classes) for side in (-widths, widths))
         return low, high
 
     @property
     def expected_error(self) -> Any:
         """The mean distance of each number from the raw one: a number, or an array if they differ."""
-        self._parts()
-        return mean_error(self.noise, self.scale)
+        whole = outputs.integers(self._parts()[1])
+        return _one(mean_error(self.noise, self.scale, whole, rounded=np.ndim(self.scale) > 0))
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the noise around the answer: where the raw one may be.
@@ -123,13 +125,19 @@ class Release:
                 f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
                 f"interval around."
             ) from None
-        if "estimator" in str(structure):
+        if _has_model(structure):
             raise SettingsError(
                 f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
                 f"noise on each number that it has learned is in `scale`."
             )
         classes: dict[str, Any] = {}
-        return outputs.flatten(self.value, structure, classes), structure, classes
+        vector = outputs.flatten(self.value, structure, classes)
+        if np.isinf(vector).any():  # what was too large for a narrow type, such as float16, is infinite in it
+            most = np.concatenate(
+                [np.full(count, _MOST.get(name, _LARGEST)) for name, count in _types(structure)]
+            )
+            vector = np.clip(vector, -most, most)
+        return vector, structure, classes
 
     def _widths(self, structure: list[Any], confidence: float) -> NDArray[np.float64]:
         """Return how far each number is from the raw one at most, with this probability."""
@@ -187,31 +195,75 @@ def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
         outputs.integers(estimate.structure),
         rounded=bool(estimate.weights),
     )
-    return float(widths[0]) if (widths == widths[0]).all() else widths
+    return _one(widths)
 
 
-_LEAST, _MOST = 1e-9, 1e6
+def _one(numbers: NDArray[np.float64]) -> Any:
+    """Return a number if all are the same, or all of them."""
+    return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
+
+
+def _has_model(structure: list[Any]) -> bool:
+    """Tell whether there is a fitted model in an answer."""
+    if structure[0] in ("array", "tensor", *outputs.SCALARS):
+        return False
+    return structure[0] == "estimator" or any(map(_has_model, structure[-1]))
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_MOST = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38}
+_DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
+
+
+def _rounding(structure: list[Any], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much rounding to its own type may move each number that is at most so large.
+
+    Once when it was released, and once as the end of an interval: the two may add up to one step. An integer
+    beyond 2^53 is rounded before that, too.
+    """
+    steps = np.concatenate([np.full(count, _DIGITS.get(name, 2.0**-52)) for name, count in _types(structure)])
+    whole = outputs.integers(structure)
+    steps = np.where(whole, np.where(sizes < 2.0**52, 0.0, 2.0**-51), steps)
+    return np.asarray(sizes * steps)
+
+
+def _types(structure: list[Any]) -> list[tuple[str, int]]:
+    """Return the types of an answer's numbers, and how many of each follow each other."""
+    kind, count = structure[0], outputs.size(structure)
+    if kind in ("float", "int"):
+        return [(kind, count)]
+    if kind in ("array", "numpy"):
+        return [(np.dtype(structure[1]).name, count)]
+    if kind == "tensor":
+        return [(structure[3], count)]
+    return [each for branch in structure[-1] for each in _types(branch)]
+
+
+_LEAST = 1e-9
 
 
 def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
     """Return the least epsilon whose error is at most this, rounded up; the error falls as epsilon grows."""
-    if isinstance(error, bool) or not isinstance(error, int | float | np.number) or not 0 < error < math.inf:
+    number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(error, bool)
+    if not number or not 0 < error < math.inf:
         raise SettingsError(f"error={error!r} is not a distance: it must be a finite number > 0.")
 
-    def fits(epsilon: float) -> bool:
-        return bool(np.max(error_at(epsilon)) <= error)
+    def enough(epsilon: float) -> bool:
+        try:
+            return bool(np.max(error_at(epsilon)) <= error)
+        except SettingsError:  # too large: the mechanism is not proven there, the classic Gaussian, say
+            return True
 
+    if np.max(error_at(_LEAST)) <= error:  # it is always allowed, so whatever else is wrong is said here
+        return _LEAST
     low, high = _LEAST, 1.0
-    try:
-        while not fits(high):
-            low, high = high, high * 2
-            if high > _MOST:
-                raise SettingsError(f"error={error!r} is out of reach: it would take epsilon > {_MOST:g}.")
-    except SettingsError as refused:
-        raise SettingsError(f"error={error!r} is out of reach. {refused}") from None
-    if fits(low):
-        return low
+    while not enough(high):
+        low, high = high, high * 2
     while high > low * (1 + 1e-9):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if fits(middle) else (middle, high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    try:
+        error_at(high)
+    except SettingsError as refused:
+        raise SettingsError(f"error={error!r} is out of reach. {refused}") from None
     return high

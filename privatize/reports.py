@@ -17,7 +17,7 @@ import numpy as np
 from privatize import views
 from privatize.auditing import Audit, audit
 from privatize.budget import Budget, Part
-from privatize.decorator import PrivateFunction
+from privatize.decorator import PrivateFunction, miscounted
 from privatize.drawing import svg
 from privatize.errors import SettingsError
 from privatize.releases import error_of
@@ -104,22 +104,33 @@ def report(
     """
     if not isinstance(function, PrivateFunction):
         raise SettingsError(f"report() takes a private function, not a {type(function).__name__}.")
-    if known is not None and not (isinstance(known, int | float | np.number) and 0 < known < math.inf):
+    number = isinstance(known, int | float | np.integer | np.floating) and not isinstance(known, bool)
+    if known is not None and not (number and 0 < known < math.inf):
         raise SettingsError(f"known={known!r} is not a sensitivity: it must be a finite number > 0.")
     if budget is not None and not isinstance(budget, Budget):
         raise SettingsError(f"report(budget=...) takes a Budget, not a {type(budget).__name__}.")
     if not isinstance(audit, Audit | bool):
         raise SettingsError(f"report(audit=...) takes an Audit, True or False, not a {type(audit).__name__}.")
+    wrong = miscounted("report", n)
+    if wrong is not None:
+        del n, args, kwargs  # it may be the data
+        raise wrong
     sizes = list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
     found = [function._described(each, args, dict(kwargs)) for each in sizes]
     audits = [audit] if isinstance(audit, Audit) else []
+    for each in audits:
+        _check_audit(each, function, [estimate for estimate, _, _ in found])
     if audit is True:
-        audits = [_audited(function, each, args, kwargs) for each in sizes]
+        audits = [
+            _audited(function, each, args, kwargs, None if key is not None else estimate.seed)
+            for each, (estimate, key, _) in zip(sizes, found, strict=True)
+        ]
     name = function.__name__
     title = f"{name}, n={' and '.join(f'{estimate.n:,}' for estimate, _, _ in found)}"
-    parts = [_head(function, name), _about(function, args, kwargs)]
+    parts = [_head(function, name, max(estimate.gamma for estimate, _, _ in found))]
+    parts.append(_about(function, args, kwargs))
     parts += [_section(function, estimate, known) for estimate, _, _ in found]
     parts += [f"<h2>Was it checked? n={each.n:,}</h2>{views.audit_section(each)}" for each in audits]
     if not audits:
@@ -130,22 +141,37 @@ def report(
     chosen = budget if budget is not None else function.settings.budget
     if chosen is not None:
         parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
-    parts.append(_again(function, found))
+    parts.append(_again(function, found, args, kwargs))
     return Report(title, views.page(f"privatize: {title}", "".join(parts)))
 
 
-def _audited(function: PrivateFunction[..., Any], n: int, args: tuple[Any, ...], kwargs: Any) -> Audit:
-    return audit(function, n, *args, **kwargs)
+def _audited(
+    function: PrivateFunction[..., Any], n: int, args: tuple[Any, ...], kwargs: Any, seed: int | None
+) -> Audit:
+    # What is not remembered is calibrated anew: with its seed, it is the same estimate that is audited.
+    return audit(function if seed is None else function.replace(seed=seed), n, *args, **kwargs)
 
 
-def _head(function: PrivateFunction[..., Any], name: str) -> str:
+def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[Sensitivity]) -> None:
+    """Refuse an audit of something else: the page would say that this was checked."""
+    s = function.settings
+    ours = (function.__name__, type(s.mechanism).__name__, s.epsilon, s.delta)
+    same = (made.function, made.mechanism, made.epsilon, made.delta) == ours
+    if not same or not any((made.n, made.sensitivity) == (each.n, each.value) for each in found):
+        raise SettingsError(
+            f"The audit is of {made.function}, n={made.n:,}, {made.mechanism}, epsilon={made.epsilon:g} and "
+            f"sensitivity {made.sensitivity:.6g}, which this report is not about. Pass audit=True."
+        )
+
+
+def _head(function: PrivateFunction[..., Any], name: str, gamma: float) -> str:
     s = function.settings
     times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
     delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
     return (
         f"<h1>The promise of <code>{html.escape(name)}</code></h1>"
         f"<p class='lead'>If one person's record is replaced, no answer becomes more than e<sup>{s.epsilon:g}"
-        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {s.gamma:g} of "
+        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {gamma:g} of "
         f"random pairs of such neighbouring datasets.</p>"
         f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
         f"public distribution P below, for replaced records, with the number of records known, and with code "
@@ -162,7 +188,7 @@ def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: d
     if own and doc:
         rows.append(("what it says it does", doc.splitlines()[0]))
     rows.append(("private data", ", ".join(function._binding.names)))
-    others = [_brief(each) for each in args] + [f"{k}={_brief(v)}" for k, v in kwargs.items() if k != "like"]
+    others = _others(args, kwargs)
     if others:
         rows.append(("other arguments", ", ".join(others)))
     clip = "are brought into P's support first" if s.domain == "clip" else "are taken as they are"
@@ -181,6 +207,11 @@ def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: d
             f"{describe(1000, seed=0)._repr_html_()}</div></details>"
         )
     return f"<h2>What it is</h2>{views.table(rows)}{drawn}"
+
+
+def _others(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """Return the other arguments as they are written in a call."""
+    return [_brief(each) for each in args] + [f"{k}={_brief(v)}" for k, v in kwargs.items() if k != "like"]
 
 
 def _brief(value: Any) -> str:
@@ -265,7 +296,12 @@ def _ledger(budget: Budget) -> str:
 _LIBRARIES = ("numpy", "scipy", "cloudpickle", "narwhals")
 
 
-def _again(function: PrivateFunction[..., Any], found: list[tuple[Sensitivity, str | None, str]]) -> str:
+def _again(
+    function: PrivateFunction[..., Any],
+    found: list[tuple[Sensitivity, str | None, str]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> str:
     """Say what is needed to reproduce the estimates."""
     from importlib import metadata
 
@@ -281,10 +317,14 @@ def _again(function: PrivateFunction[..., Any], found: list[tuple[Sensitivity, s
         rows.append(
             (f"seeds, n={estimate.n:,}", f"{estimate.seed} of the pairs, {estimate.coin_seed} of the coins")
         )
-    estimate = found[0][0]
     name = function.__name__ if function.__name__.isidentifier() else "f"
-    line = f"{name}.replace(seed={estimate.seed}, store=None).estimate({estimate.n})"
+    rest = _others(args, kwargs) + (["like=data[:0]"] if kwargs.get("like") is not None else [])
+    lines = [
+        f"{name}.replace(seed={estimate.seed}, store=None).estimate({', '.join([str(estimate.n), *rest])})"
+        for estimate, _, _ in found
+    ]
+    shown = "".join(f"<p><code>{html.escape(line)}</code></p>" for line in lines)
     return (
-        f"<h2>To reproduce it</h2>{views.table(rows)}<p>The same function and versions give the same gaps: "
-        f"<code>{html.escape(line)}</code></p>"
+        f"<h2>To reproduce it</h2>{views.table(rows)}<p>The same function and versions give the same "
+        f"gaps:</p>{shown}"
     )

@@ -59,7 +59,7 @@ def page(title: str, body: str) -> str:
 _STYLE = (
     ":root{color-scheme:light dark;--line:#8884}"
     "body{margin:0;background:Canvas;color:CanvasText;font:16px/1.5 system-ui,sans-serif}"
-    "main{max-width:50rem;margin:0 auto;padding:1rem 1.2rem 3rem}"
+    "main{max-width:50rem;margin:0 auto;padding:1rem 1.2rem 3rem;overflow-wrap:break-word}"
     "h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0;overflow-wrap:anywhere}"
     "h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}"
     "h3{font-size:1rem;margin:1.2rem 0 .3rem}"
@@ -389,9 +389,11 @@ def audit_section(audit: Any) -> str:
 
 
 def verdict(audit: Any) -> str:
-    """Return an audit's verdict as a line of HTML, green or red."""
+    """Return an audit's verdict as a line of HTML, with a green or red bar beside it."""
+    # The text itself has no color: none of these is readable on white and on black alike.
     color = "#16a34a" if audit.holds else "#dc2626"
-    return f"<p style='color:{color};margin:.3em 0'><b>{html.escape(audit.verdict)}</b></p>"
+    style = f"border-left:.4em solid {color};padding-left:.6em;margin:.5em 0"
+    return f"<p style='{style}'><b>{html.escape(audit.verdict)}</b></p>"
 
 
 def curve(audit: Any) -> tuple[list[float], list[float]]:

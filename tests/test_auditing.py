@@ -589,13 +589,14 @@ MODULE = """
         return x.mean()
 
     broken = kept.replace(seed=2)
-    _made = broken._sensitivity
+    _made = broken._recalled
 
     def _forged(*given):
         import dataclasses
-        return dataclasses.replace(_made(*given), value=1e-6)
+        found, key = _made(*given)
+        return dataclasses.replace(found, value=1e-6), key
 
-    broken._sensitivity = _forged
+    broken._recalled = _forged
 
     def raw(x):
         return x.mean()
@@ -619,7 +620,7 @@ def test_command_line(module, capsys):
     few = ["-n", "20", "--pairs", "100", "--releases", "200", "--seed", "2"]
     assert main(["audit", "audited:kept", *few]) == 0
     assert "nothing that was measured contradicts" in capsys.readouterr().out
-    assert main(["audit", "audited:broken", *few, "--html", "page.html"]) == 1
+    assert main(["audit", "audited:broken", *few, "--report", "page.html"]) == 1
     assert "promise is broken" in capsys.readouterr().out
     assert "promise is broken" in (module / "page.html").read_text(encoding="utf-8")
     assert main(["audit", "audited:inner.deep", *few]) == 0
@@ -639,7 +640,7 @@ def test_command_line(module, capsys):
         ["audited:kept", "--confidence", "2"],
         ["audited:kept", "--seed", "-1"],
         ["audited:kept", "-n", "0"],
-        ["audited:kept", "--pairs", "20", "--releases", "0", "--html", "no/such/folder.html"],
+        ["audited:kept", "--pairs", "20", "--releases", "0", "--report", "no/such/folder.html"],
     ],
 )
 def test_command_line_errors_are_one_line(module, capsys, given):

@@ -58,11 +58,12 @@ def test_docstrings(name):
 def test_modules_import_only_downwards():
     """The rooms keep to one way through them, so that none calls back up."""
     order = [
-        "cli", "commands", "demonstration", "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
+        "cli", "commands", "demonstration",
+        "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "fingerprint", "pairs", "stacks", "sums", "progress", "coins", "threads",
-        "outputs", "estimators", "forms", "constraints", "samplers", "records", "frames", "domains",
+        "processes", "work", "shipping", "fingerprint", "pairs", "stacks", "sums", "progress", "coins",
+        "threads", "outputs", "estimators", "forms", "constraints", "samplers", "records", "frames", "domains",
         "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent

@@ -1,61 +1,173 @@
-"""What calibration costs over the bare loop `draw; f; f`, per pair, in one run.
+"""What calibration costs: per pair over the bare loop, in batches, and against n."""
 
-    python tests/benchmarks/calibration.py
-
-Goal: 20 microseconds or 10% of the loop, whichever is more.
-"""
-
-import statistics
-import sys
-import time
+import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from privatize import Laplace, estimate_sensitivity, plan, samplers
+from privatize import estimate_sensitivity, plan, samplers, sums
+
+from .measuring import Result, compare, in_turn, medians, result, waits
+
+N = 100
+UNIT = samplers.uniform(0, 1)
+Draw = Callable[[int, np.random.Generator], Any]
+Split = Callable[[Any, int, int], tuple[Any, Any]]
+# Draws of the sampler's block at once: as many numbers as the library draws.
+CHUNK = 2**18
 
 
-def bare(function: Callable[[Any], Any], n: int, m: int) -> None:
+def calibrate(function: Any, m: int, *, n: int = N, sampler: Any = UNIT, **more: Any) -> None:
+    """Estimate with m pairs, in this process."""
+    settings = {"norm": "l1", "plan": plan(m=m, bound="marginal"), "seed": 1, "workers": "inline"} | more
+    estimate_sensitivity(function, n=n, sampler=sampler, **settings)
+
+
+def arrays(drawn: Any, n: int, at: int) -> tuple[Any, Any]:
+    """Return two neighbours of an array, the second of which is made in place of the first."""
+    other = drawn[:n].copy()
+    other[at] = drawn[n]
+    return drawn[:n], other
+
+
+def frames(drawn: Any, n: int, at: int) -> tuple[Any, Any]:
+    """Return two neighbours of a pandas frame."""
+    rows = np.arange(n)
+    rows[at] = n
+    return drawn.iloc[:n], drawn.iloc[rows]
+
+
+def loop(function: Callable[[Any], Any], m: int, draw: Draw, split: Split = arrays, n: int = N) -> None:
     """Draw, evaluate, replace one, evaluate: the least that must be done."""
     rng = np.random.default_rng(1)
-    for _ in range(m):
-        drawn = rng.uniform(0.0, 1.0, n + 1)
-        function(drawn[:n])
-        drawn[n // 2] = drawn[n]
-        function(drawn[:n])
+    for at in rng.integers(n, size=m).tolist():
+        one, other = split(draw(n + 1, rng), n, at)
+        function(one)
+        function(other)
 
 
-def main() -> None:
-    """Print the table."""
-    functions: dict[str, Callable[[Any], Any]] = {
-        "mean": lambda x: x.mean(),
-        "mean and deviation": lambda x: np.array([x.mean(), x.std()]),
-        "dict": lambda x: {"mean": x.mean(), "max": x.max()},
+def numbers(count: int, rng: np.random.Generator) -> Any:
+    """Draw numbers."""
+    return rng.uniform(0.0, 1.0, count)
+
+
+Case = tuple[Callable[[Any], Any], Any, Draw, Split]
+
+
+def cases() -> dict[str, Case]:
+    """Return functions by what they get and return: with a sampler, and what the bare loop does for it."""
+    found: dict[str, Case] = {
+        "a float": (lambda x: float(x.mean()), UNIT, numbers, arrays),
+        "an array": (lambda x: np.array([x.mean(), x.std()]), UNIT, numbers, arrays),
+        "a dict": (lambda x: {"mean": x.mean(), "max": x.max()}, UNIT, numbers, arrays),
     }
-    print(f"{'function':20s} {'n':>7} {'bare µs':>9} {'ours µs':>9} {'over µs':>8} {'over':>6}  goal")
-    for name, function in functions.items():
-        for n in (100, 1000, 10_000, 100_000):
-            m = max(100, min(4000, 20_000_000 // n))
-            made = plan(m=m, bound="marginal")
-            times: tuple[list[float], list[float]] = ([], [])
-            for _ in range(7):
-                start = time.perf_counter()
-                bare(function, n, m)
-                middle = time.perf_counter()
-                estimate_sensitivity(
-                    function, n=n, sampler=samplers.uniform(0, 1), norm=Laplace().norm, plan=made, seed=1
+    if importlib.util.find_spec("pandas"):
+        import pandas as pd
+
+        people = samplers.table(age=samplers.uniform(0, 100), weight=samplers.normal(75, 15))
+
+        def drawn(count: int, rng: np.random.Generator) -> Any:
+            return pd.DataFrame({"age": rng.uniform(0, 100, count), "weight": rng.normal(75, 15, count)})
+
+        found["a frame, to a float"] = (lambda d: float(d["age"].mean()), people, drawn, frames)
+        found["a frame, to a series"] = (lambda d: d.mean(), people, drawn, frames)
+    return found
+
+
+def overhead(quick: bool) -> list[Result]:
+    """Compare with the bare loop, for functions that take no time, 100 µs and 1 ms."""
+    found = []
+    for name, (answer, sampler, draw, split) in cases().items():
+        for label, duration, m, most in (
+            ("f ≈ 0", 0.0, 557, None),
+            ("f = 100 µs", 1e-4, 557, 1.2),
+            ("f = 1 ms", 1e-3, 120 if quick else 557, 1.05),
+        ):
+            function = waits(duration, answer) if duration else answer
+            ours, theirs, ratio = compare(
+                lambda f=function, m=m, s=sampler: calibrate(f, m, sampler=s),
+                lambda f=function, m=m, d=draw, s=split: loop(f, m, d, s),
+                3 if quick else 7,
+            )
+            found.append(
+                result(
+                    "calibration",
+                    f"{name}, {label}, per pair",
+                    ours / m * 1e6,
+                    "µs",
+                    against="the bare loop",
+                    theirs=theirs / m * 1e6,
+                    ratio=ratio,
+                    most=most,
+                    note=f"n={N}, m={m}, inline; {(ours - theirs) / m * 1e6:.0f} µs over",
+                    series=name,
+                    x=max(duration, 1e-5) * 1e6,
                 )
-                times[0].append(middle - start)
-                times[1].append(time.perf_counter() - middle)
-            least, ours = (statistics.median(t) / m * 1e6 for t in times)
-            over = ours - least
-            met = "met" if over <= max(20, 0.1 * least) else "missed"
-            print(f"{name:20s} {n:7d} {least:9.1f} {ours:9.1f} {over:8.1f} {over / least:6.0%}  {met}")
+            )
+    return found
 
 
-if __name__ == "__main__":
-    main()
+def batches(quick: bool) -> list[Result]:
+    """Compare batches with drawing the same numbers alone, in the same blocks."""
+    n, m = 1000, 10_000 if quick else 50_000
+
+    def drawn() -> None:
+        rng = np.random.Generator(np.random.SFC64(1))
+        left = m * (n + 1)
+        while left > 0:
+            rng.random(min(left, CHUNK))
+            left -= CHUNK
+
+    times = in_turn(
+        {
+            "batch": lambda: calibrate(_mean, m, n=n, batch=lambda x: x.mean(axis=1)),
+            "plain": lambda: calibrate(_mean, m, n=n),
+            "bare": lambda: loop(_mean, m, numbers, n=n),
+            "drawing": drawn,
+        },
+        3 if quick else 7,
+    )
+    columns = list(zip(*times.values(), strict=True))
+    batch, plainly, bare, alone = medians(columns)
+    ratio, over = medians([(b / d, p / l) for b, p, l, d in columns])
+    note = f"mean of {n} numbers, m={m}, inline"
+    return [
+        result("calibration", "batch=, per pair", batch / m * 1e6, "µs", against="drawing the numbers alone",
+               theirs=alone / m * 1e6, ratio=ratio, most=1.4, note=note),
+        result("calibration", "the same without batch=", plainly / m * 1e6, "µs", against="the bare loop",
+               theirs=bare / m * 1e6, ratio=over, note=note),
+    ]  # fmt: skip
+
+
+def against_n(quick: bool) -> list[Result]:
+    """Measure what γ = 0.05 costs for more and more records."""
+    m, found = plan(0.05).m, []
+    for n in (100, 1000, 10_000, 100_000) if quick else (100, 1000, 10_000, 100_000, 1_000_000):
+        works = {
+            "plain": lambda n=n: calibrate(_mean, m, n=n),
+            "batch=": lambda n=n: calibrate(_mean, m, n=n, batch=lambda x: x.mean(axis=1)),
+            "additive": lambda n=n: calibrate(sums.means(), m, n=n),
+            "the bare loop": lambda n=n: loop(_mean, m, numbers, n=n),
+        }
+        times = in_turn(works, 3 if n <= 10_000 else 1)
+        found += [
+            result("cost against n", f"{name}, n={n:,}", min(times[name]) * 1000, "ms",
+                   against="the bare loop", theirs=min(times["the bare loop"]) * 1000,
+                   note=f"mean, γ=0.05, m={m}, inline", series=name, x=n)
+            for name in works if name != "the bare loop"
+        ]  # fmt: skip
+        found.append(
+            Result("cost against n", f"the bare loop, n={n:,}", min(times["the bare loop"]) * 1000, "ms",
+                   series="the bare loop", x=n)
+        )  # fmt: skip
+    return found
+
+
+def _mean(x: Any) -> Any:
+    return x.mean()
+
+
+def run(quick: bool) -> list[Result]:
+    """Measure all of it."""
+    return overhead(quick) + batches(quick) + against_n(quick)

@@ -1,116 +1,115 @@
-"""What workers are worth: speed-up of two processes, time to the first answer, memory.
+"""What workers are worth: two processes, warm and cold, Dask and Ray, against this process alone."""
 
-    python tests/benchmarks/execution.py
-
-Goals: at least 1.8 times as fast in two processes as inline, for functions of 1 ms and of 50 ms (the
-median of interleaved runs); under 50 ms from a cold start to the first answer of a cheap function, the
-import not counted; memory flat in m apart from 8 bytes a gap.
-"""
-
-import json
+import contextlib
+import importlib.util
+import logging
+import multiprocessing
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+from privatize import processes
 
-import numpy as np
-
-from privatize import estimate_sensitivity, plan, samplers
-
-ROOT = Path(__file__).parents[2]
+from .calibration import N, calibrate, loop, numbers
+from .measuring import Result, missing, result, seconds, works
 
 
-def busy(seconds: float) -> Callable[[Any], float]:
-    """Return a mean that takes some work: a fixed number of turns, about so many seconds each."""
-    start, turns = time.perf_counter(), 0
-    while time.perf_counter() - start < 0.2:
-        np.sort(np.arange(1000.0))
-        turns += 1
-    count = max(1, int(turns * seconds / 0.2))
-
-    def mean(x: Any) -> float:
-        for _ in range(count):
-            np.sort(np.arange(1000.0))
-        return float(x.mean())
-
-    return mean
-
-
-def speed_up(seconds: float, m: int, rounds: int) -> None:
-    """Print how much faster two processes are than one, kept warm."""
-    function = busy(seconds)
-    made = plan(m=m, bound="marginal")
-    times: dict[Any, list[float]] = {"inline": [], 2: []}
-    for _ in range(rounds + 1):  # the first one starts the processes, and is not counted
-        for workers, taken in times.items():
-            start = time.perf_counter()
-            estimate_sensitivity(
-                function, n=100, sampler=samplers.uniform(0, 1), norm="l1", plan=made, seed=1, workers=workers
-            )
-            taken.append(time.perf_counter() - start)
-    ratios = [one / two for one, two in zip(times["inline"][1:], times[2][1:], strict=True)]
-    ratio = statistics.median(ratios)
-    print(
-        f"{seconds * 1000:4.0f} ms, m={m:5d}: two processes {ratio:.2f} times as fast as inline "
-        f"(of {', '.join(f'{r:.2f}' for r in ratios)})  {'met' if ratio >= 1.8 else 'missed'}"
-    )
+def halves(function: Callable[[Any], Any], m: int) -> float:
+    """Return how long the bare loop takes in two processes: the most that this machine allows now."""
+    context = multiprocessing.get_context("fork")
+    gate, ends = context.Barrier(3), context.SimpleQueue()
+    made = [context.Process(target=_half, args=(gate, ends, function, m // 2)) for _ in range(2)]
+    for process in made:
+        process.start()
+    gate.wait()
+    start = time.perf_counter()
+    for _ in made:
+        ends.get()
+    taken = time.perf_counter() - start
+    for process in made:
+        process.join()
+    return taken
 
 
-FIRST = """
-import time, numpy as np
-from privatize import privatize, samplers
-ages = np.random.default_rng(0).uniform(0, 100, 1000)
-start = time.perf_counter()
-mean = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100), store=None)(np.mean)
-mean(ages)
-first = time.perf_counter() - start
-start = time.perf_counter()
-for _ in range(557):
-    x = np.random.default_rng(1).uniform(0, 100, 1001)
-    x[:1000].mean(), x[1:].mean()
-print(first, time.perf_counter() - start)
-"""
-
-MEMORY = """
-import resource, sys, time
-import numpy as np
-from privatize import privatize, samplers
-m = int(sys.argv[1])
-mean = privatize(
-    epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1), samples=m, seed=1, store=None, workers=2
-)(np.mean)
-start = time.perf_counter()
-mean.estimate(10)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, time.perf_counter() - start)
-"""
+def _half(gate: Any, ends: Any, function: Callable[[Any], Any], m: int) -> None:
+    gate.wait()
+    loop(function, m, numbers)
+    ends.put(None)
 
 
-def run(code: str, *args: str) -> list[float]:
-    """Return the numbers that a script prints, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", code, *args], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    return [float(number) for number in json.loads("[" + ",".join(done.stdout.split()) + "]")]
+def two(label: str, duration: float, m: int, rounds: int) -> list[Result]:
+    """Compare two processes with this one, in turn with the bare loop in one process and in two."""
+    function = works(duration)
+    rows = []
+    calibrate(function, m, workers=2)
+    for _ in range(rounds):
+        inline = seconds(lambda: calibrate(function, m))
+        warm = seconds(lambda: calibrate(function, m, workers=2))
+        bare = seconds(lambda: loop(function, m, numbers)) / halves(function, m)
+        processes.pool().close()
+        cold = seconds(lambda: calibrate(function, m, workers=2))
+        rows.append((inline, warm, cold, inline / warm, inline / cold, bare))
+    inline, warm, cold, gain, cold_gain, bare = (statistics.median(each) for each in zip(*rows, strict=True))
+    spread = ", ".join(f"{row[3]:.2f}" for row in rows)
+    facts = {"against": "inline", "theirs": inline, "faster": True}
+    return [
+        result("execution", f"two processes, {label}", warm, "s", **facts, ratio=gain, least=1.8,
+               note=f"m={m}; warm; all rounds: {spread}; the bare loop in two processes: {bare:.2f}"),
+        result("execution", f"two processes, {label}, started first", cold, "s", **facts, ratio=cold_gain,
+               note=f"m={m}; the pool of workers is started anew, its server not"),
+    ]  # fmt: skip
 
 
-def main() -> None:
-    """Print all of it."""
-    times = [run(FIRST) for _ in range(7)]
-    first, bare = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
-    verdict = "met" if first < 50 else "missed"
-    print(f"first answer, mean of 1,000 numbers: {first:.1f} ms, the bare loop {bare:.1f} ms  {verdict}")
-    speed_up(0.001, 1000, 7)
-    speed_up(0.05, 100, 3)
-    sizes = [1000, 1_000_000] if "--all" not in sys.argv else [1000, 1_000_000, 10_000_000]
-    for m in sizes:
-        peak, seconds = run(MEMORY, str(m))
-        print(f"m={m:10,}: peak {peak:.0f} MB, of which the gaps are {m * 8 / 2**20:.0f} MB; {seconds:.0f} s")
+@contextlib.contextmanager
+def dask() -> Iterator[Any]:
+    """Start a local cluster of two."""
+    from distributed import Client, LocalCluster
+
+    made = {"dashboard_address": None, "silence_logs": logging.ERROR}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **made) as cluster, Client(cluster) as client:
+        yield client
 
 
-if __name__ == "__main__":
-    main()
+@contextlib.contextmanager
+def ray() -> Iterator[Any]:
+    """Start a local Ray of two."""
+    import ray as module
+
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    try:
+        yield "ray"
+    finally:
+        module.shutdown()
+
+
+def clusters(quick: bool) -> list[Result]:
+    """Compare local clusters of two workers with this process."""
+    function, m = works(0.01), 60 if quick else 150
+    found = []
+    for name, module, cluster in (("Dask", "distributed", dask), ("Ray", "ray", ray)):
+        if importlib.util.find_spec(module) is None:
+            found.append(missing("execution", name, f"{module} is not installed"))
+            continue
+        with cluster() as workers:
+            calibrate(function, m, workers=workers)
+            rows = []
+            for _ in range(2 if quick else 5):
+                inline = seconds(lambda: calibrate(function, m))
+                there = seconds(lambda w=workers: calibrate(function, m, workers=w))
+                rows.append((inline, there, inline / there))
+        inline, there, gain = (statistics.median(each) for each in zip(*rows, strict=True))
+        found.append(
+            result("execution", f"{name}, two workers here, f = 10 ms", there, "s", against="inline",
+                   theirs=inline, ratio=gain, faster=True, note=f"m={m}, n={N}; warm")
+        )  # fmt: skip
+    return found
+
+
+def run(quick: bool) -> list[Result]:
+    """Measure all of it."""
+    return [
+        *two("f = 1 ms", 0.001, 300 if quick else 1000, 3 if quick else 7),
+        *two("f = 10 ms", 0.01, 60 if quick else 150, 3 if quick else 5),
+        *clusters(quick),
+    ]

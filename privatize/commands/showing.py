@@ -1,0 +1,192 @@
+"""What commands say: tables, times, places without passwords, and JSON that every parser takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+
+__all__ = [
+    "Told",
+    "as_json",
+    "columns",
+    "cost",
+    "discreet",
+    "duration",
+    "hide",
+    "number",
+    "one_line",
+    "place",
+]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a command has to say.
+
+    Attributes
+    ----------
+    text : str
+        For people.
+    facts : object
+        For programs: what JSON can hold, and numbers of numpy.
+    code : int
+        The exit code.
+    problems : tuple of str
+        Lines for stderr.
+    """
+
+    text: str
+    facts: Any
+    code: int = 0
+    problems: tuple[str, ...] = ()
+
+
+def as_json(facts: Any) -> str:
+    """Return facts as JSON; what it has no number for (infinity, NaN) becomes a text.
+
+    Examples
+    --------
+    >>> as_json({"gap": float("inf")})
+    '{"gap": "Infinity"}'
+    """
+    return json.dumps(_plain(facts), allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def one_line(error: BaseException | str) -> str:
+    r"""Return what an error says, in one line and without passwords.
+
+    Examples
+    --------
+    >>> one_line(ValueError("no\n  server at postgresql://me:secret@host/db"))
+    'no server at postgresql://host/db'
+    """
+    text = error if isinstance(error, str) else str(error)
+    if isinstance(error, KeyError) and error.args:
+        text = str(error.args[0])
+    return discreet(" ".join(text.split())) or type(error).__name__
+
+
+_secrets: set[str] = set()
+
+
+def hide(*urls: str) -> None:
+    """Remember the passwords in URLs: whatever says them from now on says stars."""
+    for url in urls:
+        _, sign, rest = url.partition("://")
+        if not sign:
+            continue
+        word = rest.rpartition("@")[0].partition(":")[2]
+        found = [word, *re.split(r"[/:@?#\s]", word), *re.findall(r"pass\w*=([^&\s]+)", rest)]
+        _secrets.update(each for one in found for each in (one, unquote(one)) if len(each) > 2)
+
+
+def discreet(text: str) -> str:
+    """Return a text without the names and passwords in its URLs, and those that are to be hidden."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
+    text = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", text)
+    return re.sub(r"(?i)(pass(?:word|wd|file)?=)[^&\s'\"]+", r"\1***", text)
+
+
+def place(url: str) -> str:
+    """Return where a database is, as it may be shown."""
+    scheme, sign, rest = url.partition("://")
+    hide(url)
+    return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else url
+
+
+def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent: str = "") -> str:
+    """Return rows, the first of them titles, as aligned columns.
+
+    Examples
+    --------
+    >>> print(columns([("name", "m"), ("mean", "557"), ("median", "79")], right=[1]))
+    name      m
+    mean    557
+    median   79
+    """
+    listed = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[at]) for row in listed) for at in range(len(listed[0]))]
+    numbers = set(right)
+    lines = []
+    for row in listed:
+        cells = [
+            cell.rjust(width) if at in numbers else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((indent + "  ".join(cells)).rstrip())
+    return "\n".join(lines)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """Return a number, or the smallest and largest of several, in few digits."""
+    if value is None:
+        return "-"
+    ends = [f"{float(end):.{digits}g}" for end in (np.min(value), np.max(value))]
+    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+
+_UNITS = (
+    ("years", 365.25 * 86400),
+    ("days", 86400.0),
+    ("h", 3600.0),
+    ("min", 60.0),
+    ("s", 1.0),
+    ("ms", 1e-3),
+    ("us", 1e-6),
+)
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> duration(0.0042), duration(11.14), duration(5 * 3600)
+    ('4.2 ms', '11 s', '5 h')
+    """
+    for unit, size in _UNITS:
+        if seconds >= size * (1.5 if unit in ("years", "days", "h", "min") else 1):
+            amount = seconds / size
+            return f"{amount:.2g} {unit}" if amount < 100 else f"{amount:,.0f} {unit}"
+    return "0 s" if seconds == 0 else f"{seconds / 1e-6:.1g} us"
+
+
+def cost(text: str) -> float:
+    """Return the seconds that a text such as 0.5, 500us, 10ms, 2s or 1min stands for.
+
+    Examples
+    --------
+    >>> [cost(text) for text in ("0.5", "500us", "10ms", "2s", "1min")]
+    [0.5, 0.0005, 0.01, 2.0, 60.0]
+    """
+    units = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "min": 60.0, "h": 3600.0}
+    found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-zµμ]*)\s*", text.lower())
+    try:
+        seconds = float(found[1]) * units[found[2]] if found else math.nan
+    except (KeyError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"{text!r} is not a time: say 0.5, 500us, 10ms, 2s or 1min.")
+    return round(seconds, 12)

@@ -1,0 +1,184 @@
+"""What the benchmarks share: a result, repeats in turn, busy functions, and processes of their own."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+Work = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table.
+
+    Attributes
+    ----------
+    group, name : str
+        Which benchmark, and which line of it.
+    ours : float
+        What was measured, in `unit`.
+    unit : str
+        "s", "ms", "µs", "ns", "MB", "pairs", ...
+    against : str
+        What it is compared with, if with anything.
+    theirs : float or None
+        The same for that.
+    ratio : float or None
+        Ours over theirs, or theirs over ours if `faster`.
+    faster : bool
+        Whether the ratio says how many times as fast ours is, so that more is better.
+    goal : str
+        What the ratio should be, or our own figure where there is none.
+    met : bool or None
+        Whether it is; None without a goal.
+    note : str
+        Anything else.
+    series, x : str, float
+        A line and a place on it, for what is drawn.
+    """
+
+    group: str
+    name: str
+    ours: float
+    unit: str
+    against: str = ""
+    theirs: float | None = None
+    ratio: float | None = None
+    faster: bool = False
+    goal: str = ""
+    met: bool | None = None
+    note: str = ""
+    series: str = ""
+    x: float = 0.0
+
+
+def result(
+    group: str,
+    name: str,
+    ours: float,
+    unit: str,
+    *,
+    against: str = "",
+    theirs: float | None = None,
+    ratio: float | None = None,
+    faster: bool = False,
+    most: float | None = None,
+    least: float | None = None,
+    **more: Any,
+) -> Result:
+    """Return a result; its ratio and whether its goal is met follow from the rest.
+
+    Parameters
+    ----------
+    most, least : float, optional
+        The goal: of the ratio, or of our own figure if nothing is compared.
+    """
+    if ratio is None and theirs is not None:
+        ratio = theirs / ours if faster else ours / theirs
+    judged = ours if ratio is None else ratio
+    goal, met = "", None
+    mark = "" if ratio is not None else f" {unit}"
+    if most is not None:
+        goal, met = f"≤ {most:g}{mark}", judged <= most
+    if least is not None:
+        goal, met = f"≥ {least:g}{mark}", judged >= least
+    return Result(group, name, ours, unit, against, theirs, ratio, faster, goal, met, **more)
+
+
+def missing(group: str, name: str, why: str) -> Result:
+    """Return a line for what cannot be measured here."""
+    return Result(group, name, float("nan"), "", note=why)
+
+
+# --- time -------------------------------------------------------------------------------------------
+
+
+def seconds(work: Work, inner: int = 1) -> float:
+    """Return how long one of so many runs takes."""
+    start = time.perf_counter()
+    for _ in range(inner):
+        work()
+    return (time.perf_counter() - start) / inner
+
+
+def in_turn(works: dict[str, Work], rounds: int, inner: int = 1) -> dict[str, list[float]]:
+    """Return the seconds of each work in each round, one after the other, after a round that is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for work in works.values():
+        work()
+    for _ in range(rounds):
+        for name, work in works.items():
+            times[name].append(seconds(work, inner))
+    return times
+
+
+def compare(ours: Work, theirs: Work, rounds: int, inner: int = 1) -> tuple[float, float, float]:
+    """Return the median seconds of both, and the median over rounds of ours over theirs."""
+    found = in_turn({"ours": ours, "theirs": theirs}, rounds, inner)
+    ratios = [a / b for a, b in zip(found["ours"], found["theirs"], strict=True)]
+    return statistics.median(found["ours"]), statistics.median(found["theirs"]), statistics.median(ratios)
+
+
+def microseconds(work: Work, inner: int = 100, rounds: int = 9) -> float:
+    """Return the best time of one run: for what is so short that everything else only disturbs it."""
+    work()
+    return min(seconds(work, inner) for _ in range(rounds)) * 1e6
+
+
+def waits(duration: float, answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that is busy for so long, by the clock, and then answers about all of its data."""
+
+    def function(data: Any) -> Any:
+        end = time.perf_counter() + duration
+        found = answer(data)
+        while time.perf_counter() < end:
+            pass
+        return found
+
+    return function
+
+
+def works(duration: float) -> Callable[[Any], float]:
+    """Return a mean that does a fixed amount of work first, about so long: it takes longer on a shared core."""
+    once = min(seconds(_turn, 20) for _ in range(20))
+    turns = max(1, round(duration / once))
+
+    def mean(x: Any) -> float:
+        for _ in range(turns):
+            np.sort(np.arange(1000.0))
+        return float(x.mean())
+
+    return mean
+
+
+def _turn() -> None:
+    np.sort(np.arange(1000.0))
+
+
+# --- other processes ----------------------------------------------------------------------------------
+
+
+def fresh(code: str, *args: object, python: str = sys.executable) -> list[float]:
+    """Return the numbers that a script prints, in a process of its own."""
+    command = [python, "-c", code, *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    return [float(number) for number in done.stdout.split()]
+
+
+def medians(rows: Sequence[Sequence[float]]) -> list[float]:
+    """Return the median of every column."""
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def plain(results: list[Result]) -> str:
+    """Return results as JSON."""
+    return json.dumps([vars(each) for each in results], ensure_ascii=False)
