@@ -5,7 +5,7 @@ decided by looking: which columns are used, how they are scaled, and P. The othe
 is trained on two thirds of it, and tested on the rest. The table has raw accuracies on the private half only
 because this data set is public in truth; the accuracy below it is private, as yours would be.
 
-    python examples/private_model.py              prints accuracy against epsilon (half a minute)
+    python examples/private_model.py              prints accuracy against epsilon (a minute or two)
     python examples/private_model.py --quick      with fewer pairs
     python examples/private_model.py --save FILE  keeps the private model in a file, too
 

@@ -134,7 +134,7 @@ def report(
     parts += [_section(function, estimate, known) for estimate, _, _ in found]
     parts += [f"<h2>Was it checked? n={each.n:,}</h2>{views.audit_section(each)}" for each in audits]
     if not audits:
-        line = f"audit({name}, {found[0][0].n})"
+        line = f"audit({', '.join([_written(function), str(found[0][0].n), *_others(args, kwargs)])})"
         parts.append(
             f"<h2>Was it checked?</h2><p>No audit is included: <code>{html.escape(line)}</code> makes it.</p>"
         )
@@ -203,10 +203,15 @@ def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: d
     describe = getattr(s.sampler, "describe", None)
     if describe is not None:
         drawn = (
-            f"<details><summary>What P draws</summary><div class='scroll'>"
-            f"{describe(1000, seed=0)._repr_html_()}</div></details>"
+            f"<details><summary>What P draws</summary><div class='scroll'><div style='min-width:36rem'>"
+            f"{describe(1000, seed=0)._repr_html_()}</div></div></details>"
         )
     return f"<h2>What it is</h2>{views.table(rows)}{drawn}"
+
+
+def _written(function: PrivateFunction[..., Any]) -> str:
+    """Return what a function is called in a line of code."""
+    return function.__name__ if function.__name__.isidentifier() else "f"
 
 
 def _others(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
@@ -263,7 +268,7 @@ def _meaning(function: PrivateFunction[..., Any], found: Sensitivity) -> str:
         except SettingsError:  # this mechanism is not proven there
             continue
         rows.append([f"{s.epsilon * times:.4g}" + (" (this)" if times == 1 else ""), *cells])
-    heads = ["epsilon", *(f"± {level}" for level in ("50%", "95%", "99%"))]
+    heads = ["epsilon", *(f"± with {level}" for level in ("50%", "95%", "99%"))]
     return (
         f"<p class='lead'>{html.escape(sentence)}</p><details open='open'><summary>At another "
         f"epsilon</summary>{views.grid(heads, rows)}</details>"
@@ -276,7 +281,7 @@ def _ledger(budget: Budget) -> str:
     cells = [
         [
             str(row["number"]),
-            str(row["at"]),
+            str(row["at"])[:16].replace("T", " "),
             str(row["function"]),
             str(row["dataset"]) or "not declared",
             f"{row['n']:,}",
@@ -317,7 +322,7 @@ def _again(
         rows.append(
             (f"seeds, n={estimate.n:,}", f"{estimate.seed} of the pairs, {estimate.coin_seed} of the coins")
         )
-    name = function.__name__ if function.__name__.isidentifier() else "f"
+    name = _written(function)
     rest = _others(args, kwargs) + (["like=data[:0]"] if kwargs.get("like") is not None else [])
     lines = [
         f"{name}.replace(seed={estimate.seed}, store=None).estimate({', '.join([str(estimate.n), *rest])})"

@@ -72,7 +72,7 @@ _STYLE = (
     ".grid th{font-weight:normal;opacity:.75}"
     ".grid th:first-child,.grid td:first-child{text-align:left}"
     "details{margin:.4rem 0}summary{cursor:pointer}"
-    "@media print{details>*{display:block}}"
+    "@media print{details::details-content{display:block;content-visibility:visible}}"
 )
 
 

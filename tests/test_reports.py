@@ -416,7 +416,7 @@ def test_the_error_at_other_epsilons_is_that_of_error_at():
     tree = ET.fromstring(report(made, 50).html.removeprefix("<!doctype html>"))
     (grid,) = (t for t in tree.iter("table") if t.get("class") == "grid")
     rows = [["".join(cell.itertext()) for cell in row] for row in grid.iter("tr")]
-    assert rows[0] == ["epsilon", "± 50%", "± 95%", "± 99%"] and len(rows) == 6
+    assert rows[0] == ["epsilon", "± with 50%", "± with 95%", "± with 99%"] and len(rows) == 6
     for first, *cells in rows[1:]:
         epsilon = float(first.removesuffix(" (this)"))
         for confidence, cell in zip((0.5, 0.95, 0.99), cells, strict=True):
@@ -504,7 +504,7 @@ def test_several_numbers_of_records_and_other_arguments():
     for n in (20, 3000):
         assert f"With {n:,} records" in shown and f"seeds, n={n:,}" in shown
         assert f"± {made.error_at(n, 0.25, times=2):.4g} of the raw one" in shown
-    assert "0.25, times=2" in shown
+    assert "0.25, times=2" in shown and "audit(shares, 20, 0.25, times=2) makes it" in shown
     assert report(made, (20,)).title == report(made, np.int64(20)).title == "shares, n=20"
     with pytest.raises(PrivatizeError):
         report(made, 20, unknown=1)

@@ -238,6 +238,10 @@ def test_a_page_can_be_printed(browser, pages, tmp_path):
     """A user who prints a report would lose what is folded, or get a blank sheet."""
     page = browser.new_page()
     page.goto(pages["report"].as_uri())
+    folded = "document.querySelector('details:not([open])').getBoundingClientRect().height"
+    before = page.evaluate(folded)
+    page.emulate_media(media="print")
+    assert page.evaluate(folded) > before + 100
     printed = page.pdf(path=tmp_path / "report.pdf")
     assert printed.startswith(b"%PDF") and len(printed) > 20_000
     page.close()
