@@ -187,7 +187,7 @@ class Database:
             connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
         except psycopg.ProgrammingError:  # its text quotes the URL, which may hold a password
             raise DatabaseError(
-                "the URL is not one that PostgreSQL understands: percent-encode special characters in its password"
+                "the URL is not one that PostgreSQL understands: percent-encode what is special in it"
             ) from None
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))

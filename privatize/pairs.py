@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import coins, outputs, records, sums
+from privatize.coins import sources
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.samplers import Sampler, draw
@@ -229,7 +230,7 @@ class Pairs:
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
         return {
-            "version of numpy or of this library": [coins.SCHEME, np.__version__],
+            "version of numpy or of this library": [coins.SCHEME, np.__version__, sources()],
             "function": self.function,
             "sampler": self.sampler,
             "norm": self.norm,
@@ -597,17 +598,20 @@ class Pairs:
         self.jitter = max(self.jitter, differ)
         return True
 
-    def check_again(self, gaps: Vector, *, exact: bool, elsewhere: bool = False) -> None:
+    def check_again(
+        self, gaps: Vector, at: NDArray[np.int64] | None = None, *, exact: bool, elsewhere: bool = False
+    ) -> None:
         """Measure the first pair and the largest gap once more: a function that drifts shows here.
 
         Here, in this process: wherever they were measured before, the answer must be the same. Other
         machines may round differently (not ``exact``). If they were measured ``elsewhere``, a few
-        more are, at random: what is not the same there may not be the same on some data only.
+        more are, at random: what is not the same there may not be the same on some data only. ``at`` has the
+        indices of the gaps, if they are not all of them.
         """
         if self.pair is not None:
             return
         if self.summed is not None:
-            self._check_sums(gaps, exact)
+            self._check_sums(gaps, at, exact)
             return
         worked = np.isfinite(gaps)
         if not worked.any():
@@ -620,7 +624,7 @@ class Pairs:
             chosen |= {i for i in more.tolist() if worked[i]}
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
-                one, other = self._neighbours(*self._pair_at(i))
+                one, other = self._neighbours(*self._pair_at(_index(at, i)))
                 try:
                     flips.toss()
                     a = self._flat(self.function(one), self.structure or [])
@@ -774,7 +778,7 @@ class Pairs:
         signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
         return float(self._norms(np.stack([errors, signs * errors])).sum())
 
-    def _check_sums(self, gaps: Vector, exact: bool) -> None:
+    def _check_sums(self, gaps: Vector, at: NDArray[np.int64] | None, exact: bool) -> None:
         """Compare the gaps of a sum with plain evaluation, at random and on the largest, and once more.
 
         What a sum adds up must follow from each record alone, or the other records and their number
@@ -796,12 +800,13 @@ class Pairs:
         whole = np.union1d(largest[:_SUMMED], at_random[:_SUMMED]).tolist()
         self._steps = None
         with coins.public_coins(self.s0) as flips:
-            for i in np.union1d(largest, at_random).tolist():
+            for place in np.union1d(largest, at_random).tolist():
+                i, gap = _index(at, place), float(gaps[place])
                 made = self._steps_of(i // self.block, flips, None)
-                again, gap = made.gaps[i % self.block], float(gaps[i])
+                again = made.gaps[i % self.block]
                 if again != gap and (exact or not abs(again - gap) <= 1e-6 * gap + made.room):
                     raise NotReproducibleError(_DRIFTS)
-                if i in whole:
+                if place in whole:
                     pair = self._pair_at(i)
                     self._check_step(i, made, flips, pair)
                 else:
@@ -929,17 +934,17 @@ class Pairs:
             flips.toss()
             return a, outputs.flatten(self.function(other), structure, self.classes)
 
-    def learn_classes(self, gaps: Vector) -> None:
+    def learn_classes(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
         """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
         if self.classes or not outputs.has_classes(self.structure or []):
             return
         with coins.public_coins(self.s0) as flips:
             flips.toss()
             worked = int(np.isfinite(gaps).argmax())
-            one, _ = self._neighbours(*self._pair_at(worked))
+            one, _ = self._neighbours(*self._pair_at(_index(at, worked)))
             self._flat(self.function(one), self.structure or [])
 
-    def check_pair(self, gaps: Vector) -> None:
+    def check_pair(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
         """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
         which = "batch=" if self.pair is None else "pair="
         rng = coins.stream(self.seed, coins.CHECK)
@@ -947,13 +952,14 @@ class Pairs:
         largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
         chosen = np.union1d(rng.choice(finite, min(_CHECKED, len(finite)), replace=False), largest)
         with coins.public_coins(self.s0) as flips:
-            for i in chosen.tolist():
+            for place in chosen.tolist():
+                i = _index(at, place)
                 one, other = self._neighbours(*self._pair_at(i))
                 flips.toss()
                 a = self._plain(one, i)
                 flips.toss()
                 b = self._plain(other, i)
-                plain, claimed = self._norm(a, b), float(gaps[i])
+                plain, claimed = self._norm(a, b), float(gaps[place])
                 if self.batch:
                     self.jitter = max(self.jitter, abs(plain - claimed))
                 if not _close(plain, claimed, a, b):
@@ -978,6 +984,10 @@ class Pairs:
                 f"or returns an output of another structure.",
                 index=index,
             ) from error
+
+
+def _index(at: NDArray[np.int64] | None, place: int) -> int:
+    return place if at is None else int(at[place])
 
 
 def _known_name(norm: Any) -> str:

@@ -38,6 +38,7 @@ __all__ = ["evaluate", "pool"]
 
 _log = logging.getLogger("privatize.execution")
 _IDLE = -1.0
+_SAFE = "PYTHONSAFEPATH"
 # A worker that has grown by this many bytes, one in eight of the machine's but at least 1 GB, is replaced.
 _GROWN = 2**30
 
@@ -54,8 +55,10 @@ def evaluate(
         return pairs.gaps(start, stop, flips, watch)
 
 
-def _work(pipe: Any, slot: Any) -> None:
+def _work(pipe: Any, slot: Any, safe: bool) -> None:
     """Evaluate what comes through a pipe, for as long as the parent lives."""
+    if not safe:  # it was for the fork server: programs that a function starts must not inherit it
+        os.environ.pop(_SAFE, None)
     # The parent decides. Handlers, not SIG_IGN, which the programs that a function starts would inherit.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
@@ -160,7 +163,7 @@ class _Worker:
         self.pipe, end = context.Pipe()
         self.slot = context.RawArray("d", 2)
         self.slot[0] = _IDLE
-        self.process = processes.kind(target=_work, args=(end, self.slot), daemon=True)
+        self.process = processes.kind(target=_work, args=(end, self.slot, _SAFE in os.environ), daemon=True)
         self.job = ""
         self.span: tuple[int, int] | None = None
         self.first = 0  # bytes after its first task
@@ -257,7 +260,8 @@ class _Processes:
                     reduction.dump(process, buffer)
                 finally:
                     set_spawning_popen(None)
-                self.sentinel, data = server.connect_to_new_process(self._fds)
+                with _safe_path():
+                    self.sentinel, data = server.connect_to_new_process(self._fds)
                 # The other end is the parent's sentinel in the child.
                 self.parent_end = os.dup(data)
                 self.finalizer = util.Finalize(self, util.close_fds, (self.parent_end, self.sentinel))
@@ -286,6 +290,23 @@ class _Processes:
                     spawn.get_preparation_data = before
 
         return Process
+
+
+@contextlib.contextmanager
+def _safe_path() -> Iterator[None]:
+    """Have the fork server import nothing from the working folder, which this program may not look into.
+
+    It is started as ``python -c``, which looks there first. Workers get this program's own folders.
+    """
+    before = os.environ.get(_SAFE)
+    os.environ[_SAFE] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(_SAFE, None)
+        else:
+            os.environ[_SAFE] = before
 
 
 def _preparation(process: Any) -> dict[str, Any]:

@@ -48,6 +48,8 @@ SMALLEST = 1e-300
 # How much a function may round differently from run to run, relative to its sensitivity.
 _JITTER = 2.0**-20
 _PILOT = 32  # pairs that weights are learned from
+_MANY = 10**8  # pairs beyond which only the largest gaps are kept
+_FIRST = 512  # and the first ones, to be looked at again
 """Estimates are at least this: floats have all their digits there."""
 
 
@@ -70,7 +72,7 @@ class Sensitivity:
     failed : int
         How many pairs failed and count as infinite gaps.
     gaps : array
-        All m gaps, in index order. Read-only.
+        All m gaps, in index order. Read-only. Of more than 10⁸ pairs, the largest m-k+1 and a few others.
     structure : list
         The structure of the output, as JSON.
     schema : list
@@ -177,6 +179,14 @@ class Sensitivity:
         bound : {"tolerance", "dkw", "marginal"}, optional
             The new bound; this one's by default.
         """
+        if len(self.gaps) < self.m:
+            raise PlanError(
+                f"Of m={self.m} pairs only the largest gaps were kept, so no other estimate can be read from "
+                f"them. Estimate anew with the gamma and bound you want.",
+                gamma=gamma,
+                m=self.m,
+                bound=self.bound,
+            )
         chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
         if chosen not in self._looks:
             if "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
@@ -379,11 +389,11 @@ bound=tolerance, seed=1)
             weights = run.agreed = run.weights(scaled, workers, progress)
             if weights:
                 pairs.norm = norm = Weighted(scaled, weights).norm
-        gaps = run.gaps(workers, progress)
+        gaps, at = run.gaps(workers, progress) if plan.m <= _MANY else run.largest(workers, progress)
         value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights), run)
         if pair is not None or batch:
-            pairs.check_pair(gaps)
-        pairs.learn_classes(gaps)
+            pairs.check_pair(gaps, at)
+        pairs.learn_classes(gaps, at)
     finally:
         coins.unwind(open_before)
     jitter = max(pairs.jitter, 0.0 if memory is None else memory.jitter)
@@ -438,7 +448,8 @@ def _norm_name(norm: Any) -> str:
 
 def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | None) -> float:
     """Return the k-th smallest gap, or refuse it."""
-    value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
+    rank = plan.k - 1 - (plan.m - len(gaps))  # if there are fewer, the smaller ones were not kept
+    value = float(np.partition(gaps, rank)[rank])
     if not value >= 0:
         raise ValueError(f"{value} is not a gap.")  # nothing that was measured is
     if value == math.inf:
@@ -479,10 +490,10 @@ class _Run:
         self.cause: Cause | None = None
         self.unsaved: list[tuple[int, int]] = []
         self.saved = time.monotonic()
-        self.known = np.full(plan.m, np.nan)
+        self.known = np.full(plan.m if plan.m <= _MANY else 0, np.nan)
         self.agreed: tuple[int, ...] = ()  # weights of the output's numbers
 
-    def gaps(self, workers: Any, progress: bool | None) -> Vector:
+    def gaps(self, workers: Any, progress: bool | None) -> tuple[Vector, None]:
         """Return all m gaps, in index order; evaluate only those that are not known."""
         m, gaps, pairs = self.plan.m, self.known, self.task.pairs
         memory = self.memory
@@ -497,7 +508,7 @@ class _Run:
         if not missing:
             if memory is not None and memory.checked < m:  # whoever found them did not come to the end
                 pairs.check_again(gaps, exact=False)
-            return gaps
+            return gaps, None
         pairs.check_sampler()
         work = Work(missing, pairs.block, pairs.structure)
         exact = where.exact and work.left == m
@@ -512,7 +523,30 @@ class _Run:
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
         pairs.check_again(gaps, exact=exact, elsewhere=work.moved)
-        return gaps
+        return gaps, None
+
+    def largest(self, workers: Any, progress: bool | None) -> tuple[Vector, NDArray[np.int64]]:
+        """Return the largest gaps and a few others, with their indices; nothing is kept of all the rest.
+
+        For so many pairs that all gaps would not fit into memory. Nothing is stored either, but the seed.
+        """
+        pairs, m = self.task.pairs, self.plan.m
+        some = coins.stream(pairs.seed, coins.CHECK, 4).integers(m, size=64)
+        kept = _Kept(m - self.plan.k + 1, some)
+        pairs.check_sampler()
+        where = executor(workers, self.task.timeout)
+        work = Work([(0, m)], pairs.block, None)
+
+        def take(found: Found) -> None:
+            kept.add(found.start, found.gaps)
+            self._learn(found)
+
+        collect(self.task, work, where, Progress(self.label, m, 0, progress), take, self.label)
+        if kept.seen != m:
+            raise ExecutionError(f"{m - kept.seen} of {m} pairs were not evaluated.")
+        gaps, at = kept.all()
+        pairs.check_again(gaps, at, exact=where.exact, elsewhere=work.moved)
+        return gaps, at
 
     def weights(self, scaled: Any, workers: Any, progress: bool | None) -> tuple[int, ...]:
         """Return the weights of the output's numbers: known ones, or from pairs drawn for them alone."""
@@ -550,6 +584,11 @@ class _Run:
         start, stop = found.start, found.start + len(found.gaps)
         self.known[start:stop] = found.gaps
         self.unsaved.append((start, stop))
+        self._learn(found)
+        if time.monotonic() > self.saved + 0.5:
+            self._save()
+
+    def _learn(self, found: Found) -> None:
         pairs = self.task.pairs
         pairs.structure = pairs.structure or found.structure
         pairs.jitter = max(pairs.jitter, found.jitter)
@@ -559,8 +598,6 @@ class _Run:
             if self.cause is None or (found.cause is not None and found.cause.index < self.cause.index):
                 self.cause = found.cause
             self._refuse_early()
-        if time.monotonic() > self.saved + 0.5:
-            self._save()
 
     def _save(self) -> None:
         """Hand what is new to the memory."""
@@ -603,7 +640,7 @@ class _Run:
             else f" Make the function work on all data that the sampler can draw, or choose another sampler. "
             f"It gets {self._given()}, as it was called with."
         )
-        done = self.plan.m - int(np.isnan(self.known).sum())
+        done = len(self.known) - int(np.isnan(self.known).sum()) or self.plan.m
         raise InfiniteSensitivityError(
             f"{self.failed} of the first {done} sampled pairs failed, and at most m-k="
             f"{self.plan.m - self.plan.k} of m={self.plan.m} may. The first cause: {what.rstrip('.')}.{fix}",
@@ -611,6 +648,34 @@ class _Run:
             m=self.plan.m,
             k=self.plan.k,
         ) from (cause.exception() if cause is not None else None)
+
+
+class _Kept:
+    """The largest of many gaps, the first ones, and some that were chosen beforehand; with their indices."""
+
+    def __init__(self, largest: int, chosen: NDArray[np.int64]) -> None:
+        self.seen = 0
+        self._count = max(largest, 16)
+        self._chosen = np.union1d(chosen, np.arange(_FIRST))
+        self._gaps, self._at = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self._others: dict[int, float] = {}
+
+    def add(self, start: int, gaps: Vector) -> None:
+        """Take note of the gaps from one index on."""
+        self.seen += len(gaps)
+        low, high = np.searchsorted(self._chosen, [start, start + len(gaps)])
+        self._others |= {int(i): float(gaps[i - start]) for i in self._chosen[low:high]}
+        self._gaps = np.concatenate([self._gaps, gaps])
+        self._at = np.concatenate([self._at, np.arange(start, start + len(gaps))])
+        if len(self._gaps) > self._count:
+            top = np.argpartition(self._gaps, -self._count)[-self._count :]
+            self._gaps, self._at = self._gaps[top], self._at[top]
+
+    def all(self) -> tuple[Vector, NDArray[np.int64]]:
+        """Return the gaps in index order, and their indices."""
+        found = self._others | dict(zip(self._at.tolist(), self._gaps.tolist(), strict=True))
+        at = np.array(sorted(found), dtype=np.int64)
+        return np.array([found[i] for i in at.tolist()]), at
 
 
 def _spans(missing: NDArray[np.bool_]) -> list[tuple[int, int]]:

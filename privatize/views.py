@@ -176,11 +176,12 @@ def estimated(found: Any) -> Rows:
 
 def gaps_chart(found: Any, known: float | None = None) -> Chart:
     """Return the distribution of the gaps: what was seen, what is certain, and what was taken."""
-    gaps = np.sort(found.gaps)
+    gaps, m = np.sort(found.gaps), found.m
+    if len(gaps) < m:  # of very many only the largest were kept, and some whose ranks are not known
+        gaps = gaps[-(m - found.k + 1) :]
     finite = gaps[np.isfinite(gaps)]
-    m = len(gaps)
     at = thin(len(finite)) if len(finite) else []
-    ranks = np.array(at, dtype=np.float64) + 1
+    ranks = np.array(at, dtype=np.float64) + 1 + (m - len(gaps))
     x = [float(finite[i]) for i in at]
     layers = [
         Layer("band", x, _certain(ranks, found).tolist(), (ranks / m).tolist(), _CERTAIN[found.bound]),
@@ -216,7 +217,7 @@ _CERTAIN = {
 
 def _certain(ranks: Any, found: Any) -> Any:
     """Return which share of all pairs the gap of each rank covers for certain, by the estimate's bound."""
-    m = len(found.gaps)
+    m = found.m
     if found.bound == "marginal":
         return ranks / (m + 1)
     if found.bound == "dkw":

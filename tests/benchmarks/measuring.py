@@ -111,7 +111,7 @@ def seconds(work: Work, inner: int = 1) -> float:
 
 
 def in_turn(works: dict[str, Work], rounds: int, inner: int = 1) -> dict[str, list[float]]:
-    """Return the seconds of each work in each round, one after the other, after a round that is not counted."""
+    """Return the seconds of each work in each round; a first round is not counted."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for work in works.values():
         work()
@@ -148,7 +148,7 @@ def waits(duration: float, answer: Callable[[Any], Any]) -> Callable[[Any], Any]
 
 
 def works(duration: float) -> Callable[[Any], float]:
-    """Return a mean that does a fixed amount of work first, about so long: it takes longer on a shared core."""
+    """Return a mean that does a fixed amount of work first, about so long on a free core."""
     once = min(seconds(_turn, 20) for _ in range(20))
     turns = max(1, round(duration / once))
 

@@ -1,0 +1,164 @@
+"""What a private call costs: warm and split into its parts, cold, and the import before it."""
+
+import contextlib
+import hashlib
+import importlib.util
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privatize import Laplace, coins, outputs, privatize, records, samplers
+from privatize.fingerprint import fingerprint, token
+
+from .measuring import Result, fresh, in_turn, medians, microseconds, result
+
+GROUP = "calls"
+MEGABYTE = np.arange(131_072.0)
+
+
+def helper(x: Any) -> Any:
+    """Do a part of the work."""
+    return x.mean()
+
+
+def small(x: Any, q: float = 0.5) -> Any:
+    """Use a helper, a library and a constant."""
+    return helper(x) * q + np.quantile(x, q)
+
+
+def large(x: Any) -> Any:
+    """Use a megabyte of values as well."""
+    return small(x) + MEGABYTE[0]
+
+
+def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, inner: int) -> list[Result]:
+    """Time a call whose estimate is remembered, the raw function, and each part by itself."""
+    private = privatize(epsilon=1, gamma=0.1, sampler=sampler, store=None, seed=1)(function)
+    private(data)
+    n = records.count(data)
+    _, call = private._binding.bind((data,), {})
+    drawn = private._drawn()
+    like = private._like(drawn, records.describe(data))
+    found, _ = private._recalled(n, call, like, None)
+    support = private.settings.support
+    flat = outputs.flatten(function(data), found.structure, found.classes)
+    noise = {"sensitivity": found.value, "epsilon": 1.0, "delta": 0.0}
+    whole = outputs.integers(found.structure)
+
+    def tossed() -> None:
+        with coins.public_coins(1) as flips:
+            flips.toss()
+
+    parts: dict[str, Callable[[], Any]] = {
+        "fingerprint": lambda: token(private._facts(n, call, like), "f", version=None, private=(data,)),
+        "lookup": lambda: private._memory.get(("0" * 64, private.plan, None)),
+        "binding": lambda: private._binding.bind((data,), {}),
+        "the data's schema": lambda: private._like(private._drawn(), records.describe(data)),
+        "domain": lambda: records.bring_into(data, drawn, support),
+        "coins": tossed,
+        "output": lambda: outputs.flatten(function(data), found.structure, found.classes, known=True),
+        "noise": lambda: Laplace().release(flat, **noise, whole=whole),
+    }
+    works = parts | {"raw": lambda: function(data), "all": lambda: private(data)}
+    taken = {part: min(times) * 1e6 for part, times in in_turn(works, 9, inner).items()}
+    raw, whole_call = taken.pop("raw"), taken.pop("all")
+    taken["output"] = max(0.0, taken["output"] - raw)  # which the function is a part of
+    over = whole_call - raw
+    taken["the rest"] = max(0.0, over - sum(taken.values()))
+    return [
+        result(GROUP, f"warm call over the raw function, {name}", over, "µs", most=100,
+               note=f"{whole_call:.0f} µs in all, the function by itself {raw:.0f} µs"),
+        *(result(GROUP, f"… {part}, {name}", each, "µs", note=f"{each / over:.0%} of that")
+          for part, each in taken.items()),
+    ]  # fmt: skip
+
+
+def remembered(quick: bool) -> list[Result]:
+    """Time what identifies an estimate, and finding it: in this process, in a store."""
+    inner = 20 if quick else 100
+    digest = microseconds(lambda: hashlib.sha256(MEGABYTE).digest(), 5)
+    one = microseconds(lambda: fingerprint(small), inner)
+    megabyte = microseconds(lambda: fingerprint(large), 5)
+    found = [
+        result(GROUP, "fingerprint of a small function", one, "µs"),
+        result(GROUP, "fingerprint with 1 MB in its globals", megabyte, "µs", against="sha256 of it",
+               theirs=digest),
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        connection = sqlite3.connect(Path(folder) / "bare.db")
+        connection.execute("CREATE TABLE t (key TEXT PRIMARY KEY, gaps BLOB)")
+        connection.execute("INSERT INTO t VALUES (?, ?)", ("0" * 64, bytes(557 * 8)))
+        connection.commit()
+        select = "SELECT * FROM t WHERE key = ?"
+        bare = microseconds(lambda: connection.execute(select, ("0" * 64,)).fetchone())
+        connection.close()
+        for name, store in (("in memory", None), ("in SQLite", str(Path(folder) / "store.db"))):
+            private = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1), store=store)(small)
+            private.estimate(1000)
+            known = microseconds(lambda p=private: p.estimate(1000), inner)
+
+            def anew(p: Any = private) -> None:
+                p._memory.clear()
+                p.estimate(1000)
+
+            found.append(
+                result(GROUP, f"lookup of an estimate {name}", microseconds(anew, inner) - known, "µs",
+                       against="a bare SELECT" if store else "", theirs=bare if store else None,
+                       note="over one that this function object knows already; m=557")
+            )  # fmt: skip
+            with contextlib.suppress(AttributeError):
+                private._store().database.close()
+    return found
+
+
+FIRST = """
+import time, numpy as np
+from privatize import privatize, samplers
+ages = np.random.default_rng(0).uniform(0, 100, 1000)
+start = time.perf_counter()
+mean = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100), store=None)(np.mean)
+mean(ages)
+first = time.perf_counter() - start
+start = time.perf_counter()
+rng = np.random.default_rng(1)
+for _ in range(557):
+    x = rng.uniform(0, 100, 1001)
+    x[:1000].mean(), x[1:].mean()
+print(first, time.perf_counter() - start)
+"""
+IMPORT = "import time; s = time.perf_counter(); import {}; print(time.perf_counter() - s)"
+
+
+def cold(quick: bool) -> list[Result]:
+    """Time the first answer of a process, and the import."""
+    rounds = 5 if quick else 10
+    first, bare = medians([fresh(FIRST) for _ in range(rounds)])
+    ours, numpys = medians(
+        [(*fresh(IMPORT.format("privatize")), *fresh(IMPORT.format("numpy"))) for _ in range(rounds)]
+    )
+    wanted = ("distributed", "ray", "sklearn", "matplotlib", "psycopg", "dp_accounting", "argcomplete")
+    extras = [name for name in wanted if importlib.util.find_spec(name)]
+    return [
+        result(GROUP, "first answer after the import, mean of 1,000 numbers", first * 1000, "ms", most=50,
+               note=f"γ=0.05, m=557, calibration included; the bare loop alone {bare * 1000:.1f} ms"),
+        result(GROUP, "import privatize", ours, "s", most=0.25,
+               note=f"median of {rounds} processes, {len(extras)} of {len(wanted)} extras installed; "
+               f"import numpy alone {numpys:.3f} s"),
+    ]  # fmt: skip
+
+
+def run(quick: bool) -> list[Result]:
+    """Measure all of it."""
+    inner = 30 if quick else 200
+    rng = np.random.default_rng(1)
+    found = warm("1,000 numbers", lambda x: float(x.mean()), samplers.uniform(0, 1), rng.random(1000), inner)
+    if importlib.util.find_spec("pandas"):
+        weight = samplers.normal(75, 15).truncated(30, 200)
+        people = samplers.table(age=samplers.integers(18, 90), weight=weight)
+        data = people.draw(1000, rng)
+        found += warm("a frame of 1,000 rows", lambda d: float(d["weight"].mean()), people, data, inner)
+    return found + remembered(quick) + cold(quick)

@@ -1,0 +1,44 @@
+"""How much memory a calibration takes, against m and against n, each in a process of its own."""
+
+from .measuring import Result, fresh, result
+
+SCRIPT = """
+import sys, time, resource
+import numpy as np
+from privatize import privatize, samplers, sums
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 2**20)
+
+n, m, function = int(sys.argv[1]), int(sys.argv[2]), sums.means() if sys.argv[3] == "additive" else np.mean
+make = privatize(epsilon=1, gamma=0.5, sampler=samplers.uniform(0, 1), seed=1, store=None, workers="inline")
+make(function).replace(samples=600).estimate(10)  # with all that is imported on the way
+before, start = peak(), time.perf_counter()
+make(function).replace(samples=m).estimate(n)
+print(peak() - before, time.perf_counter() - start)
+"""
+# Of every gap: itself, where it is kept, and a copy to select from.
+PER_GAP, BESIDE = 24, 32
+
+
+def run(quick: bool) -> list[Result]:
+    """Measure the growth of the peak beyond a small calibration."""
+    found = []
+    for m in (10**3, 10**4, 10**5, 10**6) if quick else (10**3, 10**4, 10**5, 10**6, 10**7):
+        grown, seconds = fresh(SCRIPT, 1000, m, "additive")
+        gaps = m * 8 / 2**20
+        allowed = BESIDE + m * PER_GAP / 2**20
+        found.append(
+            result("memory", f"additive, n=1,000, m={m:,}", grown, "MB", most=round(allowed),
+                   note=f"{seconds:.2g} s; the gaps themselves are {gaps:.3g} MB; the goal is {BESIDE} MB, "
+                   f"and {PER_GAP} bytes a gap", series="against m (additive, n=1,000)", x=m)
+        )  # fmt: skip
+    for n in (10**3, 10**4, 10**5) if quick else (10**3, 10**4, 10**5, 10**6):
+        grown, seconds = fresh(SCRIPT, n, 100, "plain")
+        data = n * 8 / 2**20
+        found.append(
+            result("memory", f"plain, n={n:,}, m=100", grown, "MB", most=round(BESIDE + 5 * data),
+                   note=f"{seconds:.2g} s; a dataset is {data:.3g} MB; the goal is {BESIDE} MB, and 5 of those",
+                   series="against n (plain, m=100)", x=n)
+        )  # fmt: skip
+    return found

@@ -1,0 +1,147 @@
+"""The workloads of the paper's authors' R package, beside the seconds that it took, and the bare loop.
+
+R is not run: its seconds were recorded with diffpriv 0.4.2.9000 (and e1071) on two cores like those here. Cost
+is linear in m, so where a part is run with fewer pairs its seconds are scaled up, and the note says so.
+"""
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from examples.paper.kde_utility import BANDWIDTH, LATTICE, both, density, mixture
+from examples.paper.svm_sensitivity import C, classes, machine
+from privatize import estimate_sensitivity, plan, samplers, sums
+
+from .calibration import Draw, arrays, loop
+from .measuring import Result, missing, result
+
+GROUP = "the R package"
+# Recorded with R diffpriv 0.4.2.9000.
+SECONDS = {"mean": 4.58, "cube": 0.149, "density": 339.5, "machine": 9.0}
+
+
+def timed(work: Callable[[int], Any], m: int, wanted: int) -> tuple[float, str]:
+    """Return the seconds that m pairs take, by so many of them."""
+    start = time.perf_counter()
+    work(wanted)
+    taken = (time.perf_counter() - start) * m / wanted
+    return taken, "" if wanted == m else f"measured with m={wanted:,} and scaled"
+
+
+def workload(
+    name: str,
+    r: float,
+    n: int,
+    m: int,
+    sampler: Any,
+    ways: dict[str, tuple[Any, dict[str, Any], int, float | None]],
+    bare: tuple[Any, Draw, Any, int],
+    norm: str = "l1",
+) -> list[Result]:
+    """Calibrate in several ways, on all cores; a way has a function, settings, m, and a goal."""
+    found = []
+    function, draw, split, some = bare
+    alone, scaled = timed(lambda m: loop(function, m, draw, split, n=n), m, some)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    for way, (function, settings, some, least) in ways.items():
+
+        def calibrated(m: int, f: Any = function, s: Any = settings) -> Any:
+            made = plan(m=m, bound="dkw") if m > 1 else plan(m=m, bound="marginal")
+            return estimate_sensitivity(f, n=n, sampler=sampler, norm=norm, plan=made, seed=1, **s)
+
+        seconds, note = timed(calibrated, m, some)
+        loops = f"the bare loop on one core {alone:.3g} s{scaled and f' ({scaled})'}"
+        found.append(
+            result(GROUP, f"{name}, {way}", seconds, "s", against="R", theirs=r, faster=True, least=least,
+                   note="; ".join(filter(None, (f"{cores} cores", note, loops, f"{alone / seconds:.3g} times that"))))
+        )  # fmt: skip
+    return found
+
+
+def run(quick: bool) -> list[Result]:
+    """Run all of them."""
+    many = 50_000
+    processes = {"workers": None, "progress": False}
+    found = workload(
+        "mean of Exp(1), n=1,000, m=50,000",
+        SECONDS["mean"],
+        1000,
+        many,
+        samplers.as_sampler(scipy.stats.expon()),
+        {
+            "plain": (_mean, processes, many, 4),
+            "batch=": (_mean, processes | {"batch": _means}, many, 8),
+            "additive": (sums.means(), processes, many, 100),
+        },
+        (_mean, lambda count, rng: rng.exponential(1.0, count), arrays, 5000 if quick else many),
+    )
+    found += workload(
+        "mean of 8 columns, n=500, m=1,500",
+        SECONDS["cube"],
+        500,
+        1500,
+        samplers.uniform(0, 1, size=8),
+        {
+            "plain": (_columns, processes, 1500, None),
+            "batch=": (_columns, processes | {"batch": _means}, 1500, None),
+            "additive": (sums.means(), processes, 1500, None),
+        },
+        (_columns, lambda count, rng: rng.random((count, 8)), arrays, 1500),
+    )
+    public = mixture(1 / 2)
+    found += workload(
+        "density at 11 points, n=5,000, m=50,000",
+        SECONDS["density"],
+        5000,
+        many,
+        public,
+        {
+            "plain": (_density, processes, 500 if quick else 2000, None),
+            "pair=": (_density, processes | {"pair": both}, 5000 if quick else many, 15),
+            "additive": (sums.kde(LATTICE, BANDWIDTH), processes, many, 100),
+        },
+        (_density, public.draw, arrays, 300 if quick else 1000),
+        norm="sup",
+    )
+    if importlib.util.find_spec("sklearn") is None:
+        return [*found, missing(GROUP, "linear SVM", "scikit-learn is not installed")]
+    some = 150 if quick else 1500
+    return found + workload(
+        "linear SVM, n=1,000, d=8, m=1,500",
+        SECONDS["machine"],
+        1000,
+        1500,
+        classes(8),
+        {"plain": (_machine, processes, some, None)},
+        (_machine, classes(8).draw, _tuples, some // 3),
+    )
+
+
+def _mean(x: Any) -> Any:
+    return x.mean()
+
+
+def _columns(x: Any) -> Any:
+    return x.mean(axis=0)
+
+
+def _means(x: Any) -> Any:
+    return x.mean(axis=1)
+
+
+def _density(data: Any) -> Any:
+    return density(data, LATTICE)
+
+
+def _machine(data: tuple[Any, Any]) -> Any:
+    return np.append(*machine(*data, C, 1e-3))
+
+
+def _tuples(drawn: Any, n: int, at: int) -> tuple[Any, Any]:
+    halves = [arrays(part, n, at) for part in drawn]
+    return tuple(one for one, _ in halves), tuple(other for _, other in halves)
