@@ -335,7 +335,7 @@ class _Auditing:
         def take(found: Found) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = Work([(0, self.count)], pairs.block, pairs.structure)
+        work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         task = Task(pairs, settings.version, settings.timeout)
         where = executor(self.private._workers(self.workers), settings.timeout)
         label = f"audit of {self.private.__name__}"

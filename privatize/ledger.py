@@ -411,20 +411,26 @@ def _write(run: Run, name: str, number: int, charge: Charge, cost: Cost, total: 
 
 def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, cap: Cost) -> BudgetExceeded:
     """Return the error that shows requested, remaining and cap, and what would fit."""
-    lines: list[str] = []
+    short: list[str] = []
+    enough: list[str] = []
     facts: dict[str, float] = {}
     fits: list[str] = []
     for symbol in ("epsilon", "delta", "gamma"):
         asked, most = float(getattr(cost, symbol)), float(getattr(cap, symbol))
         left = max(float(getattr(cap, symbol) - getattr(spent, symbol)), 0.0)
-        lines.append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
+        line = f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})"
         facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
-        if getattr(after, symbol) > getattr(cap, symbol):
+        if getattr(after, symbol) <= getattr(cap, symbol):
+            enough += [line] if asked else []
+        else:
+            short.append(line)
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
+    also = f"; there is enough for {', '.join(enough)}" if enough else ""
     text = (
-        f"The budget {name!r} has not enough left for {charge.function}(), which asks for {'; '.join(lines)}."
+        f"The budget {name!r} has not enough left for {charge.function}(), which asks for "
+        f"{', '.join(short)}{also}."
     )
     return BudgetExceeded(f"{text} Nothing was spent. {would}", **facts)
 

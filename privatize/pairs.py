@@ -222,6 +222,7 @@ class Pairs:
         self.schema: list[Any] = []
         # Whether the datasets of a block can be drawn at once, as the same numbers.
         self.seamless = like is None and bool(getattr(sampler, "seamless", False))
+        self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
         self._spare: Any = None
         self._next: tuple[int, Any, list[int]] | None = None
@@ -259,7 +260,10 @@ class Pairs:
 
     def check_sampler(self) -> None:
         """Draw twice from the same stream: a sampler must be a pure function of its generator."""
-        one, other = (self._draw(coins.stream(self.seed, coins.RECORDS)) for _ in range(2))
+        one = self._draw(coins.stream(self.seed, coins.RECORDS))
+        began = time.perf_counter()
+        other = self._draw(coins.stream(self.seed, coins.RECORDS))
+        self.drawing = time.perf_counter() - began  # the first one may pay for imports
         self.schema = records.describe(one)
         if not records.equal(one, other):
             raise NotReproducibleError(

@@ -459,7 +459,14 @@ def spending_chart(budget: Any, shares: dict[str, list[tuple[int, float]]]) -> C
     """Return how a budget was used up, charge by charge."""
     colors: dict[str, Color] = {"epsilon": "blue", "delta": "green", "gamma": "orange"}
     layers = [
-        Layer("step", [float(i) for i, _ in line], [s for _, s in line], label=name, color=colors[name])
+        Layer(
+            "step",
+            [float(i) for i, _ in line],
+            [s for _, s in line],
+            label=name,
+            color=colors[name],
+            dashed=name == "gamma",
+        )
         for name, line in shares.items()
     ]
     return Chart(

@@ -59,6 +59,8 @@ class Work:
         How many pairs share a stream: a task that begins elsewhere must draw from its beginning.
     structure : list or None
         Structure of the output, if it is known.
+    drawing : float
+        Seconds that drawing one pair takes, if that is known.
 
     Examples
     --------
@@ -71,13 +73,16 @@ class Work:
     (1, 17)
     """
 
-    def __init__(self, missing: list[tuple[int, int]], block: int, structure: list[Any] | None) -> None:
+    def __init__(
+        self, missing: list[tuple[int, int]], block: int, structure: list[Any] | None, drawing: float = 0.0
+    ) -> None:
         self._spans = missing[::-1]
         self._again: list[tuple[int, int]] = []
         self._block = block
         self.left = sum(stop - start for start, stop in missing)
         self.structure, self.tossing = structure, False
         self.cost = math.inf  # seconds per pair
+        self._drawing = drawing
         self._largest = 0
         self.moved = False  # whether some of it is evaluated in other processes
 
@@ -99,10 +104,18 @@ class Work:
         if stop < end:
             # To the end of a stream if that is not far, so that nothing is drawn in vain.
             whole = stop // self._block * self._block
+            if whole <= start and workers > 1 and self._dear(workers):
+                whole = min((start // self._block + 1) * self._block, end)
             stop = whole if whole > start else stop
-            self._spans.append((stop, end))
+            if stop < end:
+                self._spans.append((stop, end))
         self.left -= stop - start
         return start, stop
+
+    def _dear(self, workers: int) -> bool:
+        """Tell whether a stream is better left to one worker: another would draw its beginning in vain."""
+        known = self.structure is not None and self._largest > 0
+        return known and self._drawing > self.cost / 10 and self.left >= workers * self._block
 
     def _size(self, workers: int) -> int:
         if self.structure is None or not self._largest:

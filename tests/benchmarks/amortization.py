@@ -1,22 +1,17 @@
-"""What amortization saves over plain calibration, in CPU time, and why SVMs have none, in one run.
+"""What amortization saves over plain calibration, and why SVMs have none."""
 
-    python tests/benchmarks/amortization.py
-
-The paper's density experiment (11 lattice points, n=5000, m=50000) took 339.5 s in R.
-"""
-
-import sys
-import time
+import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 
-from privatize import Plan, estimate_sensitivity, plan, samplers, sums
+from privatize import plan, samplers, sums
 
+from .calibration import calibrate
+from .measuring import Result, compare, missing, result
+
+GROUP = "amortization"
 N = 5000
 EDGES = LATTICE = np.linspace(0, 1, 11)
 UNIT = samplers.uniform(0, 1)
@@ -37,38 +32,25 @@ def density(x: Any) -> Any:
 FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
     "means of 5 columns": (sums.means(), lambda x: x.mean(axis=0), COLUMNS),
     "histogram, 10 bins": (sums.histogram(EDGES), lambda x: np.histogram(x, EDGES)[0], UNIT),
-    "second moments of 5": (sums.second_moments(), moments, COLUMNS),
-    "density, 11 points": (sums.kde(LATTICE, 0.1), density, UNIT),
+    "second moments of 5 columns": (sums.second_moments(), moments, COLUMNS),
+    "density at 11 points": (sums.kde(LATTICE, 0.1), density, UNIT),
 }
 
 
-def seconds(function: Any, sampler: Any, made: Plan, pair: Any = None) -> tuple[float, float]:
-    """Return how long a calibration on one core takes, the best of three, and its estimate."""
-    best, value = np.inf, 0.0
-    for _ in range(3):
-        start = time.process_time()
-        value = estimate_sensitivity(
-            function, n=N, sampler=sampler, norm="l1", plan=made, seed=1, workers="inline", pair=pair
-        ).value
-        best = min(best, time.process_time() - start)
-    return best, value
-
-
-def additive() -> None:
+def additive(quick: bool) -> list[Result]:
     """Compare sums over records with the plain functions."""
-    made = plan(0.05)
-    print(f"n={N}, gamma=0.05, m={made.m}, one core; seconds, and the estimates")
-    print(f"{'function':22s} {'plain':>9} {'additive':>9} {'ratio':>7} {'plain':>11} {'additive':>11}")
+    m, found = plan(0.05).m, []
     for name, (ours, plain, sampler) in FUNCTIONS.items():
-        slow, expected = seconds(plain, sampler, made)
-        fast, found = seconds(ours, sampler, made)
-        print(f"{name:22s} {slow:9.4f} {fast:9.4f} {slow / fast:7.1f} {expected:11.4g} {found:11.4g}")
-    many = plan(m=50_000, bound="dkw")
-    start = time.process_time()
-    estimate_sensitivity(
-        sums.kde(LATTICE, 0.1), n=N, sampler=UNIT, norm="l1", plan=many, seed=1, workers="inline"
-    )
-    print(f"density with m={many.m}: {time.process_time() - start:.2f} s (the paper's, in R: 339.5 s)")
+        fast, slow, ratio = compare(
+            lambda f=ours, s=sampler: calibrate(f, m, n=N, sampler=s),
+            lambda f=plain, s=sampler: calibrate(f, m, n=N, sampler=s),
+            1 if quick else 3,
+        )
+        found.append(
+            result(GROUP, f"additive: {name}", fast * 1000, "ms", against="plain", theirs=slow * 1000,
+                   ratio=1 / ratio, faster=True, note=f"n={N:,}, γ=0.05, m={m}, one core, checks included")
+        )  # fmt: skip
+    return found
 
 
 # --- pair= ----------------------------------------------------------------------------------------
@@ -120,33 +102,33 @@ def logistic_pair(data: Any, position: int, replacement: Any) -> Any:
     return value, np.append(model.coef_, model.intercept_)
 
 
-def warm() -> None:
+def updated(quick: bool) -> list[Result]:
     """Compare `pair=` with plain evaluation."""
-    made = plan(0.1)
-    print(f"\nn={N}, 50 columns, gamma=0.1, m={made.m}, one core; seconds, and the estimates")
-    print(f"{'function':22s} {'plain':>9} {'pair=':>9} {'ratio':>7} {'plain':>11} {'pair=':>11}")
-    for name, function, pair in (
-        ("ridge, rank one", ridge, ridge_pair),
-        ("logistic, warm start", logistic, logistic_pair),
-    ):
-        slow, expected = seconds(function, people(50), made)
-        fast, found = seconds(function, people(50), made, pair)
-        print(f"{name:22s} {slow:9.4f} {fast:9.4f} {slow / fast:7.1f} {expected:11.4g} {found:11.4g}")
+    m, found = 20 if quick else plan(0.1).m, []
+    ways = {"ridge, rank one": (ridge, ridge_pair), "logistic, warm start": (logistic, logistic_pair)}
+    for name, (function, pair) in ways.items():
+        fast, slow, ratio = compare(
+            lambda f=function, p=pair: calibrate(f, m, n=N, sampler=people(50), pair=p),
+            lambda f=function: calibrate(f, m, n=N, sampler=people(50)),
+            1,
+        )
+        found.append(
+            result(GROUP, f"pair=: {name}", fast * 1000, "ms", against="plain", theirs=slow * 1000,
+                   ratio=1 / ratio, faster=True, note=f"n={N:,}, 50 columns, m={m}, one core, checks included")
+        )  # fmt: skip
+    return found
 
 
-def support_vectors() -> None:
+def support_vectors(quick: bool) -> list[Result]:
     """Replace records that are no support vectors by others that are none: nothing should move."""
     from sklearn.svm import SVC
 
-    sampler, rng = people(5), np.random.default_rng(1)
-    print(
-        "\nlinear SVM, n=300: gaps of coefficients where neither record is a support vector of either model"
-    )
-    print(f"{'tolerance':>10} {'pairs':>6} {'moved':>6} {'largest':>9}   with a support vector: median")
+    sampler, rng, wanted = people(5), np.random.default_rng(1), 20 if quick else 200
+    found = []
     for tolerance in (1e-3, 1e-5, 1e-8):
         without: list[float] = []
         with_one: list[float] = []
-        while len(without) < 200:
+        while len(without) < wanted:
             x, y = sampler.draw(301, rng)
             position = int(rng.integers(300))
             fits, touched = [], False
@@ -157,13 +139,18 @@ def support_vectors() -> None:
                 touched = touched or position in model.support_
                 fits.append(model.coef_.ravel())
             (with_one if touched else without).append(float(np.abs(fits[0] - fits[1]).sum()))
-        moved = sum(gap > 0 for gap in without)
-        print(
-            f"{tolerance:10.0e} {len(without):6d} {moved:6d} {max(without):9.2g}   {np.median(with_one):.2g}"
-        )
+        found.append(
+            result(GROUP, f"linear SVM, tolerance {tolerance:.0e}: pairs without a support vector that move",
+                   sum(gap > 0 for gap in without), f"of {wanted}",
+                   note=f"n=300; by up to {max(without):.2g}; with a support vector: {np.median(with_one):.2g} "
+                   "in the median")
+        )  # fmt: skip
+    return found
 
 
-if __name__ == "__main__":
-    additive()
-    warm()
-    support_vectors()
+def run(quick: bool) -> list[Result]:
+    """Measure all of it."""
+    found = additive(quick)
+    if importlib.util.find_spec("sklearn") is None:
+        return [*found, missing(GROUP, "pair=", "scikit-learn is not installed")]
+    return found + updated(quick) + support_vectors(quick)

@@ -179,6 +179,11 @@ def medians(rows: Sequence[Sequence[float]]) -> list[float]:
     return [statistics.median(column) for column in zip(*rows, strict=True)]
 
 
+def counted(d: int) -> str:
+    """Return how many numbers there are, in words."""
+    return "1 number" if d == 1 else f"{d:,} numbers"
+
+
 def plain(results: list[Result]) -> str:
     """Return results as JSON."""
     return json.dumps([vars(each) for each in results], ensure_ascii=False)

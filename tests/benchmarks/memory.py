@@ -38,7 +38,7 @@ def run(quick: bool) -> list[Result]:
         data = n * 8 / 2**20
         found.append(
             result("memory", f"plain, n={n:,}, m=100", grown, "MB", most=round(BESIDE + 5 * data),
-                   note=f"{seconds:.2g} s; a dataset is {data:.3g} MB; the goal is {BESIDE} MB, and 5 of those",
+                   note=f"{seconds:.2g} s; a dataset is {data:.3g} MB; the goal is {BESIDE} MB and 5 of them",
                    series="against n (plain, m=100)", x=n)
         )  # fmt: skip
     return found

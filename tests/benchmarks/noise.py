@@ -9,7 +9,7 @@ import numpy as np
 
 from privatize import Gaussian, Laplace, discrete
 
-from .measuring import Result, in_turn, result
+from .measuring import Result, counted, in_turn, result
 
 
 def run(quick: bool) -> list[Result]:
@@ -28,7 +28,7 @@ def run(quick: bool) -> list[Result]:
         each = {name: statistics.median(taken) / d * 1e9 for name, taken in times.items()}
         for name, theirs in (("Laplace", "numpy's laplace"), ("Gaussian", "numpy's normal")):
             found.append(
-                result("noise", f"{name}, {d:,} numbers, each", each[name], "ns",
+                result("noise", f"{name}, {counted(d)}, each", each[name], "ns",
                        against=f"{theirs} (insecure)", theirs=each[theirs], series=name, x=d)
             )  # fmt: skip
     return found + crossover(quick)

@@ -1,15 +1,8 @@
-"""What a number costs to draw, against the numpy call that does the least that is needed, in one run.
+"""What a number costs to draw, against the numpy call that does the least that is needed."""
 
-python tests/benchmarks/samplers.py
-"""
-
-import sys
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import importlib.util
+from collections.abc import Callable
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import numpy as np
 from scipy import stats
@@ -32,6 +25,8 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
+
+from .measuring import Result, in_turn, result
 
 Rng = np.random.Generator
 PUBLIC = np.random.default_rng(0).normal(size=10_000)
@@ -129,41 +124,30 @@ CASES: list[tuple[str, Any, int, Callable[[int, Rng], Any]]] = [
     ("marginal", marginal(normal(0, 3), noise), 1, lambda n, rng: noise(rng.normal(0, 3, n), rng)),
     ("labelled", labelled(uniform(0, 1, size=4), sums), 5, pair),
     ("blobs", blobs([[0, 0, 0, 0], [1, 1, 1, 1]]), 5, clouds),
-    *((f"table, {frame}", table(COLUMNS, frame=frame), 4, columns) for frame in ("dict", "pandas", "polars")),
-    ("table, pyarrow", table(COLUMNS, frame="pyarrow"), 4, columns),
+    *(
+        (f"table, {frame}", table(COLUMNS, frame=frame), 4, columns)
+        for frame in ("dict", "pandas", "polars", "pyarrow")
+        if frame == "dict" or importlib.util.find_spec(frame)
+    ),
     ("table, records", table(COLUMNS, frame="records"), 4, columns),
     ("table, dependent", table(COLUMNS | {"twice": doubled}, frame="dict"), 5, columns),
     ("projection", table(COLUMNS, frame="dict")["age"], 1, lambda n, rng: rng.integers(0, 121, n)),
 ]
 
 
-def once(draws: Sequence[Callable[[int, Rng], Any]], n: int, times: int) -> list[float]:
-    """Return the seconds of one draw with each, the best of several rounds in turn."""
-    found: list[list[float]] = [[] for _ in draws]
-    for _ in range(9):
-        for draw, kept in zip(draws, found, strict=True):
-            rng = np.random.default_rng(1)
-            start = time.perf_counter()
-            for _ in range(times):
-                draw(n, rng)
-            kept.append((time.perf_counter() - start) / times)
-    return list(map(min, found))
-
-
-def main() -> None:
-    """Print the table: nanoseconds per number, ours and numpy's, and how many times as many."""
-    sizes = (100, 1000, 100_000)
-    print(f"{'':18s}" + "".join(f"{f'n = {n:,}':>28s}" for n in sizes))
-    print(f"{'sampler':18s}" + f"{'ours ns':>12s}{'numpy ns':>10s}{'ratio':>6s}" * len(sizes))
+def run(quick: bool) -> list[Result]:
+    """Draw with each, in datasets of several sizes."""
+    found = []
     for name, sampler, width, least in CASES:
-        line = f"{name:18s}"
-        for n in sizes:
-            times = max(1, 20_000 // n)
-            both = once((sampler.draw, least), n, times)
-            ours, numpys = (seconds / (n * width) * 1e9 for seconds in both)
-            line += f"{ours:12.1f}{numpys:10.1f}{ours / numpys:6.1f}"
-        print(line)
-
-
-if __name__ == "__main__":
-    main()
+        for n in (1000,) if quick else (100, 1000, 100_000):
+            works = {
+                which: lambda draw=draw, n=n: draw(n, np.random.default_rng(1))
+                for which, draw in (("ours", sampler.draw), ("numpy", least))
+            }
+            times = in_turn(works, 5 if quick else 9, max(1, 20_000 // n // (4 if quick else 1)))
+            ours, theirs = (min(times[which]) / (n * width) * 1e9 for which in works)
+            found.append(
+                result("drawing", f"{name}, n={n:,}, per number", ours, "ns", against="numpy's own calls",
+                       theirs=theirs)
+            )  # fmt: skip
+    return found

@@ -1,0 +1,107 @@
+"""Run the benchmarks: `python -m tests.benchmarks [--quick] [--only NAME ...] [--json FILE] [--docs]`."""
+
+import os
+
+# One thread for BLAS everywhere, as in calibration; and nothing is remembered from run to run.
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PRIVATIZE_STORE="")
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import platform
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import privatize
+
+from . import page
+from .measuring import ROOT, Result
+
+# In the order in which they run: what other processes leave behind disturbs nobody.
+NAMES = (
+    "bounds",
+    "calibration",
+    "calls",
+    "noise",
+    "peers",
+    "ledger",
+    "memory",
+    "samplers",
+    "amortization",
+    "execution",
+    "r_package",
+)
+LIBRARIES = ("numpy", "scipy", "pandas", "polars", "scikit-learn", "distributed", "ray")
+RESULTS = ROOT / "tests" / "benchmarks" / "results.json"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what takes part."""
+    found = {"Python": platform.python_version(), "privatize": privatize.__version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
+    """Run benchmarks, and print what they find as they find it."""
+    start, load = time.perf_counter(), os.getloadavg()[0]
+    results: list[Result] = []
+    for name in names:
+        began = time.perf_counter()
+        run = importlib.import_module(f".{name}", __package__).run
+        print(f"\n{name}", flush=True)
+        found = run(quick, peer) if name == "peers" else run(quick)
+        results += found
+        for each in found:
+            print(page.line(each))
+        print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
+    goals = [each for each in results if each.met is not None]
+    seconds = time.perf_counter() - start
+    print(f"\n{sum(bool(each.met) for each in goals)} of {len(goals)} goals met, {seconds:.0f} s")
+    for each in goals:
+        if not each.met:
+            print(f"missed: {page.line(each).strip()}")
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "quick": quick,
+        "seconds": seconds,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "load": [load, os.getloadavg()[0]],
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": versions(),
+        "results": [vars(each) for each in results],
+    }
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two minutes in place of fifteen")
+    parser.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--peer", metavar="PYTHON", help="an interpreter that has opendp and diffprivlib")
+    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write results there (with --docs: {RESULTS.name})")
+    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="with --docs: from these results")
+    asked = parser.parse_args()
+    if asked.source is not None:
+        if not asked.docs:
+            parser.error("--from goes with --docs")
+        run = json.loads(asked.source.read_text())
+    else:
+        run = measure(asked.only or list(NAMES), asked.quick, asked.peer)
+        file = asked.json or (RESULTS if asked.docs else None)
+        if file is not None:
+            file.write_text(json.dumps(run, ensure_ascii=False, indent=1, allow_nan=True) + "\n")
+    if asked.docs:
+        page.PAGE.write_text(page.write(run))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""The page of the docs, and the figures on it, written from the JSON of a run."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from privatize.drawing import Chart, Color, Layer, svg
+
+from .measuring import ROOT, Result
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+# What a group is about, in the order of the page.
+GROUPS = {
+    "calibration": (
+        "Calibration, per pair",
+        "One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing "
+        "else. `batch=` evaluates hundreds of pairs in one call, so it is compared with drawing alone.",
+    ),
+    "cost against n": (
+        "Calibration against n",
+        "The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what "
+        "grows are its checks, on four whole datasets.",
+    ),
+    "evaluations": (
+        "Pairs that each bound needs",
+        "How often the function runs, two times for each pair. This is arithmetic: [the bounds](bounds.md).",
+    ),
+    "execution": (
+        "Workers",
+        "Speed-ups over this process alone, in turn with it. The bare loop in two processes tells what the machine "
+        "allowed at that moment. [Use all cores](workers.md) has the rest.",
+    ),
+    "the R package": (
+        "The workloads of the R package",
+        "The seconds of the authors' own package diffpriv (0.4.2.9000) were recorded on two cores like these. "
+        "Ours are of calibrations from nothing, on all cores, with all checks.",
+    ),
+    "calls": (
+        "Calls",
+        "A call is warm when its estimate is remembered: it then runs the function once. Parts are timed by "
+        "themselves; the rest is what they do not add up to.",
+    ),
+    "noise": ("Noise", "[Exact noise](noise.md) from the operating system's randomness, in ns for each number."),
+    "budget": ("Budgets", "Reserving from a [budget](budgets.md), durably, before the data is touched."),
+    "memory": (
+        "Memory",
+        "By how much the peak of a fresh process grows beyond that of a small calibration.",
+    ),
+    "amortization": ("Amortization", "[Sums over records and updates](amortization.md), against plain evaluation."),
+    "drawing": ("Drawing", "What a number costs to draw, against the numpy calls that do the least."),
+    "peers": ("Other libraries", "The same work on the same data, in one run."),
+}  # fmt: skip
+CHARTS = {
+    "calibration": Chart("Time over the bare loop", "what the function takes, µs", "ratio", (), log="x"),
+    "cost against n": Chart("Calibration of a mean, γ = 0.05", "records n", "ms", (), log="xy"),
+    "evaluations": Chart("Pairs needed", "γ", "pairs m", (), log="xy"),
+    "noise": Chart("Noise", "numbers", "ns for each", (), log="xy"),
+    "memory": Chart("Growth of the peak", "m, or n", "MB", (), log="xy"),
+}
+COLORS: tuple[Color, ...] = ("blue", "red", "green", "orange", "gray")
+
+
+def figure(number: float | None) -> str:
+    """Return a number with three digits that count."""
+    if number is None or math.isnan(number):
+        return ""
+    if number == 0:
+        return "0"
+    return f"{number:,.{max(0, 2 - math.floor(math.log10(abs(number))))}f}"
+
+
+def cells(each: Result) -> list[str]:
+    """Return a result as the cells of a row: name, ours, against, ratio, goal, verdict."""
+    compared = f"{each.against}: {figure(each.theirs)} {each.unit}" if each.theirs is not None else each.against
+    ratio = "" if each.ratio is None else f"{figure(each.ratio)}{' times as fast' if each.faster else ' ×'}"
+    verdict = "" if each.met is None else "met" if each.met else "**missed**"
+    return [each.name, f"{figure(each.ours)} {each.unit}".strip(), compared, ratio, each.goal, verdict]
+
+
+def line(each: Result) -> str:
+    """Return a result as a line of the terminal."""
+    name, ours, compared, ratio, goal, verdict = cells(each)
+    text = f"  {name:58s} {ours:>14s} {ratio:>20s} {goal:>9s} {verdict.strip('*'):6s}"
+    return f"{text}  {'; '.join(filter(None, (compared, each.note)))}".rstrip()
+
+
+def _table(rows: list[Result], *, notes: bool = True) -> Iterator[str]:
+    heads = ["", "ours", "against", "ratio", "goal", "", *(["note"] if notes else [])]
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    for each in rows:
+        yield f"| {' | '.join([*cells(each), *([each.note] if notes else [])])} |"
+    yield ""
+
+
+def _chart(group: str, rows: list[Result]) -> str:
+    """Return the figure of a group."""
+    series = list(dict.fromkeys(each.series for each in rows if each.series))
+    layers = []
+    for name, color in zip(series, COLORS, strict=False):
+        points = sorted((each.x, each) for each in rows if each.series == name)
+        y = [p.ratio if group == "calibration" else p.ours for _, p in points]
+        layers.append(Layer("line", [x for x, _ in points], [v or 0.0 for v in y], label=name, color=color))
+    made = CHARTS[group]
+    limits = (1.0, max(2.0, *(max(layer.y) for layer in layers))) if group == "calibration" else None
+    return svg(Chart(made.title, made.x, made.y, tuple(layers), made.log, limits=limits))
+
+
+def write(run: dict[str, Any]) -> str:
+    """Return the page."""
+    results = [Result(**each) for each in run["results"]]
+    goals = [each for each in results if each.met is not None]
+    met = sum(bool(each.met) for each in goals)
+    lines = [
+        "# Benchmarks",
+        "",
+        "What the library costs beyond drawing the records and running your function, and how it compares. This page "
+        "is written by one command, from one run on one machine:",
+        "",
+        "```",
+        "python -m tests.benchmarks --docs",
+        "```",
+        "",
+        f"This was the {'quick' if run['quick'] else 'full'} run of {run['date']}, {run['seconds'] / 60:.0f} minutes, "
+        f"on {run['cores']} cores ({run['system']}), load average {run['load'][0]:.1f} before and "
+        f"{run['load'][1]:.1f} after, with "
+        + ", ".join(f"{name} {version}" for name, version in run["versions"].items())
+        + ". Times are of that machine; ratios are between things that were measured in turn, and carry over. *×* is "
+        "ours over theirs, so less is better; *times as fast* is theirs over ours.",
+        "",
+        f"## Goals: {met} of {len(goals)} met",
+        "",
+        *_table(goals, notes=False),
+    ]
+    for group, (title, text) in GROUPS.items():
+        rows = [each for each in results if each.group == group]
+        if not rows:
+            continue
+        lines += [f"## {title}", "", text, ""]
+        if group in CHARTS and any(each.series for each in rows):
+            lines += [_chart(group, rows), ""]
+        lines += _table(rows)
+    return "\n".join(lines).rstrip() + "\n"
