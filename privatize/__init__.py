@@ -1,5 +1,7 @@
 """One decorator makes any function of a dataset random differentially private.
 
+Examples
+--------
 >>> import numpy as np
 >>> from privatize import privatize, samplers
 >>> @privatize(mechanism="laplace", epsilon=1.0, gamma=0.05, sampler=samplers.uniform(0, 100))

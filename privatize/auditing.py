@@ -198,11 +198,11 @@ def audit(
     Parameters
     ----------
     private_function : PrivateFunction
-        Made by :func:`privatize`.
+        Made by `privatize`.
     n : int
         Number of records.
     *args, **kwargs
-        The function's other arguments; and ``like=``, as :meth:`PrivateFunction.estimate` takes it.
+        The function's other arguments; and ``like=``, as `PrivateFunction.estimate` takes it.
     pairs : int, optional
         Fresh pairs of neighbours; by default 20/gamma, and 1,000 at least.
     releases : int
@@ -217,7 +217,7 @@ def audit(
     seed : int, optional
         Seed of the fresh pairs; they are never those of the calibration. Noise is not seeded.
     workers, progress
-        As for :func:`privatize`.
+        As for `privatize`.
 
     Returns
     -------

@@ -138,7 +138,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         name : str
             Names the budget.
         ledger : str, Path or Ledger, optional
-            Where it is kept; the default is that of :class:`Budget`.
+            Where it is kept; the default is that of `Budget`.
 
         Raises
         ------
@@ -175,7 +175,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return _amount(self.cap - self._least(self.ledger.totals(self.name)))
 
     def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
-        """Return the same as :meth:`_combine`, by whichever bound is smaller."""
+        """Return the same as `_combine`, by whichever bound is smaller."""
         cost = self._combine(totals)
         if self.composition == "sum" or not cost.epsilon:
             return cost
@@ -420,7 +420,7 @@ class Elsewhere(_Entered):
 
 
 class Partition(Mapping[str, "Part"]):
-    """The parts of a budget that a replaced record cannot leave. Made by :meth:`Budget.partition`."""
+    """The parts of a budget that a replaced record cannot leave. Made by `Budget.partition`."""
 
     def __init__(self, budget: Budget, name: str, parts: Sequence[str]) -> None:
         listed = [parts] if isinstance(parts, str) else list(parts)

@@ -77,7 +77,7 @@ def check(targets: Iterable[str]) -> list[Finding]:
 def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
     """Import a private function by ``module:function`` or ``folder/file.py:function``.
 
-    Returns its name, as the policy and :func:`check` call it, and the function.
+    Returns its name, as the policy and `check` call it, and the function.
     """
     target, sign, path = name.rpartition(":")
     if not sign or not path or not target:

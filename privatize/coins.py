@@ -1,6 +1,6 @@
 """Public coins: the streams that pairs are drawn from, and the seeds that functions see.
 
-All randomness here is public and reproducible; noise lives in :mod:`privatize.noise` and is
+All randomness here is public and reproducible; noise lives in `privatize.noise` and is
 neither. The scheme is versioned because remembered gaps depend on it: pair ``i`` belongs to
 block ``i // block_size(n)``, and the pairs of a block draw one after the other from the block's
 own generators, one for records and one for positions.
@@ -135,7 +135,7 @@ def coin_seed(seed: int) -> int:
 
 
 class Coins:
-    """The global random generators, set to the public coins; made by :func:`public_coins`."""
+    """The global random generators, set to the public coins; made by `public_coins`."""
 
     def __init__(self, s0: int) -> None:
         self._s0 = s0
@@ -250,7 +250,7 @@ _entered: list[public_coins] = []  # by the thread whose turn it is
 
 
 def level() -> int:
-    """Return how many of this thread's contexts are open, for :func:`unwind`."""
+    """Return how many of this thread's contexts are open, for `unwind`."""
     return sum(context._owner == threading.get_ident() for context in _entered)
 
 

@@ -170,7 +170,7 @@ def _first(own: Any, common: Any) -> Any:
 class PrivateFunction(Generic[P, R]):
     """A function of a dataset that gives random differentially private answers.
 
-    Made by :func:`privatize`. Calling it returns a private answer; the first call for a number
+    Made by `privatize`. Calling it returns a private answer; the first call for a number
     of records calibrates, later ones recall. The raw function is ``__wrapped__``.
 
     Examples
@@ -288,7 +288,7 @@ class PrivateFunction(Generic[P, R]):
     ) -> Any:
         """Return how far an answer is from the raw one at most, with a given probability.
 
-        ``error_at(n, ...)`` takes what :meth:`estimate` takes, and calibrates if that has not been done.
+        ``error_at(n, ...)`` takes what `estimate` takes, and calibrates if that has not been done.
         Needs no private data.
 
         Parameters
@@ -324,7 +324,7 @@ class PrivateFunction(Generic[P, R]):
     def epsilon_for(self, /, *args: Any, error: float, confidence: float = 0.95, **kwargs: Any) -> Any:
         """Return the least epsilon at which an answer is that close to the raw one, with a probability.
 
-        ``epsilon_for(n, ..., error=2)`` takes what :meth:`estimate` takes, and calibrates if that has not
+        ``epsilon_for(n, ..., error=2)`` takes what `estimate` takes, and calibrates if that has not
         been done. Needs no private data.
 
         Parameters
@@ -356,9 +356,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _at(self, epsilon: float) -> Settings:
         """Return the settings with another epsilon, checked."""
-        return (
-            self._settings if epsilon == self._settings.epsilon else replace(self._settings, epsilon=epsilon)
-        )
+        return replace(self._settings, epsilon=epsilon)
 
     def _used(self, n: int) -> int:
         """Return how many of n records are used."""
@@ -368,7 +366,7 @@ class PrivateFunction(Generic[P, R]):
     def remembers(self, /, n: int, *args: Any, **kwargs: Any) -> bool:
         """Tell whether the estimate for n records is remembered, and fresh: calling would not calibrate.
 
-        Takes what :meth:`estimate` takes. Nothing is evaluated.
+        Takes what `estimate` takes. Nothing is evaluated.
         """
         like = kwargs.pop("like", None)
         wrong = miscounted("remembers", n, several=False) or _not_empty(like)
@@ -392,7 +390,7 @@ class PrivateFunction(Generic[P, R]):
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates anew. Returns how many there were.
 
-        ``forget(n, ...)`` takes what :meth:`estimate` takes. Without arguments, everything that is
+        ``forget(n, ...)`` takes what `estimate` takes. Without arguments, everything that is
         remembered for functions of this name goes.
         """
         store = self._store()
@@ -1201,7 +1199,7 @@ def privatize(
     gamma : float
         The promise may fail on this share of random neighbouring pairs of datasets.
     sampler : Sampler, scipy.stats distribution or callable
-        The public distribution P of a record (see :mod:`privatize.samplers`). The promise is
+        The public distribution P of a record (see `privatize.samplers`). The promise is
         made with respect to it. Without one, that of the sealed data which it is called with.
     mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
         How the answer is released.
@@ -1211,7 +1209,7 @@ def privatize(
         The dataset's parameter, or several that are aligned record by record. By default the
         first parameter, after ``self``.
     bound : {"tolerance", "dkw", "marginal"}
-        How m and k follow from gamma (see :func:`privatize.plan`).
+        How m and k follow from gamma (see `privatize.plan`).
     samples : int or {"balanced", "least"}
         m, the number of sampled pairs.
     pair : callable, optional
@@ -1238,11 +1236,11 @@ def privatize(
         change it when that changes. Otherwise such an estimate is not remembered.
     workers : int, "inline", "ray", Dask client, executor, or object with map, optional
         Where the sampled pairs are evaluated: a number of processes, in this one, or a cluster. By
-        default what :func:`privatize.configure` says, or else it decides by itself. The private
+        default what `privatize.configure` says, or else it decides by itself. The private
         data is only ever evaluated in this process.
     store : str, Path or None
         Where estimates are remembered: a path or URL, or None for this process only. By default
-        what :func:`privatize.configure` says.
+        what `privatize.configure` says.
     progress : bool, optional
         Whether calibration shows a bar. By default if it takes more than a second and somebody is
         watching.
@@ -1255,7 +1253,7 @@ def privatize(
     Returns
     -------
     callable
-        A decorator; it returns a :class:`PrivateFunction`.
+        A decorator; it returns a `PrivateFunction`.
 
     Examples
     --------

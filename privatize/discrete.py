@@ -2,7 +2,7 @@
 
 Decisions are made by comparing a uniform number, of which ever more bits are drawn, with an
 irrational probability: floating point only serves as a filter with a proven error, and what it
-cannot decide is decided in integers (:func:`below`). Nothing is buffered between calls, so
+cannot decide is decided in integers (`below`). Nothing is buffered between calls, so
 nothing survives a fork. There is no seed. Proofs: ``docs/noise.md``.
 """
 

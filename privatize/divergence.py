@@ -68,7 +68,7 @@ def _moments(sampler: Any) -> tuple[Any, Any, Any] | None:
 def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
     """Return KL(P‖Q) in nats: exact where it has a closed form, else estimated from draws, or None.
 
-    The estimate is off by some thousandths, which is too much for :func:`privatize.transfer`.
+    The estimate is off by some thousandths, which is too much for `privatize.transfer`.
 
     It compares distances to nearest neighbours among draws of either (Wang, Kulkarni &
     Verdú 2009). It needs records of numbers without atoms.

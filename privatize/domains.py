@@ -1,6 +1,6 @@
 """P's support, and how a private record is brought into it.
 
-A support is a pair ``(low, high)`` of bounds, a :class:`OneOf` of fixed values, a :class:`Maybe` of either
+A support is a pair ``(low, high)`` of bounds, a `OneOf` of fixed values, a `Maybe` of either
 where P draws missing values too, a dict of these by column, a tuple of them for aligned containers, or None
 where nothing is known. Every value is changed by itself, whatever the others are, so neighbouring datasets
 stay neighbours.

@@ -107,14 +107,14 @@ class PrivatizeError(Exception):
         return new
 
     def facts(self) -> dict[str, Any]:
-        """Return the error as plain JSON, for :func:`restore`."""
+        """Return the error as plain JSON, for `restore`."""
         numbers = {k: v for k, v in vars(self).items() if isinstance(v, int | float | str | None)}
         notes = list(getattr(self, "__notes__", ()))
         return {"kind": type(self).__name__, "message": str(self), "numbers": numbers, "notes": notes}
 
 
 def restore(facts: dict[str, Any]) -> PrivatizeError:
-    """Return the error that :meth:`PrivatizeError.facts` describes; nothing but known kinds is made."""
+    """Return the error that `PrivatizeError.facts` describes; nothing but known kinds is made."""
     named = globals().get(str(facts["kind"]))
     known = isinstance(named, type) and issubclass(named, PrivatizeError)
     kind: Any = named if known else CalibrationError

@@ -43,7 +43,7 @@ class Unclear(Exception):  # noqa: N818 - a signal between rooms
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted estimator, and what of it is to be released. Made by :func:`privatize.sklearn.fitted`."""
+    """A fitted estimator, and what of it is to be released. Made by `privatize.sklearn.fitted`."""
 
     estimator: Any
     attributes: tuple[str, ...] | None = None
@@ -79,7 +79,7 @@ def is_estimator(value: Any) -> bool:
 
 
 def is_fitted(value: Any) -> bool:
-    """Tell whether a value is an estimator, or wrapped by :func:`privatize.sklearn.fitted`."""
+    """Tell whether a value is an estimator, or wrapped by `privatize.sklearn.fitted`."""
     return type(value) is Fitted or is_estimator(value)
 
 

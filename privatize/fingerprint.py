@@ -4,7 +4,7 @@ A canonical, type-tagged encoding of everything that could change what a functio
 with SHA-256: the same in every process, for every hash seed, and on every machine with the same
 versions; different whenever anything that is seen here changes. The user's own functions, classes
 and modules are encoded by content, recursively; installed code by name and version; values by
-content. What cannot be encoded raises :class:`Unencodable`: every doubt is a miss.
+content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
 What is not seen: names that are computed (``getattr`` with anything but a literal, ``eval``), installed
 code that was patched at run time, files, environment variables, databases, the clock.
@@ -123,7 +123,7 @@ class Reach:
 def reach(value: Any, *, version: str | None = None) -> Reach:
     """Return what a value is made of, for shipping it.
 
-    Unlike :func:`fingerprint`, which takes every attribute that is named anywhere from every module
+    Unlike `fingerprint`, which takes every attribute that is named anywhere from every module
     that is used, this takes an attribute only from the module that it is read from.
 
     Examples

@@ -17,7 +17,7 @@ __all__ = ["Instrumented", "instrument"]
 
 
 class Instrumented:
-    """What was wrapped, and how to undo it. Made by :func:`instrument`; also a context manager."""
+    """What was wrapped, and how to undo it. Made by `instrument`; also a context manager."""
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, bool, str]] = []
@@ -52,7 +52,7 @@ def instrument(*targets: str, **settings: Any) -> Instrumented:
     *targets : str
         ``"package.module:function"``.
     **settings
-        As for :func:`privatize`.
+        As for `privatize`.
 
     Examples
     --------

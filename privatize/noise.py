@@ -1,6 +1,6 @@
 """Noise on a public grid: what the mechanisms add.
 
-Laplace and normal noise are drawn from the *discrete* distributions (:mod:`privatize.discrete`) on
+Laplace and normal noise are drawn from the *discrete* distributions (`privatize.discrete`) on
 a power-of-two grid, which depends on Δ, ε, δ and the number of outputs, never on a value. Outputs
 are rounded to it, noise is added in integers, and only the noised integer is rounded to a float.
 Proofs: ``docs/noise.md``.

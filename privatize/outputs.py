@@ -403,7 +403,7 @@ def flatten(value: Any, tree: Tree, classes: dict[str, Any] | None = None, known
     """Return an output as a flat vector, aligned by the structure.
 
     Dicts are aligned by key, whatever their order. `classes` collects the named tuples and
-    dataclasses met on the way, which :func:`rebuild` needs; with `known`, they must be those that
+    dataclasses met on the way, which `rebuild` needs; with `known`, they must be those that
     it has.
 
     Raises

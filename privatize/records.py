@@ -381,7 +381,7 @@ def adopt(drawn: Any, schema: Any) -> Any:
 
     A drawn array becomes a list, a series, a tensor, or a frame with the private data's column names, if that
     is what the private data is; a drawn series becomes an array or a list. What the library does to the
-    private data in turn is :func:`bring_into`. Everything else stays, and is found not to fit.
+    private data in turn is `bring_into`. Everything else stays, and is found not to fit.
     """
     if schema is None:
         return drawn
@@ -596,7 +596,7 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
     """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
 
     Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
-    values and values that P does not draw become one that it does (see :mod:`privatize.domains`).
+    values and values that P does not draw become one that it does (see `privatize.domains`).
 
     Parameters
     ----------

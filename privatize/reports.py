@@ -28,7 +28,7 @@ __all__ = ["Report", "report"]
 
 @dataclass(frozen=True)
 class Report:
-    """A page about a private function: :func:`report` makes it.
+    """A page about a private function: `report` makes it.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def report(
     n : int or list of int
         The number of records, or several.
     *args, **kwargs
-        The function's other arguments, as for :meth:`PrivateFunction.estimate`.
+        The function's other arguments, as for `PrivateFunction.estimate`.
     audit : Audit or bool
         An audit to include, or True to make one for every n.
     budget : Budget, optional

@@ -36,10 +36,10 @@ _NoAttribute.__module__ = SealedError.__module__
 
 
 class Sealed:
-    """Data that only private functions can open, as their dataset argument. Made by :func:`seal`.
+    """Data that only private functions can open, as their dataset argument. Made by `seal`.
 
     Its public facts are its name, version, type, number of records and schema. Everything else raises
-    :class:`~privatize.errors.SealedError`. It is a guard against accidents, not against an attacker inside
+    `privatize.errors.SealedError`. It is a guard against accidents, not against an attacker inside
     the process.
     """
 
@@ -202,7 +202,7 @@ def private_source(
     Parameters
     ----------
     name, version, sampler, budget
-        As for :func:`seal`.
+        As for `seal`.
 
     Examples
     --------

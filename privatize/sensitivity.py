@@ -45,12 +45,12 @@ Vector = NDArray[np.float64]
 Norm = Callable[[Vector], float]
 
 SMALLEST = 1e-300
+"""Estimates are at least this: floats have all their digits there."""
 # How much a function may round differently from run to run, relative to its sensitivity.
 _JITTER = 2.0**-20
 _PILOT = 32  # pairs that weights are learned from
 _MANY = 10**8  # pairs beyond which only the largest gaps are kept
 _FIRST = 512  # and the first ones, to be looked at again
-"""Estimates are at least this: floats have all their digits there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class Sensitivity:
 
         The first look's plan was fixed before the gaps were drawn, so its bound holds as it is.
         Further looks may have been chosen for what they show, so they are certified by the band
-        that holds for all order statistics at once (:func:`privatize.planning.band`). With
+        that holds for all order statistics at once (`privatize.planning.band`). With
         probability 1 - rho - rho' both hold, whichever look is used in the end.
         """
         first = self._looks[0]

@@ -24,9 +24,9 @@ _ENVIRONMENT = ("workers", "store", "progress", "budget", "reuse")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that :func:`privatize` was told, checked once.
+    """Everything that `privatize` was told, checked once.
 
-    See :func:`privatize` for the meaning of each.
+    See `privatize` for the meaning of each.
 
     Examples
     --------

@@ -216,7 +216,7 @@ _refusals: list[str] = []
 
 
 def refuse(text: str) -> None:
-    """Refuse, also if the function swallows the exception: see :func:`refusing`."""
+    """Refuse, also if the function swallows the exception: see `refusing`."""
     _refusals.append(text)
     raise Refused(text)
 

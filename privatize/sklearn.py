@@ -1,7 +1,7 @@
 """scikit-learn: estimators in, private estimators out.
 
-A decorated function may return a fitted estimator as it is (see :mod:`privatize.estimators` for the
-classes that are known); :func:`fitted` says what to release of others. :class:`PrivateEstimator` is the
+A decorated function may return a fitted estimator as it is (see `privatize.estimators` for the
+classes that are known); `fitted` says what to release of others. `PrivateEstimator` is the
 same as an estimator of scikit-learn's own kind.
 """
 
@@ -165,7 +165,7 @@ class _Delegated:
 
 
 class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # it has no types
-    """An estimator whose :meth:`fit` is private: it learns a random differentially private model.
+    """An estimator whose `fit` is private: it learns a random differentially private model.
 
     Parameters
     ----------
@@ -173,15 +173,15 @@ class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         What is trained: any that a decorated function may return, pipelines included. What comes before
         a private estimator in a pipeline sees the data raw, so put the pipeline inside.
     epsilon, gamma, sampler
-        The promise: see :func:`privatize.privatize`. P draws pairs (X, y), or X alone if the
+        The promise: see `privatize.privatize`. P draws pairs (X, y), or X alone if the
         estimator learns without labels.
     attributes, constants : sequence of str, optional
-        What to release, and what else the model needs, as in :func:`fitted`.
+        What to release, and what else the model needs, as in `fitted`.
     constrain : bool
         Whether what is released is brought to where it is valid.
     mechanism, delta, bound, samples, domain, min_sensitivity, timeout, seed, version, workers, store, \
 progress, budget
-        As for :func:`privatize.privatize`.
+        As for `privatize.privatize`.
 
     Attributes
     ----------

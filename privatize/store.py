@@ -99,7 +99,7 @@ class Store:
     Parameters
     ----------
     url : str or Path
-        See :class:`privatize.database.Database`; ``"memory"`` keeps them in this process only.
+        See `privatize.database.Database`; ``"memory"`` keeps them in this process only.
     shown : str, optional
         What to call it, if not by its URL: a copy by the name of what it was copied from.
 

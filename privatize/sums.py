@@ -29,7 +29,7 @@ _WHOLE = 2**62
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """A sum, or a mean, over records: made by :func:`additive`, and called like any function.
+    """A sum, or a mean, over records: made by `additive`, and called like any function.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(function: Any) -> Rows | None:
-    """Return the rows that a function adds up, if it is an :class:`Additive`; with its other arguments.
+    """Return the rows that a function adds up, if it is an `Additive`; with its other arguments.
 
     Examples
     --------
@@ -351,7 +351,7 @@ class _Bins:
 
 
 def histogram(edges: ArrayLike) -> Additive:
-    """Make the counts of :func:`numpy.histogram` with fixed edges.
+    """Make the counts of `numpy.histogram` with fixed edges.
 
     Bins have their lower edge and not their upper one, but for the last, which has both. What is
     outside, or missing, is not counted.
@@ -391,8 +391,8 @@ class _Products:
 def second_moments() -> Additive:
     """Make the means of all products of two columns: the upper triangle of XᵀX/n, row by row.
 
-    :func:`matrix` makes the symmetric matrix of it, before or after noise was added. A covariance
-    matrix is that of centered columns: subtract public centers, or release :func:`means` as well.
+    `matrix` makes the symmetric matrix of it, before or after noise was added. A covariance
+    matrix is that of centered columns: subtract public centers, or release `means` as well.
 
     Examples
     --------
@@ -467,7 +467,7 @@ def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
     points : array or None
         The public points: of shape (k,) for records that are numbers, (k, d) for rows of d. None
         leaves them open: the function takes them as its second argument, which the mechanism
-        :class:`~privatize.Bernstein` fills with its lattice.
+        `privatize.Bernstein` fills with its lattice.
     bandwidth : float
         Standard deviation of the kernel along every axis.
 

@@ -37,13 +37,13 @@ def assert_private(
     Parameters
     ----------
     function : PrivateFunction
-        Made by :func:`privatize`.
+        Made by `privatize`.
     n : int
         Number of records.
     *args, **kwargs
-        The function's other arguments, and those of :func:`privatize.audit`.
+        The function's other arguments, and those of `privatize.audit`.
     pairs, releases, seed : int
-        As for :func:`privatize.audit`.
+        As for `privatize.audit`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def assert_private(
 def insecure_noise(seed: int) -> Iterator[None]:
     """Make noise reproducible within a test. Whoever knows the seed can take the noise off again.
 
-    It always warns, with :class:`~privatize.errors.InsecureNoiseWarning`; nothing else in the
+    It always warns, with `privatize.errors.InsecureNoiseWarning`; nothing else in the
     library takes a seed for noise. It holds in this thread (or task) only: threads that are
     started inside draw real noise.
 

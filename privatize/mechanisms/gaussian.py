@@ -29,7 +29,7 @@ class Gaussian:
         ``"analytic"`` is the least σ that is (ε, δ)-private, for any ε. ``"classic"`` is the
         paper's σ = Δ √(2 log(1.25/δ)) / ε, larger, and proven for ε < 1 only.
     scaled : {"total", "relative"}, optional
-        Give every number of the answer noise of its own scale, as for :class:`Laplace`; ``"total"`` makes
+        Give every number of the answer noise of its own scale, as for `Laplace`; ``"total"`` makes
         the sum of all variances least.
 
     References

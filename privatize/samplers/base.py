@@ -28,7 +28,7 @@ class Sampler(Protocol):
     """What a public distribution must be able to do.
 
     A sampler may also have a ``support`` that every record lies in, which `domain="clip"` brings
-    private records into: a pair (low, high) of bounds, a :class:`~privatize.samplers.OneOf`, a dict of
+    private records into: a pair (low, high) of bounds, a `privatize.samplers.OneOf`, a dict of
     these by column, a tuple of these for aligned containers.
     """
 
@@ -38,7 +38,7 @@ class Sampler(Protocol):
 
 
 class Distribution(abc.ABC):
-    """A public distribution of records, as the functions in :mod:`privatize.samplers` make them.
+    """A public distribution of records, as the functions in `privatize.samplers` make them.
 
     It compares by content, and its repr is the code that makes it again.
 
@@ -110,7 +110,7 @@ class Distribution(abc.ABC):
         function : callable
             Gets n records, and returns n: each made from its own one alone.
         support : optional
-            What the made records lie in, as for :func:`~privatize.samplers.from_function`.
+            What the made records lie in, as for `privatize.samplers.from_function`.
 
         Examples
         --------

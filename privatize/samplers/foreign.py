@@ -32,7 +32,7 @@ def from_function(
         these by column. What the function draws outside is brought into it.
     independent : bool
         Whether you vouch for it that the records are independent of each other, of their place and of their
-        number. Then sums over records (:func:`privatize.additive`) are calibrated on two records a pair.
+        number. Then sums over records (`privatize.additive`) are calibrated on two records a pair.
 
     Examples
     --------

@@ -46,7 +46,7 @@ def table(
     **named : samplers or callables
         One distribution for each column, in the order of the data's columns, independent of the others; or
         a function of the columns drawn so far, a dict of arrays, and perhaps of a generator:
-        ``lambda columns, rng: ...`` (see :func:`dependent`).
+        ``lambda columns, rng: ...`` (see `dependent`).
 
     Examples
     --------

@@ -86,9 +86,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two minutes in place of fifteen")
     parser.add_argument("--only", nargs="+", choices=NAMES, metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--peer", metavar="PYTHON", help="an interpreter that has opendp and diffprivlib")
-    parser.add_argument("--json", type=Path, metavar="FILE", help=f"write results there (with --docs: {RESULTS.name})")
-    parser.add_argument("--docs", action="store_true", help="write docs/benchmarks.md")
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="with --docs: from these results")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write results there")
+    parser.add_argument("--docs", action="store_true", help=f"write docs/benchmarks.md, and {RESULTS.name}")
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="FILE", help="with --docs: from this JSON"
+    )
     asked = parser.parse_args()
     if asked.source is not None:
         if not asked.docs:

@@ -114,7 +114,8 @@ def updated(quick: bool) -> list[Result]:
         )
         found.append(
             result(GROUP, f"pair=: {name}", fast * 1000, "ms", against="plain", theirs=slow * 1000,
-                   ratio=1 / ratio, faster=True, note=f"n={N:,}, 50 columns, m={m}, one core, checks included")
+                   ratio=1 / ratio, faster=True,
+                   note=f"n={N:,}, 50 columns, m={m}, one core, checks included")
         )  # fmt: skip
     return found
 
@@ -142,8 +143,8 @@ def support_vectors(quick: bool) -> list[Result]:
         found.append(
             result(GROUP, f"linear SVM, tolerance {tolerance:.0e}: pairs without a support vector that move",
                    sum(gap > 0 for gap in without), f"of {wanted}",
-                   note=f"n=300; by up to {max(without):.2g}; with a support vector: {np.median(with_one):.2g} "
-                   "in the median")
+                   note=f"n=300; by up to {max(without):.2g}; with a support vector the median is "
+                   f"{np.median(with_one):.2g}")
         )  # fmt: skip
     return found
 

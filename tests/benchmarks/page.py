@@ -11,45 +11,58 @@ from .measuring import ROOT, Result
 PAGE = ROOT / "docs" / "benchmarks.md"
 # What a group is about, in the order of the page.
 GROUPS = {
-    "calibration": (
-        "Calibration, per pair",
-        "One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing "
-        "else. `batch=` evaluates hundreds of pairs in one call, so it is compared with drawing alone.",
-    ),
-    "cost against n": (
-        "Calibration against n",
-        "The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what "
-        "grows are its checks, on four whole datasets.",
-    ),
-    "evaluations": (
-        "Pairs that each bound needs",
-        "How often the function runs, two times for each pair. This is arithmetic: [the bounds](bounds.md).",
-    ),
-    "execution": (
-        "Workers",
-        "Speed-ups over this process alone, in turn with it. The bare loop in two processes tells what the machine "
-        "allowed at that moment. [Use all cores](workers.md) has the rest.",
-    ),
-    "the R package": (
-        "The workloads of the R package",
-        "The seconds of the authors' own package diffpriv (0.4.2.9000) were recorded on two cores like these. "
-        "Ours are of calibrations from nothing, on all cores, with all checks.",
-    ),
-    "calls": (
-        "Calls",
-        "A call is warm when its estimate is remembered: it then runs the function once. Parts are timed by "
-        "themselves; the rest is what they do not add up to.",
-    ),
-    "noise": ("Noise", "[Exact noise](noise.md) from the operating system's randomness, in ns for each number."),
-    "budget": ("Budgets", "Reserving from a [budget](budgets.md), durably, before the data is touched."),
-    "memory": (
-        "Memory",
-        "By how much the peak of a fresh process grows beyond that of a small calibration.",
-    ),
-    "amortization": ("Amortization", "[Sums over records and updates](amortization.md), against plain evaluation."),
-    "drawing": ("Drawing", "What a number costs to draw, against the numpy calls that do the least."),
-    "peers": ("Other libraries", "The same work on the same data, in one run."),
-}  # fmt: skip
+    "calibration": "Calibration, per pair",
+    "cost against n": "Calibration against n",
+    "evaluations": "Pairs that each bound needs",
+    "execution": "Workers",
+    "the R package": "The workloads of the R package",
+    "calls": "Calls",
+    "noise": "Noise",
+    "budget": "Budgets",
+    "memory": "Memory",
+    "amortization": "Amortization",
+    "drawing": "Drawing",
+    "peers": "Other libraries",
+}
+TEXTS = {
+    "calibration": """\
+One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing else.
+`batch=` evaluates hundreds of pairs in one call, so it is compared with drawing alone.""",
+    "cost against n": """\
+The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what grows are
+its checks, on four whole datasets.""",
+    "evaluations": """\
+The function runs twice for each pair. This is arithmetic, not time: [the bounds](bounds.md).""",
+    "execution": """\
+Speed-ups over this process alone, in turn with it. The bare loop in two processes, without the library, tells
+what the machine allowed at that moment. [Use all cores](workers.md) has the rest.""",
+    "the R package": """\
+The seconds of the authors' own package diffpriv (0.4.2.9000) were recorded on two cores like these. Ours are
+of calibrations from nothing, on all cores, with all checks.""",
+    "calls": """\
+A call is warm when its estimate is remembered: it then runs the function once. Parts are timed by themselves;
+the rest is what they do not add up to.""",
+    "noise": "[Exact noise](noise.md) from the operating system's randomness, for each number.",
+    "budget": "Reserving from a [budget](budgets.md), durably, before the data is touched.",
+    "memory": "By how much the peak of a fresh process grows beyond that of a small calibration.",
+    "amortization": "[Sums over records and updates](amortization.md), against plain evaluation.",
+    "drawing": "What a number costs to draw, against the numpy calls that do the least.",
+    "peers": "The same work on the same data, in one run.",
+}
+INTRODUCTION = """\
+# Benchmarks
+
+What the library costs beyond drawing the records and running your function, and how it compares with others.
+One command measures it and writes this page:
+
+```
+python -m tests.benchmarks --docs
+```
+
+This was the {kind} run of {date} ({minutes:.0f} minutes), on {cores} cores ({system}) at a load average of
+{load}, with {versions}. Times are of that machine; ratios are between things that were measured in turn, and
+carry over. *×* is ours over theirs, so less is better; *times as fast* is theirs over ours.
+"""
 CHARTS = {
     "calibration": Chart("Time over the bare loop", "what the function takes, µs", "ratio", (), log="x"),
     "cost against n": Chart("Calibration of a mean, γ = 0.05", "records n", "ms", (), log="xy"),
@@ -71,7 +84,7 @@ def figure(number: float | None) -> str:
 
 def cells(each: Result) -> list[str]:
     """Return a result as the cells of a row: name, ours, against, ratio, goal, verdict."""
-    compared = f"{each.against}: {figure(each.theirs)} {each.unit}" if each.theirs is not None else each.against
+    compared = each.against if each.theirs is None else f"{each.against}: {figure(each.theirs)} {each.unit}"
     ratio = "" if each.ratio is None else f"{figure(each.ratio)}{' times as fast' if each.faster else ' ×'}"
     verdict = "" if each.met is None else "met" if each.met else "**missed**"
     return [each.name, f"{figure(each.ours)} {each.unit}".strip(), compared, ratio, each.goal, verdict]
@@ -111,32 +124,21 @@ def write(run: dict[str, Any]) -> str:
     results = [Result(**each) for each in run["results"]]
     goals = [each for each in results if each.met is not None]
     met = sum(bool(each.met) for each in goals)
-    lines = [
-        "# Benchmarks",
-        "",
-        "What the library costs beyond drawing the records and running your function, and how it compares. This page "
-        "is written by one command, from one run on one machine:",
-        "",
-        "```",
-        "python -m tests.benchmarks --docs",
-        "```",
-        "",
-        f"This was the {'quick' if run['quick'] else 'full'} run of {run['date']}, {run['seconds'] / 60:.0f} minutes, "
-        f"on {run['cores']} cores ({run['system']}), load average {run['load'][0]:.1f} before and "
-        f"{run['load'][1]:.1f} after, with "
-        + ", ".join(f"{name} {version}" for name, version in run["versions"].items())
-        + ". Times are of that machine; ratios are between things that were measured in turn, and carry over. *×* is "
-        "ours over theirs, so less is better; *times as fast* is theirs over ours.",
-        "",
-        f"## Goals: {met} of {len(goals)} met",
-        "",
-        *_table(goals, notes=False),
-    ]
-    for group, (title, text) in GROUPS.items():
+    head = INTRODUCTION.format(
+        kind="quick" if run["quick"] else "full",
+        date=run["date"],
+        minutes=run["seconds"] / 60,
+        cores=run["cores"],
+        system=run["system"],
+        load=" to ".join(f"{load:.1f}" for load in sorted(run["load"])),
+        versions=", ".join(f"{name} {version}" for name, version in run["versions"].items()),
+    )
+    lines = [head, f"## Goals: {met} of {len(goals)} met", "", *_table(goals, notes=False)]
+    for group, title in GROUPS.items():
         rows = [each for each in results if each.group == group]
         if not rows:
             continue
-        lines += [f"## {title}", "", text, ""]
+        lines += [f"## {title}", "", TEXTS[group], ""]
         if group in CHARTS and any(each.series for each in rows):
             lines += [_chart(group, rows), ""]
         lines += _table(rows)

@@ -20,8 +20,8 @@ from .measuring import ROOT, Result, compare, counted, missing, plain, result
 
 GROUP = "peers"
 SHERPA = (
-    "not measured: its framework (shfl), the other implementation of sensitivity sampling, cannot be installed "
-    "with pip; its setup.py also asks for TensorFlow, torch and emnist"
+    "not measured: its framework (shfl), the other implementation of sensitivity sampling, cannot be "
+    "installed with pip; its setup.py also asks for TensorFlow, torch and emnist"
 )
 Works = dict[str, Callable[[], Any]]
 
@@ -77,7 +77,7 @@ def against(peer: str, quick: bool) -> list[Result]:
         found.append(
             result(GROUP, f"Laplace noise, {counted(d)}", ours * 1e6, "µs", against=label,
                    theirs=other * 1e6, ratio=1 / ratio, faster=True, least=1,
-                   note="" if peer == "opendp" else "its floats give away what they hide: see the noise's page")
+                   note="" if peer == "opendp" else "its floats give away what they hide: docs/noise.md")
         )  # fmt: skip
     for n in (1000, 100_000):
         data = np.random.default_rng(1).random(n)

@@ -4,10 +4,9 @@ R is not run: its seconds were recorded with diffpriv 0.4.2.9000 (and e1071) on 
 Cost is linear in m, so where a part is run with fewer pairs its seconds are scaled up, and the note says so.
 """
 
+import functools
 import importlib.util
-import os
-import time
-from collections.abc import Callable
+import statistics
 from typing import Any
 
 import numpy as np
@@ -18,19 +17,14 @@ from examples.paper.svm_sensitivity import C, classes, machine
 from privatize import estimate_sensitivity, plan, samplers, sums
 
 from .calibration import Draw, arrays, loop
-from .measuring import Result, missing, result
+from .measuring import Result, missing, result, seconds
 
 GROUP = "the R package"
 # Recorded with R diffpriv 0.4.2.9000.
 SECONDS = {"mean": 4.58, "cube": 0.149, "density": 339.5, "machine": 9.0}
 
 
-def timed(work: Callable[[int], Any], m: int, wanted: int) -> tuple[float, str]:
-    """Return the seconds that m pairs take, by so many of them."""
-    start = time.perf_counter()
-    work(wanted)
-    taken = (time.perf_counter() - start) * m / wanted
-    return taken, "" if wanted == m else f"measured with m={wanted:,} and scaled"
+Way = tuple[Any, dict[str, Any], int, float | None]  # a function, settings, m, and a goal
 
 
 def workload(
@@ -39,26 +33,36 @@ def workload(
     n: int,
     m: int,
     sampler: Any,
-    ways: dict[str, tuple[Any, dict[str, Any], int, float | None]],
+    ways: dict[str, Way],
     bare: tuple[Any, Draw, Any, int],
+    *,
     norm: str = "l1",
+    rounds: int = 3,
 ) -> list[Result]:
-    """Calibrate in several ways, on all cores; a way has a function, settings, m, and a goal."""
-    found = []
+    """Calibrate in several ways, on all cores, in turn with the bare loop."""
     function, draw, split, some = bare
-    alone, scaled = timed(lambda m: loop(function, m, draw, split, n=n), m, some)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    for way, (function, settings, some, least) in ways.items():
-
-        def calibrated(m: int, f: Any = function, s: Any = settings) -> Any:
-            made = plan(m=m, bound="dkw") if m > 1 else plan(m=m, bound="marginal")
-            return estimate_sensitivity(f, n=n, sampler=sampler, norm=norm, plan=made, seed=1, **s)
-
-        seconds, note = timed(calibrated, m, some)
-        loops = f"the bare loop on one core {alone:.3g} s{scaled and f' ({scaled})'}, {alone / seconds:.3g} times"
+    works = {"bare": lambda: loop(function, some, draw, split, n=n)}
+    counts = {"bare": some} | {way: count for way, (_, _, count, _) in ways.items()}
+    for way, (f, settings, count, _) in ways.items():
+        made = plan(m=count, bound="dkw")
+        works[way] = functools.partial(
+            estimate_sensitivity, f, n=n, sampler=sampler, norm=norm, plan=made, seed=1, **settings
+        )
+    times: dict[str, list[float]] = {way: [] for way in works}
+    for _ in range(rounds):
+        for way, work in works.items():
+            times[way].append(seconds(work) * m / counts[way])
+    taken = {way: statistics.median(each) for way, each in times.items()}
+    found = []
+    for way, (*_, least) in ways.items():
+        notes = [f"the bare loop on one core {taken['bare']:.3g} s: {taken['bare'] / taken[way]:.3g} times"]
+        if counts[way] < m:
+            notes.append(f"measured with m={counts[way]:,} and scaled")
+        if counts["bare"] < m:
+            notes.append(f"the loop with m={counts['bare']:,}")
         found.append(
-            result(GROUP, f"{name}, {way}", seconds, "s", against="R", theirs=r, faster=True, least=least,
-                   note="; ".join(filter(None, (f"{cores} cores", note, loops))))
+            result(GROUP, f"{name}, {way}", taken[way], "s", against="R", theirs=r, faster=True, least=least,
+                   note="; ".join(notes))
         )  # fmt: skip
     return found
 
@@ -107,6 +111,7 @@ def run(quick: bool) -> list[Result]:
         },
         (_density, public.draw, arrays, 300 if quick else 1000),
         norm="sup",
+        rounds=1,
     )
     if importlib.util.find_spec("sklearn") is None:
         return [*found, missing(GROUP, "linear SVM", "scikit-learn is not installed")]
@@ -119,6 +124,7 @@ def run(quick: bool) -> list[Result]:
         classes(8),
         {"plain": (_machine, processes | {"min_sensitivity": 1e-12}, some, None)},
         (_machine, classes(8).draw, _tuples, some // 3),
+        rounds=1,
     )
 
 
