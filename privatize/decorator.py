@@ -261,6 +261,10 @@ class PrivateFunction(Generic[P, R]):
         dataset without records whose container, column names and dtypes are the private data's, where P
         draws something that is made into it (an array for a data frame, say).
         """
+        return self._estimates("estimate", args, kwargs)
+
+    def _estimates(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the estimates for what a method of this name was given."""
         like = kwargs.pop("like", None)
         sampler: Any = self._settings.sampler
         if args:
@@ -270,8 +274,8 @@ class PrivateFunction(Generic[P, R]):
         elif hasattr(sampler, "positions"):
             n = sampler.size
         else:
-            raise ArgumentError(f"{self.__name__}.estimate(n, ...) needs the number of records n.")
-        wrong = miscounted("estimate", n) or _not_empty(like)
+            raise ArgumentError(f"{self.__name__}.{name}(n, ...) needs the number of records n.")
+        wrong = miscounted(name, n) or _not_empty(like)
         if wrong is not None:
             del n, args, kwargs, like  # it may be the data
             raise wrong
@@ -316,7 +320,7 @@ class PrivateFunction(Generic[P, R]):
         >>> round(mean.error_at(1000, epsilon=0.1), 2)
         2.31
         """
-        found = self.estimate(*args, **kwargs)
+        found = self._estimates("error_at", args, kwargs)
         chosen = self._settings.epsilon if epsilon is None else epsilon
         several = [error_of(self._at(chosen), each, confidence) for each in _each(found)]
         return several if isinstance(found, list) else several[0]
@@ -347,7 +351,7 @@ class PrivateFunction(Generic[P, R]):
         >>> round(mean.epsilon_for(1000, error=2), 3)
         0.115
         """
-        found = self.estimate(*args, **kwargs)
+        found = self._estimates("epsilon_for", args, kwargs)
         several = [
             least_epsilon(lambda epsilon, at=each: error_of(self._at(epsilon), at, confidence), error)  # type: ignore[misc]
             for each in _each(found)
@@ -962,7 +966,7 @@ class PrivateFunction(Generic[P, R]):
             shared = isinstance(error, NotReproducibleError | PairError)
             quiet(store.fail, entry.key, entry.seed, "*" if shared else mine, error.plain().facts())
             raise
-        if entry.checked < plan.m:
+        if entry.checked < plan.m == len(found.gaps):  # of very many nothing is stored
             took = round(time.perf_counter() - start, 3)
             facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
             facts |= {"jitter": found.jitter} if found.jitter else {}

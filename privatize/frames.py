@@ -320,7 +320,9 @@ def _unlabel(label: Any) -> Any:
 def _index(index: Any) -> Any:
     """Return what the index of a pandas object is, or None if it only numbers the rows."""
     name = type(index).__name__
-    if name == "RangeIndex" or (name == "Index" and index.name is None and index.dtype.kind in "iu"):
+    if name == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers: that must not decide
+        name = "Index"
+    if name == "Index" and index.name is None and index.dtype.kind in "iu":
         return None
     if name == "MultiIndex":
         return [name, [_settle(str(level.dtype)) for level in index.levels], list(map(str, index.names))]
@@ -404,8 +406,9 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
             for s in (schema, drawn)
         )
         return (
-            f"The dataset has {kept}, and the sampler draws {wanted}. Make the index a column with "
-            f"reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."
+            f"The dataset has {kept}, and the sampler draws {wanted}. Drop the index with "
+            f"reset_index(drop=True); if the function needs it, make it a column with reset_index(), or have "
+            f"the sampler draw it: table(...).map(lambda d: d.set_index(...))."
         )
     return None
 
@@ -428,7 +431,7 @@ def _instead(less: list[Any], more: list[Any], schema: Any) -> str:
             f", and has {more!r}, which it does not draw. Rename them "
             f"(data.rename(columns={{{one!r}: {other!r}}})), or write P for the columns that there are."
         )
-    return ". Draw only those that there are (a table's P[[...]]), or add them to the dataset."
+    return ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them to the dataset."
 
 
 def _fix(what: str, target: str) -> str:

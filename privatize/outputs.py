@@ -306,6 +306,8 @@ def _refuse(value: Any) -> Tree:
         fix = "Call collect() on it."
     elif hasattr(value, "toarray"):
         fix = "Return its toarray()."
+    elif kind.__name__ in ("Timestamp", "Timedelta", "datetime", "date", "timedelta"):
+        fix = "Return a number: (value - pd.Timestamp('2000-01-01')).days, say."
     elif hasattr(value, "to_numpy"):
         fix = "Return its to_numpy(), or a dict of numbers."
     elif hasattr(value, "params"):

@@ -156,7 +156,7 @@ class Release:
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta:g}" if self.delta else ""
-        value = repr(self.value)
+        value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         facts = (
             f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
             f"scale={views.amount(self.scale)}, "

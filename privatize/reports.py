@@ -175,7 +175,7 @@ def _head(function: PrivateFunction[..., Any], name: str, gamma: float) -> str:
         f"random pairs of such neighbouring datasets.</p>"
         f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
         f"public distribution P below, for replaced records, with the number of records known, and with code "
-        f"that is trusted. It is none about the worst dataset that an adversary could think of, and every "
+        f"that is trusted. It says nothing about the worst dataset that an adversary could think of. Every "
         f"answer spends its ε anew.</p>"
     )
 

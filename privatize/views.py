@@ -70,6 +70,7 @@ _STYLE = (
     ".grid{border-collapse:collapse;font-variant-numeric:tabular-nums}"
     ".grid th,.grid td{text-align:right;padding:.15rem .7rem .15rem 0;white-space:nowrap}"
     ".grid th{font-weight:normal;opacity:.75}"
+    "@media(max-width:30rem){.grid{font-size:.9rem}.grid th,.grid td{padding-right:.4rem}}"
     ".grid th:first-child,.grid td:first-child{text-align:left}"
     "details{margin:.4rem 0}summary{cursor:pointer}"
     "@media print{details::details-content{display:block;content-visibility:visible}}"
@@ -96,8 +97,20 @@ def amount(value: Any, digits: int = 4) -> str:
     >>> amount(0.123456), amount(np.array([1.0, 8.0]))
     ('0.1235', '1 to 8')
     """
-    ends = sorted({f"{np.min(value):.{digits}g}", f"{np.max(value):.{digits}g}"}, key=float)
-    return " to ".join(ends)
+    ends = (float(np.min(value)), float(np.max(value)))
+    return " to ".join(dict.fromkeys(figure(end, digits) for end in ends))
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """Return a number in a few digits, as people write it: with an exponent only far from 1.
+
+    Examples
+    --------
+    >>> figure(2222.2, 3), figure(0.00012345), figure(1.5e9)
+    ('2,220', '0.0001234', '1.5e+09')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e" in text and 1 <= abs(value) < 1e7 else text
 
 
 def several(structure: Any) -> bool:
@@ -117,7 +130,7 @@ def promise(epsilon: float, delta: float, gamma: float) -> str:
 def planned(plan: Any) -> Rows:
     """Return a plan as names and values."""
     rows = [
-        ("runs your function", f"{2 * plan.m:,} times: on both of m={plan.m:,} pairs of neighbours"),
+        ("evaluations", f"{2 * plan.m:,}: the function on both of m={plan.m:,} pairs of neighbours"),
         ("takes", f"gap k={plan.k:,} of {plan.m:,}, the smallest first, as the sensitivity"),
         ("the promise may fail on", f"a share gamma={plan.gamma:.4g} of neighbours"),
     ]
@@ -209,7 +222,7 @@ def gaps_chart(found: Any, known: float | None = None) -> Chart:
 
 
 _CERTAIN = {
-    "tolerance": "what each gap alone would be certain of, at 1 - rho",
+    "tolerance": "what is certain of each gap by itself, with probability 1 - rho",
     "dkw": "what is certain at 1 - rho, for all gaps at once",
     "marginal": "what holds on average over calibrations",
 }

@@ -46,7 +46,7 @@ def _writing(url: str) -> Iterator[Store]:
     try:
         yield store
     except StoreUnavailable as error:
-        raise SettingsError(f"{place(url)} cannot be written: {error}.") from error
+        raise SettingsError(f"{place(url)} cannot be written: {str(error).rstrip('.')}.") from error
     finally:
         store.database.close()
 

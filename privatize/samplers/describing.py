@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privatize import domains, frames
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, plain
+from privatize.views import figure
 
 __all__ = ["Description", "describe"]
 
@@ -33,6 +34,7 @@ class _Row:
     missing: int
     labels: tuple[str, ...]
     heights: tuple[int, ...]
+    listed: bool = False  # whether the facts are values
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,9 @@ class Description:
 
     def __str__(self) -> str:
         head = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")
-        cells = [head]
+        cells: list[tuple[str, ...]] = [head]
         for row in self.rows:
-            facts = row.facts if len(row.facts) == 5 else (", ".join(row.facts), "", "", "", "")
+            facts = row.facts if not row.listed else (", ".join(row.facts), "", "", "", "")
             cells.append(
                 (row.name, row.support, *facts, f"{row.missing / self.n:.1%}" if row.missing else "0")
             )
@@ -89,7 +91,7 @@ class Description:
     def _repr_html_(self) -> str:
         body = "".join(
             f"<tr><td>{html.escape(row.name)}</td><td>{html.escape(row.support)}</td>"
-            f"<td>{html.escape(', '.join(row.facts) if len(row.facts) != 5 else _sentence(row.facts))}</td>"
+            f"<td>{html.escape(', '.join(row.facts) if row.listed else _sentence(row.facts))}</td>"
             f"<td>{row.missing / self.n:.1%}</td><td>{_picture(row)}</td></tr>"
             for row in self.rows
         )
@@ -114,11 +116,11 @@ class Description:
         for ax in axes.ravel()[len(self.rows) :]:
             ax.set_axis_off()
         for ax, row in zip(axes.ravel(), self.rows, strict=False):
-            ax.bar(range(len(row.heights)), row.heights, width=1.0 if len(row.facts) == 5 else 0.8)
+            ax.bar(range(len(row.heights)), row.heights, width=1.0 if not row.listed else 0.8)
             shown = {0: row.labels[0], len(row.labels) - 1: row.labels[-1]}
-            if len(row.facts) != 5:
+            if row.listed:
                 shown = dict(enumerate(row.labels))
-            turned = 0 if len(row.facts) == 5 else 45
+            turned = 0 if not row.listed else 45
             ax.set_xticks(list(shown), list(shown.values()), rotation=turned, parse_math=False)
             ax.set_yticks([])
             ax.set_title(row.name, parse_math=False)
@@ -222,7 +224,7 @@ def _settled(values: Array) -> Array:
 def _row(name: str, values: Array, support: Any) -> _Row:
     if values.dtype.kind in "iuf" and not _few(values):
         found = values[np.isfinite(values)].astype(np.float64)
-        return _numbers(name, found, support, len(values) - len(found), lambda x: f"{x:.4g}")
+        return _numbers(name, found, support, len(values) - len(found), figure)
     if values.dtype.kind == "M":
         seen = values[~np.isnat(values)]
         days = seen.astype("M8[s]").astype(np.float64)
@@ -242,7 +244,9 @@ def _row(name: str, values: Array, support: Any) -> _Row:
         top = counts.most_common(12)
     facts = tuple(f"{value}: {times / max(len(values), 1):.1%}" for value, times in top)
     gone = len(values) - len(present)
-    return _Row(name, _support(support), facts, gone, tuple(v for v, _ in top), tuple(t for _, t in top))
+    return _Row(
+        name, _support(support), facts, gone, tuple(v for v, _ in top), tuple(t for _, t in top), True
+    )
 
 
 def _few(values: Array) -> bool:
