@@ -52,9 +52,8 @@ def demo(epsilon: float = 1.0, gamma: float = 0.05, say: Callable[[str], object]
     for name, w in (("raw", shown[2]["raw"]), ("private", shown[2]["private"])):
         right[name] = float(np.mean(np.sign(fresh @ w[:-1] + w[-1]) == label))
         say(f"  {name + ' classifier is right':28s} {right[name]:.1%} of the time, on new people")
-    say(
-        "\nEvery call draws new noise, and every call spends epsilon anew. Next: docs/quickstart.md, with a CSV of your own."
-    )
+    say("\nEvery call draws new noise, and every call spends epsilon anew.")
+    say("Next: docs/quickstart.md, with a CSV of your own.")
     return {"n": n, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
 
 

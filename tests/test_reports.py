@@ -385,7 +385,7 @@ def test_every_fact_is_on_the_page():
         "brought into P's support",
         "60 s for a pair",
         f"With 95% probability, the answer is within ± {error:.4g} of the raw one.",
-        f"{2 * estimate.m:,} times",
+        f"{2 * estimate.m:,}",
         f"m={estimate.m}",
         f"k={estimate.k}",
         f"{estimate.value:.6g} (l1)",

@@ -26,7 +26,7 @@ from privatize.shipping import THREADS
 __all__ = ["examined"]
 
 _EXTRAS = {
-    "plot": ("matplotlib", "matplotlib", "plot() of estimates, releases, audits, budgets"),
+    "plot": ("matplotlib", "matplotlib", "plot() with matplotlib"),
     "postgres": ("psycopg", "psycopg", "stores and ledgers in PostgreSQL"),
     "dask": ("distributed", "distributed", "calibration on Dask"),
     "ray": ("ray", "ray", "calibration on Ray"),
