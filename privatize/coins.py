@@ -139,6 +139,7 @@ class Coins:
 
     def __init__(self, s0: int) -> None:
         self._s0 = s0
+        self._start: tuple[Any, ...] | None = None  # where the generators are after a toss
 
     def toss(self) -> None:
         """Put every global generator at the start of the public coins."""
@@ -157,6 +158,14 @@ class Coins:
         self.toss()
         return found != self.state() or "torch" in sys.modules
 
+    def used(self) -> bool:
+        """Tell the same, with a look at torch's generators too, where it is there."""
+        found = (self.state(), _torch_state())
+        if self._start is None:
+            self.toss()
+            self._start = (self.state(), _torch_state())
+        return found != self._start
+
     def state(self) -> tuple[Any, ...]:
         """Return where the global generators of `random` and numpy stand."""
         legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -166,6 +175,19 @@ class Coins:
             legacy["state"]["pos"],
             legacy["state"]["key"].tobytes(),
         )
+
+
+def _torch_state() -> list[bytes]:
+    """Return where torch's generators stand, if it is there."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return []
+    states = [torch.random.get_rng_state()]
+    if torch.cuda.is_initialized():
+        states += torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states.append(torch.mps.get_rng_state())
+    return [state.cpu().numpy().tobytes() for state in states]
 
 
 class public_coins:  # noqa: N801 - it is used like a function
@@ -209,7 +231,7 @@ class public_coins:  # noqa: N801 - it is used like a function
         # Swapping the bit generator is far quicker than restoring its state, but it forgets a
         # cached normal deviate, if the caller's generator has one.
         bits = mtrand.get_bit_generator()
-        legacy = _with_normal(bits)
+        legacy = _with_normal()
         torch = sys.modules.get("torch")
         if _depth == len(_stand_ins):
             _stand_ins.append(np.random.MT19937(0))
@@ -269,33 +291,32 @@ def _put_back(bits: Any, legacy: Any, depth: int) -> None:
     _depth = depth
 
 
-_plain: tuple[Any, int, Any] | None = None  # a generator, its address, and where it stood without a normal
-
-
-def _with_normal(bits: Any) -> Any:
+def _with_normal() -> Any:
     """Return the state of the caller's generator if it keeps a normal deviate for later, or None.
 
-    Reading the state takes as long as all the rest here. So where the generator stands is looked up in
-    memory: if it has not moved since it was seen without a deviate, it has none. (Unless somebody put back
-    a state of the very same place that has one: then that deviate is lost.)
+    Reading the state takes as long as all the rest here, so whether it does is looked up in memory.
     """
-    global _plain
-    known = _plain
-    if known is not None and known[0] is bits and _stands(known[1]) == known[2]:
+    at = _flag_at()
+    if at is not None and not ctypes.c_int.from_address(id(mtrand._rand) + at).value:
         return None
     legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    _plain = None
-    if legacy["has_gauss"]:
-        return legacy
-    if type(bits) is np.random.MT19937:
-        address = bits.ctypes.state_address
-        stands, state = _stands(address), legacy["state"]
-        if stands == (int(state["pos"]), *map(int, state["key"][:2])):  # it is where we think
-            _plain = (bits, address, stands)
-    return None
+    return legacy if legacy["has_gauss"] else None
 
 
-def _stands(address: int) -> tuple[int, ...]:
-    """Return position and first words of a Mersenne twister: 624 words and an index into them."""
-    words = (ctypes.c_uint32 * 2).from_address(address)
-    return ctypes.c_int.from_address(address + 4 * 624).value, *words
+@functools.cache
+def _flag_at() -> int | None:
+    """Return where a legacy generator says that it keeps a normal deviate, or None if there is no telling.
+
+    By trying: the one number in its memory that follows the flag.
+    """
+    kind: Any = np.random.RandomState
+    if sys.implementation.name != "cpython" or type(mtrand._rand) is not kind:
+        return None
+    tried = kind(1)
+    count = kind.__basicsize__ // ctypes.sizeof(ctypes.c_int)
+    places = set(range(count))
+    for flag in (0, 1, 0, 1, 1, 0):
+        tried.set_state(tried.get_state(legacy=False) | {"has_gauss": flag, "gauss": 0.5})
+        numbers = (ctypes.c_int * count).from_address(id(tried))
+        places = {at for at in places if numbers[at] == flag}
+    return places.pop() * ctypes.sizeof(ctypes.c_int) if len(places) == 1 else None

@@ -261,14 +261,18 @@ class PrivateFunction(Generic[P, R]):
         dataset without records whose container, column names and dtypes are the private data's, where P
         draws something that is made into it (an array for a data frame, say).
         """
-        return self._estimates("estimate", args, kwargs)
+        given = [args, kwargs]
+        del args, kwargs  # they may be the data, by a slip, which no frame of an error may hold
+        return self._estimates("estimate", given)
 
-    def _estimates(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _estimates(self, name: str, given: list[Any]) -> Any:
         """Return the estimates for what a method of this name was given."""
+        args, kwargs = given
+        given.clear()
         like = kwargs.pop("like", None)
         sampler: Any = self._settings.sampler
         if args:
-            n, *args = args  # type: ignore[assignment]
+            n, *args = args
         elif "n" in kwargs:
             n = kwargs.pop("n")
         elif hasattr(sampler, "positions"):
@@ -320,7 +324,9 @@ class PrivateFunction(Generic[P, R]):
         >>> round(mean.error_at(1000, epsilon=0.1), 2)
         2.31
         """
-        found = self._estimates("error_at", args, kwargs)
+        given = [args, kwargs]
+        del args, kwargs
+        found = self._estimates("error_at", given)
         chosen = self._settings.epsilon if epsilon is None else epsilon
         several = [error_of(self._at(chosen), each, confidence) for each in _each(found)]
         return several if isinstance(found, list) else several[0]
@@ -351,7 +357,9 @@ class PrivateFunction(Generic[P, R]):
         >>> round(mean.epsilon_for(1000, error=2), 3)
         0.115
         """
-        found = self._estimates("epsilon_for", args, kwargs)
+        given = [args, kwargs]
+        del args, kwargs
+        found = self._estimates("epsilon_for", given)
         several = [
             least_epsilon(lambda epsilon, at=each: error_of(self._at(epsilon), at, confidence), error)  # type: ignore[misc]
             for each in _each(found)

@@ -225,6 +225,8 @@ class _Still(coins.Coins):
     def moved(self) -> bool:
         return False
 
+    used = moved
+
 
 @dataclass(frozen=True)
 class Threads:
@@ -286,7 +288,7 @@ class Threads:
 def _may_restore(task: Task) -> bool:
     """Tell whether a function may use a global generator and put it back: a look at it shows nothing then."""
     try:
-        names = reach([task.pairs.function, task.pairs.pair], version=task.version).names
+        names = reach([task.pairs.function, task.pairs.pair, task.pairs.batch], version=task.version).names
     except Exception:  # there is no telling
         return True
     return bool(names & {"seed", "getstate", "setstate", "get_state", "set_state", "set_bit_generator"})

@@ -207,7 +207,6 @@ class Pairs:
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
-        self._known = _known_name(norm) if self.absolute else ""  # which of them it is
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
         alone = pair is None and not batch and not whole and getattr(sampler, "one_by_one", False)
         self.summed = sums.rows_of(function) if alone else None
@@ -224,6 +223,8 @@ class Pairs:
         self.seamless = like is None and bool(getattr(sampler, "seamless", False))
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
+        self._several = False  # whether a dataset is a tuple of aligned arrays
+        self.fair: NDArray[np.int64] | None = None  # which gaps were not kept for their size, if some were
         self._spare: Any = None
         self._next: tuple[int, Any, list[int]] | None = None
         self._steps: tuple[int, _Steps] | None = None
@@ -288,7 +289,8 @@ class Pairs:
             at, rng = index - offset, coins.stream(self.seed, coins.RECORDS, block)
             positions = self._positions(block)
         if index > at and self.seamless:  # the pairs in between are drawn and let go
-            self._draw(rng, (index - at) * (self.n + 1))
+            for _ in self._in_chunks(rng, index - at):
+                pass
             at = index
         for _ in range(index - at):
             self._draw(rng)
@@ -496,9 +498,11 @@ class Pairs:
             self._wide = sum(part[0].size for part in stack)
             size = max(1, _CHUNK // self._wide)
             gaps = self._gaps_of(at, stack, positions[at - start : at - start + count], flips, watch)
-            if gaps is None:  # one after the other: only those that fail are infinite
-                gaps = self._block(at, at + count, flips, watch)
+            if isinstance(gaps, BaseException):  # one after the other: only those that fail are infinite
+                error, gaps = gaps, self._block(at, at + count, flips, watch)
                 self._next = None
+                if max(gaps) < math.inf and isinstance(error, Exception):
+                    _refuse_stacks(at, count, error)
             found += gaps
             at += count
         if len(positions) > stop - start:
@@ -509,7 +513,9 @@ class Pairs:
         if self.seamless:
             drawn = self._draw(rng, count * (self.n + 1))
             return (drawn.reshape(count, self.n + 1, *drawn.shape[1:]),)
-        return stack_of([self._draw(rng) for _ in range(count)])
+        datasets = [self._draw(rng) for _ in range(count)]
+        self._several = isinstance(datasets[0], tuple)
+        return stack_of(datasets)
 
     def _gaps_of(
         self,
@@ -518,16 +524,15 @@ class Pairs:
         positions: list[int],
         flips: coins.Coins,
         watch: Callable[[int], object] | None,
-    ) -> list[float] | None:
-        """Return the gaps of a stack of pairs, or None if it cannot be evaluated at once."""
+    ) -> list[float] | BaseException:
+        """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
         batch: Any = self.function if self.batch is True else self.batch
         one, replaced = neighbours(stack, positions, self.n)
         structure, count = self.structure or [], len(positions)
-        several = len(stack) > 1
+        several = self._several
         try:
             flips.toss()
             a = rows_of(batch(one if several else one[0]), structure, count)
-            flips.toss()
             other = replaced()
             b = rows_of(batch(other if several else other[0]), structure, count)
         except (Refused, coins.LentError):
@@ -535,8 +540,8 @@ class Pairs:
         except BaseException as error:  # whatever it is, plain evaluation will show what counts
             if watch is None and isinstance(error, KeyboardInterrupt):
                 raise
-            return None
-        if self.tossing or flips.moved():
+            return error
+        if flips.used():
             raise PairError(
                 "batch= evaluates many datasets in one call, and the function uses the global random "
                 "generators, so each dataset would see other coins than by itself. Leave batch= out."
@@ -612,8 +617,8 @@ class Pairs:
         more are, at random: what is not the same there may not be the same on some data only. ``at`` has the
         indices of the gaps, if they are not all of them.
         """
-        if self.pair is not None:
-            return
+        if self.pair is not None or self.batch:
+            return  # `check_pair` compares more of them with plain evaluation
         if self.summed is not None:
             self._check_sums(gaps, at, exact)
             return
@@ -622,10 +627,8 @@ class Pairs:
             return
         chosen = {int(worked.argmax()), int(np.where(worked, gaps, -1.0).argmax())}
         if elsewhere:
-            more = coins.stream(self.seed, coins.CHECK, 2).choice(
-                len(gaps), min(8, len(gaps) // 50), replace=False
-            )
-            chosen |= {i for i in more.tolist() if worked[i]}
+            rng = coins.stream(self.seed, coins.CHECK, 2)
+            chosen |= {i for i in self._at_random(gaps, rng, len(gaps) // 50) if worked[i]}
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
@@ -737,7 +740,8 @@ class Pairs:
     def _norms(self, steps: Vector) -> Vector:
         """Return the norms of many differences; infinity where one is not a number."""
         with np.errstate(all="ignore"):
-            found = sizes(self._known, steps)
+            # By its name at this moment: weights come to it when they have been learned.
+            found = sizes(_known_name(self.norm) if self.absolute else "", steps)
             if found is None:
                 found = np.array([float(self.norm(step)) for step in steps])
             return np.where(found >= 0, found, math.inf)
@@ -800,7 +804,7 @@ class Pairs:
             )
         rng = coins.stream(self.seed, coins.CHECK, 2)
         largest = np.argsort(gaps)[-_CHECKED:][::-1]
-        at_random = rng.choice(len(gaps), min(_CHECKED, len(gaps)), replace=False)
+        at_random = self._at_random(gaps, rng)
         whole = np.union1d(largest[:_SUMMED], at_random[:_SUMMED]).tolist()
         self._steps = None
         with coins.public_coins(self.s0) as flips:
@@ -913,7 +917,8 @@ class Pairs:
         steps = found[0::2] - found[1::2]
         if self.average:
             steps /= self.n
-        ours, there = np.sort(gaps[:_COMPARED]), np.sort(self._norms(steps))
+        fair = gaps if self.fair is None else gaps[self.fair]
+        ours, there = np.sort(fair[:_COMPARED]), np.sort(self._norms(steps))
         # Beyond what rounding adds to ours: where many gaps are the same they must count together.
         at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * room
         shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
@@ -954,9 +959,9 @@ class Pairs:
         rng = coins.stream(self.seed, coins.CHECK)
         finite = np.flatnonzero(np.isfinite(gaps))
         largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
-        chosen = np.union1d(rng.choice(finite, min(_CHECKED, len(finite)), replace=False), largest)
+        chosen = np.union1d(self._at_random(gaps, rng), largest)
         with coins.public_coins(self.s0) as flips:
-            for place in chosen.tolist():
+            for place in chosen.astype(int).tolist():
                 i = _index(at, place)
                 one, other = self._neighbours(*self._pair_at(i))
                 flips.toss()
@@ -976,6 +981,13 @@ class Pairs:
                         evaluated=plain,
                     )
 
+    def _at_random(self, gaps: Vector, rng: np.random.Generator, most: int = _CHECKED) -> list[int]:
+        """Return places of some finite gaps, chosen without regard to their size."""
+        finite = np.isfinite(gaps)
+        places = np.flatnonzero(finite) if self.fair is None else self.fair[finite[self.fair]]
+        found: list[int] = rng.choice(places, min(_CHECKED, most, len(places)), replace=False).tolist()
+        return found
+
     def _plain(self, data: Any, index: int) -> Vector:
         try:
             return outputs.flatten(self.function(data), self.structure or [], self.classes)
@@ -988,6 +1000,23 @@ class Pairs:
                 f"or returns an output of another structure.",
                 index=index,
             ) from error
+
+
+def _refuse_stacks(index: int, count: int, error: Exception) -> None:
+    """Refuse a `batch=` that does not work where the function does; unless there was not enough memory."""
+    if isinstance(error, MemoryError):
+        return
+    what = (
+        f"returns something else than a stack of {count} outputs, which is one output with one more axis in "
+        f"front, or the same keys or parts with such stacks in them"
+        if isinstance(error, outputs.StructureChanged)
+        else f"raises {_text(traceback.format_exception_only, error).strip()}"
+    )
+    raise PairError(
+        f"batch= {what}, for a stack of {count} datasets from sampled pair {index} on, and the function "
+        f"works on each of them. Mend it, or leave batch= out.",
+        index=index,
+    ) from error
 
 
 def _index(at: NDArray[np.int64] | None, place: int) -> int:

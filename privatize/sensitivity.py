@@ -34,7 +34,7 @@ from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler
-from privatize.stacks import Batch
+from privatize.stacks import Batch, check_batch
 from privatize.work import Task, Work
 
 __all__ = ["LARGEST", "SMALLEST", "Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
@@ -368,6 +368,7 @@ bound=tolerance, seed=1)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
         raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
+    check_batch(batch, pair=pair, timeout=timeout)
     chosen = coins.check_seed(seed)
     pairs = Pairs(
         function,
@@ -457,7 +458,7 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
         if run is not None:
             run.refuse()
         raise InfiniteSensitivityError(
-            f"{failed} of {len(gaps)} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
+            f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
             failed=failed,
             m=plan.m,
             k=plan.k,
@@ -467,7 +468,7 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
     if value > 0:
         return max(value, SMALLEST)
     if value == 0:
-        zeros = int((gaps == 0).sum())
+        zeros = int((gaps == 0).sum()) + plan.m - len(gaps)  # those that were not kept are no larger
         raise ZeroSensitivityError(
             f"{zeros} of {plan.m} sampled pairs did not change the output at all, so the estimate is 0, "
             f"and zero noise would be no privacy. Is the output constant, or does it ignore most records? "
@@ -545,6 +546,7 @@ class _Run:
         if kept.seen != m:
             raise ExecutionError(f"{m - kept.seen} of {m} pairs were not evaluated.")
         gaps, at = kept.all()
+        pairs.fair = np.flatnonzero(np.isin(at, some) | (at < _FIRST))
         pairs.check_again(gaps, at, exact=where.exact, elsewhere=work.moved)
         return gaps, at
 

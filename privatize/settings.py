@@ -88,20 +88,13 @@ class Settings:
                 f"pair={self.pair!r} is not a function "
                 f"(data, position, replacement) -> (value, neighbour_value)."
             )
-        check_batch(self.batch)
-        if self.batch:
-            for name, given in (("pair", self.pair), ("coins", self.coins), ("timeout", self.timeout)):
-                if given:
-                    raise SettingsError(
-                        f"batch= and {name}= do not go together: batch= evaluates many datasets in one call. "
-                        f"Leave one of them out."
-                    )
-            if self.batch is True and hasattr(self.mechanism, "evaluate"):
-                raise SettingsError(
-                    f"batch=True is for functions whose numbers get noise as they are, and "
-                    f"{type(self.mechanism).__name__} asks the function in its own way. Pass batch=function, "
-                    f"which returns all scores or lattice values for a stack of datasets."
-                )
+        check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
+        if self.batch is True and hasattr(self.mechanism, "evaluate"):
+            raise SettingsError(
+                f"batch=True is for functions whose numbers get noise as they are, and "
+                f"{type(self.mechanism).__name__} asks the function in its own way. Pass batch=function, "
+                f"which returns all scores or lattice values for a stack of datasets."
+            )
         if self.version is not None:
             put("version", str(self.version))
         if self.store is not None and not isinstance(self.store, str | os.PathLike):

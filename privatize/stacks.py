@@ -17,27 +17,37 @@ __all__ = ["Batch", "check_batch", "neighbours", "rows_of", "stack_of"]
 Batch = bool | Callable[..., Any]
 
 
-def check_batch(batch: Any) -> None:
-    """Refuse what is no way to evaluate a stack of datasets."""
+def check_batch(batch: Any, **others: Any) -> None:
+    """Refuse what is no way to evaluate a stack of datasets, and settings that do not go with it."""
     if not isinstance(batch, bool) and not callable(batch):
         raise SettingsError(
             f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array "
             f"with one more axis in front."
         )
+    for name, given in others.items():
+        if batch and given:
+            raise SettingsError(
+                f"batch= and {name}= do not go together: batch= evaluates many datasets in one call. "
+                f"Leave one of them out."
+            )
 
 
 def stack_of(datasets: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     """Return datasets, arrays or tuples of aligned ones, with one more axis in front."""
-    first = datasets[0]
-    parts = first if isinstance(first, tuple) else (first,)
-    if not all(type(part) is np.ndarray and not part.dtype.hasobject for part in parts):
+    columns = list(zip(*(each if isinstance(each, tuple) else (each,) for each in datasets), strict=True))
+    if any(type(part) is not np.ndarray or part.dtype.hasobject for parts in columns for part in parts):
+        kind = type(datasets[0][0] if isinstance(datasets[0], tuple) else datasets[0])
         raise SettingsError(
             f"batch= stacks datasets, which must be numpy arrays of numbers, and here they are "
-            f"{type(first).__name__}. Leave it out, or pass arrays."
+            f"{'arrays of objects' if kind is np.ndarray else kind.__name__}. Leave it out, or pass arrays."
         )
-    if not isinstance(first, tuple):
-        return (np.stack(datasets),)
-    return tuple(np.stack([each[i] for each in datasets]) for i in range(len(parts)))
+    for parts in columns:
+        if len({(part.shape, part.dtype) for part in parts}) > 1:  # they would be made alike
+            raise SettingsError(
+                "batch= stacks datasets, and here they are arrays of different dtypes or shapes. Leave it "
+                "out, or draw arrays that are alike."
+            )
+    return tuple(map(np.stack, columns))
 
 
 def neighbours(
@@ -79,14 +89,15 @@ def _collect(value: Any, tree: list[Any], count: int, columns: list[NDArray[np.f
         found = np.array(value.detach() if hasattr(value, "detach") else value)
         if found.shape != shape or found.dtype.kind not in "iuf":
             raise outputs.StructureChanged
-        columns.append(found.astype(np.float64, copy=False).reshape(count, -1))
+        with np.errstate(over="ignore"):  # of long doubles
+            columns.append(found.astype(np.float64, copy=False).reshape(count, -1))
         return
     items: list[Any]
     if kind == "dict":
         keys = [outputs.unkey(key) for key in tree[2]]
-        if not isinstance(value, dict) or list(value) != keys:
+        if not isinstance(value, dict) or len(value) != len(keys) or not all(key in value for key in keys):
             raise outputs.StructureChanged
-        items = list(value.values())
+        items = [value[key] for key in keys]
     elif kind in ("list", "tuple", "namedtuple"):
         if not isinstance(value, list | tuple):
             raise outputs.StructureChanged

@@ -658,3 +658,62 @@ def test_a_method_whose_object_is_the_dataset_says_so():
 
     with pytest.raises(ArgumentError, match="pass data='self'"):
         Binding.of(corr, None, ()).bind(([1.0],), {})
+
+
+# --- the call that has nothing but the dataset ------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [plain, with_default, positional_only, optional_data, rest])
+def test_a_call_with_nothing_but_the_dataset_is_the_same_each_time(function):
+    """The quick way must bind what the long one does, and keep nothing of the data."""
+    made = Binding.of(function)
+    data = np.arange(3.0)
+    for _ in range(2):
+        found, call = made.bind((data,), {})
+        other, slow = made._bind((data,), {})
+        assert found is other is data
+        assert (call.args, dict(call.kwargs), call.open) == (slow.args, dict(slow.kwargs), slow.open)
+        assert call.others() == slow.others() and call.bare() == slow.bare()
+        assert not any(value is data for value in (*call.args, *call.kwargs.values()))
+
+
+def test_other_arguments_take_the_long_way():
+    """A call with more in it must not be taken for one without."""
+    made = Binding.of(with_default)
+    alone = made.bind((1,), {})[1].others()
+    assert made.bind((1, 65), {})[1].others() == alone  # the default itself
+    assert made.bind((1, 66), {})[1].others() != alone
+    assert made.bind((1,), {"scale": 2.0})[1].others() != alone
+    assert made.bind((), {"ages": 1})[1].others() == alone
+    assert made.bind((1,), {})[1].others() == alone
+
+
+def test_a_default_that_changes_is_seen():
+    """A list among the defaults is another argument once something is in it."""
+    limits = [1]
+
+    def within(ages, limits=limits):
+        return len(limits)
+
+    made = Binding.of(within)
+    before = repr(made.bind((0,), {})[1].others())
+    limits.append(2)
+    assert repr(made.bind((0,), {})[1].others()) != before
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [(aligned, {"data": ("X", "y")}), (last, {"data": "ages"}), (keyword_only, {}), (variadic, {})],
+)
+def test_where_the_first_argument_is_not_the_dataset_there_is_no_quick_way(function, options):
+    """What is passed first may be public, or one of several."""
+    assert Binding.of(function, **options)._alone is None
+
+
+def test_a_required_argument_is_left_open_or_missed_as_before():
+    """The quick way raises nothing, and hides nothing."""
+    assert Binding.of(required).bind((1,), {})[1].open == "limit"
+    with pytest.raises(ArgumentError, match="without 'a', 'b'"):
+        Binding.of(lambda ages, a, b: 0).bind((1,), {})
+    coined = Binding.of(with_rng, coins=("rng",))
+    assert coined.bind((1,), {})[1].args == coined._bind((1,), {})[1].args

@@ -9,6 +9,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.random import mtrand
 
 from privatize import coins
@@ -391,3 +393,139 @@ def test_the_turn_is_given_up(failing):
         pass
     assert entered.wait(10)
     thread.join(10)
+
+
+# --- the caller's normal deviate --------------------------------------------------------------
+
+ACTS = {
+    "randn": lambda rng: rng.randn(),
+    "normals": lambda rng: rng.normal(size=3).tolist(),
+    "two": lambda rng: rng.standard_normal(2).tolist(),
+    "random": lambda rng: rng.random_sample(),
+    "many": lambda rng: rng.random_sample(700).sum(),
+    "integers": lambda rng: int(rng.randint(10)),
+    "seed": lambda rng: rng.seed(7),
+    "seed with another": lambda rng: rng.seed(8),
+    "shuffle": lambda rng: rng.permutation(5).tolist(),
+    "state": lambda rng: rng.set_state(rng.get_state()),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from([*ACTS, "coins", "nested", "save", "restore"]), max_size=30))
+def test_the_callers_stream_is_the_one_without_coins(acts):
+    """A caller's numbers must not depend on whether private functions were called in between."""
+    mine, saved = np.random.RandomState(3), None
+    kept = np.random.get_state()
+    try:
+        np.random.seed(3)
+        for act in acts:
+            if act in ("coins", "nested"):
+                with coins.public_coins(5) as flips:
+                    flips.toss()
+                    np.random.randn(3)
+                    if act == "nested":
+                        with coins.public_coins(6) as inner:
+                            inner.toss()
+                            np.random.randn(1)
+                    np.random.randn(1)
+            elif act == "save":
+                saved = mine.get_state(), np.random.get_state()
+            elif act == "restore":
+                if saved is not None:
+                    mine.set_state(saved[0])
+                    np.random.set_state(saved[1])
+            else:
+                assert ACTS[act](mine) == ACTS[act](np.random)
+        assert mine.randn() == np.random.randn() and mine.randn() == np.random.randn()
+    finally:
+        np.random.set_state(kept)
+
+
+def test_a_deviate_that_is_put_back_at_the_same_place_is_kept():
+    """Saving a state, going on and restoring it is what a test of a user's may do."""
+    kept = np.random.get_state()
+    try:
+        np.random.seed(0)
+        np.random.randn()
+        state = np.random.get_state()  # with a deviate
+        expected = np.random.randn()
+        for _ in range(3):
+            with coins.public_coins(5):  # at the same place, without one
+                pass
+            np.random.set_state(state)
+            with coins.public_coins(5):
+                pass
+            assert np.random.randn() == expected
+    finally:
+        np.random.set_state(kept)
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.SFC64, np.random.Philox, np.random.MT19937])
+def test_a_deviate_of_another_bit_generator_is_kept(kind):
+    """Whoever has set a bit generator has a deviate there too."""
+    before = mtrand.get_bit_generator()
+    try:
+        mtrand.set_bit_generator(kind(1))
+        one = [np.random.randn() for _ in range(6)]
+        mtrand.set_bit_generator(kind(1))
+        other = []
+        for _ in range(6):
+            with coins.public_coins(5) as flips:
+                flips.toss()
+                np.random.randn()
+            other.append(np.random.randn())
+        assert one == other
+    finally:
+        mtrand.set_bit_generator(before)
+
+
+def test_the_flag_is_where_it_is_looked_for():
+    """Reading it elsewhere would lose deviates; not finding it would cost time alone."""
+    at = coins._flag_at()
+    kept = np.random.get_state()
+    try:
+        for seed in range(20):
+            np.random.seed(seed)
+            np.random.randn(seed % 5)
+            found = coins._with_normal()
+            assert (found is not None) == bool(np.random.get_state(legacy=False)["has_gauss"])
+    finally:
+        np.random.set_state(kept)
+    assert at is None or 0 < at < np.random.RandomState.__basicsize__
+
+
+def test_without_the_flag_the_state_is_read(monkeypatch):
+    """Where memory cannot be looked into, nothing is lost."""
+    monkeypatch.setattr(coins, "_flag_at", lambda: None)
+    kept = np.random.get_state()
+    try:
+        np.random.seed(1)
+        expected = [np.random.randn() for _ in range(4)]
+        np.random.seed(1)
+        found = []
+        for _ in range(4):
+            with coins.public_coins(2) as flips:
+                flips.toss()
+                np.random.randn()
+            found.append(np.random.randn())
+        assert found == expected
+    finally:
+        np.random.set_state(kept)
+
+
+@pytest.mark.parametrize("use", [random.random, np.random.random, np.random.randn, lambda: np.random.seed(1)])
+def test_use_of_any_kind_is_seen_afterwards(use):
+    """A function that sees other coins in a stack than by itself must be found out."""
+    with coins.public_coins(5) as flips:
+        flips.toss()
+        assert not flips.used()
+        use()
+        assert flips.used()
+        flips.toss()
+        assert not flips.used()
+
+
+def test_the_librarys_code_is_known_by_its_content():
+    """Two processes with different code must not share work."""
+    assert coins.sources() == coins.sources() and len(coins.sources()) == 64

@@ -7,6 +7,7 @@ fails; every row of the second costs a needless calibration.
 import collections
 import enum
 import functools
+import gc
 import importlib
 import logging
 import random
@@ -16,13 +17,15 @@ import sys
 import textwrap
 import threading
 import types
+from importlib import metadata
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Exponential, Laplace, samplers
+from privatize import Exponential, Laplace, privatize, samplers
 from privatize import fingerprint as fingerprinting
 from privatize.fingerprint import Unencodable, fingerprint, origin
 from privatize.samplers import as_sampler
@@ -558,3 +561,137 @@ def test_no_mutation_of_a_function_is_a_hit(source):
         answers = tuple(scope["f"](x) for x in (1, 2, 3, 4, 7))
         assert seen.setdefault(fingerprint(scope["f"]), answers) == answers
     assert len(seen) > 30
+
+
+# --- what is encoded once -----------------------------------------------------------------------
+
+
+class Louder(Laplace):
+    """A mechanism of a user's, made of one of ours, with something that may change."""
+
+    factor = 1.0
+
+    def norm(self, gap):
+        return self.factor * float(np.abs(gap).sum())
+
+
+class Shifted(type(samplers.uniform(0, 1))):
+    """A sampler of a user's, made of one of ours."""
+
+    def draw(self, n, rng):
+        return super().draw(n, rng) + vars(self).get("by", 0.0)
+
+
+def test_what_is_made_of_ours_may_change_and_is_looked_at_each_time():
+    """A mechanism or P that changed would be answered with the noise of the old one."""
+    ours = samplers.uniform(0, 1)
+    for made, name, value in (
+        (Louder(), "factor", 2.0),
+        (Shifted(ours.low, ours.high), "by", 5.0),
+    ):
+        before = fingerprint(made)
+        assert fingerprint(made) == before != fingerprint(ours)
+        object.__setattr__(made, name, value)
+        assert fingerprint(made) != before
+
+
+def test_a_private_function_sees_that_its_sampler_or_mechanism_changed():
+    """The key of an estimate must follow what the gaps follow from."""
+    ours = samplers.uniform(0, 1)
+    sampler, mechanism = Shifted(ours.low, ours.high), Louder()
+    f = privatize(epsilon=1, gamma=0.2, sampler=sampler, mechanism=mechanism, seed=1, domain="as-is")(
+        np.median
+    )
+    keys = [fingerprint(f._asked)]
+    object.__setattr__(sampler, "by", 5.0)
+    keys.append(fingerprint(f._asked))
+    object.__setattr__(mechanism, "factor", 2.0)
+    keys.append(fingerprint(f._asked))
+    assert len(set(keys)) == 3
+    assert f.estimate(20).value == 2 * f.replace(mechanism=Laplace()).estimate(20).value
+
+
+def test_values_that_come_and_go_are_not_taken_for_each_other():
+    """Another value in the memory of an old one must not have its fingerprint."""
+    seen = {}
+    for i in range(3000):  # more than are kept
+        for made in (samplers.uniform(0, i + 1), samplers.integers(0, i + 1), samplers.normal(0, i + 1)):
+            found = fingerprint(made)
+            assert seen.setdefault(found, repr(made)) == repr(made)
+        del made
+        if not i % 500:
+            gc.collect()
+    assert len(seen) == 9000
+    assert fingerprint(samplers.uniform(0, 7)) == next(
+        k for k, text in seen.items() if text == "uniform(0, 7)"
+    )
+    assert len(fingerprinting._encoded) <= fingerprinting._MOST
+
+
+def test_what_was_kept_is_what_is_encoded_anew():
+    """Whether an encoding was at hand must not show in a key."""
+    values = [
+        Laplace(),
+        Laplace(scaled="total"),
+        samplers.uniform([0, 0], [1, 2]),
+        samplers.categorical(["a", "b"]),
+    ]
+    kept = [fingerprint([value, value, 1]) for value in values]
+    fingerprinting._encoded.clear()
+    assert [fingerprint([value, value, 1]) for value in values] == kept
+    assert len(set(kept)) == len(kept)
+
+
+KEYS = """
+import sys
+import numpy as np
+from privatize import Gaussian, Laplace, privatize, samplers
+
+def f(x, which=frozenset({"a", "b", "c"}), *, table={"x": 1, "y": 2}):
+    return float(x.mean()) + len(which & {"a", "q", "z"})
+
+def stacked(s):
+    return s.mean(axis=1)
+
+if "later" in sys.argv:  # other values first, in other places
+    junk = [samplers.uniform(0, i) for i in range(1, 500)]
+    [privatize(epsilon=1, gamma=0.1, sampler=each)(f)._asked for each in junk]
+
+for settings in (
+    {"sampler": samplers.uniform(0, 1)},
+    {"sampler": samplers.uniform([0, 0], [1, 2]), "mechanism": Laplace(scaled="total")},
+    {"sampler": samplers.normal(0, 1).map(np.exp), "mechanism": Gaussian(), "delta": 1e-6},
+    {"sampler": samplers.integers(0, 9), "batch": True},
+    {"sampler": samplers.integers(0, 9), "batch": stacked},
+):
+    made = privatize(epsilon=1, gamma=0.1, **settings)(f)
+    from privatize.fingerprint import fingerprint
+    print(fingerprint(made._facts(100, made._binding.bind_public((), {}), None)))
+"""
+
+
+def test_the_key_of_an_estimate_is_the_same_in_every_process(tmp_path):
+    """Estimates are recalled in other processes, whatever their hash seed and what came before."""
+    script = tmp_path / "keys.py"
+    script.write_text(KEYS)
+    root = str(Path(fingerprinting.__file__).parents[1])
+    found = set()
+    for seed, order in (("0", "first"), ("1", "later"), ("77", "first")):
+        environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": root, "PRIVATIZE_STORE": ""}
+        done = subprocess.run(
+            [sys.executable, str(script), order], env=environment, capture_output=True, text=True, check=True
+        )
+        found.add(done.stdout)
+    assert len(found) == 1
+    assert len(set(found.pop().split())) == 5
+
+
+@pytest.mark.parametrize("top", ["numpy", "scipy", "pandas", "sklearn"])
+def test_versions_that_packages_tell_are_those_that_were_installed(top):
+    """Whether a package was imported before must not change the key of what uses it."""
+    pytest.importorskip(top)
+    told = fingerprinting._version.__wrapped__(top)
+    assert told == metadata.version(fingerprinting._TOLD[top])
+    with mock.patch.dict(sys.modules):
+        del sys.modules[top]
+        assert fingerprinting._version.__wrapped__(top) == told

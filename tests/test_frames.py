@@ -1,5 +1,6 @@
 """Frames come into P's dtypes and support row by row, and errors about them name the schema only."""
 
+import contextlib
 import copy
 import datetime as dt
 import decimal
@@ -13,7 +14,16 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-from privatize import audit, domains, frames, privatize, records, samplers  # noqa: E402
+from privatize import (  # noqa: E402
+    audit,
+    domains,
+    estimate_sensitivity,
+    frames,
+    plan,
+    privatize,
+    records,
+    samplers,
+)
 from privatize.domains import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.fingerprint import token  # noqa: E402
@@ -976,3 +986,134 @@ def test_what_the_docs_say_works_as_it_is(function):
     )
     if hasattr(raw, "index"):
         assert found.index.equals(raw.index)
+
+
+# --- functions that do as they please with their frame ----------------------------------------------
+
+
+def assigns(people):
+    found = float(people["age"].mean())
+    people["age"] = 0
+    people["more"] = 1
+    return found
+
+
+def drops(people):
+    found = float(people["age"].mean())
+    del people["age"]
+    people.pop("sex")
+    return found
+
+
+def locates(people):
+    found = float(people["age"].mean())
+    people.loc[:, "age"] = -1
+    people.iloc[0, 0] = -5
+    return found
+
+
+def renumbers(people):
+    found = float(people["age"].mean())
+    people.index = range(100, 100 + len(people))
+    people.columns = [f"{name}!" for name in people.columns]
+    return found
+
+
+def inserts(people):
+    found = float(people["age"].mean())
+    people.insert(0, "first", 1)
+    people.loc[len(people)] = people.loc[0]
+    return found
+
+
+def writes_through(people):
+    found = float(people["age"].mean())
+    for values in (people["age"].to_numpy(), people.to_numpy(), people["age"].values):
+        with contextlib.suppress(ValueError, TypeError):
+            values.flags.writeable = True
+        with contextlib.suppress(ValueError, TypeError, IndexError):
+            values[:] = 0
+    return found
+
+
+PEOPLE = samplers.table(
+    frame="pandas",
+    age=samplers.uniform(18, 90),
+    sex=samplers.categorical(["f", "m"]),
+    n=samplers.integers(0, 9),
+)
+
+
+@pytest.mark.parametrize("function", [assigns, drops, locates, renumbers, inserts, writes_through])
+def test_what_a_function_does_to_its_frame_stays_there(function):
+    """The neighbour is made of the same drawn rows, and must not see what was done to the first."""
+    made = {"n": 30, "sampler": PEOPLE, "norm": "l1", "plan": plan(0.2), "seed": 1, "workers": "inline"}
+    expected = estimate_sensitivity(lambda people: float(people["age"].mean()), **made)
+    assert np.array_equal(estimate_sensitivity(function, **made).gaps, expected.gaps)
+
+
+def test_the_head_of_a_frame_shares_nothing_that_can_be_written():
+    """Without a copy there must be copying on write, also of series, texts and cells."""
+    frame = PEOPLE.draw(10, np.random.default_rng(1))
+    before = frame.copy()
+    for change in (
+        lambda f: f.__setitem__("age", 0.0),
+        lambda f: f.isetitem(0, 1.0),
+        lambda f: f.loc.__setitem__((0, "age"), 7.0),
+        lambda f: f.pop("age"),
+        lambda f: f.insert(0, "first", 1),
+    ):
+        change(frames.head(frame, 5))
+        pd.testing.assert_frame_equal(frame, before)
+    series = frame["age"]
+    head = frames.head(series, 5)
+    head.iloc[0] = -1.0
+    assert series.equals(before["age"])
+    lists = pd.DataFrame({"a": [[1], [2], [3]]})
+    frames.head(lists, 2)["a"].iloc[0].append(9)
+    assert lists["a"].tolist() == [[1], [2], [3]]
+    one = pd.Series([[1], [2]])
+    frames.head(one, 1).iloc[0].append(9)
+    assert one.tolist() == [[1], [2]]
+
+
+def test_cells_of_mixed_columns_are_their_own():
+    """One column of lists among columns of numbers is found, whichever block it is in."""
+    mixed = pd.DataFrame({"x": [1.0, 2.0], "cells": [{"a": 1}, {"a": 2}], "t": ["a", "b"]})
+    for made in (frames.head(mixed, 2), frames.copy(mixed), frames.take(mixed, np.array([0, 1]))):
+        made["cells"].iloc[0]["a"] = 99
+        assert mixed["cells"].tolist() == [{"a": 1}, {"a": 2}]
+
+
+def test_categories_of_equal_values_and_other_types_are_not_the_same():
+    """1, 1.0 and True are equal, and a dtype that is kept for one must not serve another."""
+    for values in ([1, 2], [1.0, 2.0], [True, False], ["1", "2"], [2, 1]):
+        drawn = samplers.table(frame="pandas", c=samplers.categorical(values)).draw(
+            50, np.random.default_rng(1)
+        )
+        assert drawn["c"].cat.categories.tolist() == values
+        assert {type(value) for value in drawn["c"].cat.categories.tolist()} == {type(values[0])}
+
+
+def test_frames_that_differ_in_more_than_numbers_are_not_alike():
+    """What is published as it is must be what calibration saw."""
+    seen = pd.DataFrame({"a": [1.0, 2.0], "t": ["x", "y"]}, index=pd.Index(["p", "q"], name="who"))
+    numbers = seen.copy()
+    numbers["a"] = [5.0, 6.0]
+    assert frames.alike(numbers, seen)
+    assert [values.tolist() for values in frames.numbers(numbers)] == [[5.0, 6.0]]
+    others = [
+        seen.rename(columns={"a": "b"}),
+        seen.rename(index={"p": "z"}),
+        seen.rename_axis("whom"),
+        seen.assign(t=["x", "z"]),
+        seen.assign(t=pd.Categorical(["x", "y"])),
+        seen.iloc[:1],
+        seen[["t", "a"]],
+        seen["a"],
+        seen.assign(a=["1", "2"]),
+        seen.reset_index(drop=True),
+        seen.rename_axis("columns", axis="columns"),
+    ]
+    for other in others:
+        assert not frames.alike(other, seen), other

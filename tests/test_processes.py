@@ -5,6 +5,7 @@ import ctypes
 import logging
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -870,3 +871,106 @@ def test_what_an_interrupted_run_left_behind():
     found = estimate(raises, 2)
     assert np.array_equal(found.gaps, estimate(raises, "inline").gaps)
     assert left.ended and left not in processes.pool()._workers
+
+
+# --- where workers import from ------------------------------------------------------------------
+
+TRAPS = ("numpy", "scipy", "threadpoolctl", "cloudpickle", "multiprocess", "privatize", "dill", "random")
+ELSEWHERE = """
+import sys
+import numpy as np
+from privatize import estimate_sensitivity, plan, samplers
+
+def spread(x):
+    return float(np.quantile(x, 0.9) - np.quantile(x, 0.1))
+
+for workers in ("inline", 2):
+    found = estimate_sensitivity(
+        spread, n=30, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1, workers=workers
+    )
+    print(found.value)
+"""
+
+
+def test_nothing_is_imported_from_the_working_folder_of_a_script_elsewhere(tmp_path):
+    """Somebody's numpy.py in a folder of data must not run in workers, with the rights of the caller."""
+    (tmp_path / "script").mkdir()
+    (tmp_path / "data").mkdir()
+    script = tmp_path / "script" / "script.py"
+    script.write_text(ELSEWHERE)
+    for name in TRAPS:
+        trap = f"open({str(tmp_path / 'trapped')!r}, 'a').write({name!r})\nraise SystemExit(3)\n"
+        (tmp_path / "data" / f"{name}.py").write_text(trap)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path / "data",
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert not (tmp_path / "trapped").exists(), (tmp_path / "trapped").read_text()
+    assert done.returncode == 0, done.stderr
+    here, there = done.stdout.split()
+    assert here == there
+
+
+def test_programs_that_a_function_starts_look_where_they_always_do():
+    """The safe path is for our own server, and no setting of the user's."""
+
+    def told(x):
+        return float(x.mean()) + 10 * ("PYTHONSAFEPATH" in os.environ)
+
+    assert "PYTHONSAFEPATH" not in os.environ
+    assert estimate(told).value == estimate(told, workers="inline").value < 1
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
+CHANGED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import privatize
+assert privatize.__file__.startswith(sys.argv[1])
+import numpy as np
+from privatize import estimate_sensitivity, plan, samplers
+from privatize.errors import ExecutionError
+
+def middle(x):
+    return float(np.median(x))
+
+made = dict(n=30, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1)
+print(estimate_sensitivity(middle, **made, workers="inline").value)
+from multiprocess import spawn
+theirs = spawn.get_preparation_data  # the server shall not have our folders
+spawn.get_preparation_data = lambda name: {k: v for k, v in theirs(name).items() if k != "sys_path"}
+try:
+    print(estimate_sensitivity(middle, **made, workers=2).value)
+except ExecutionError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_worker_with_other_code_of_this_library_refuses(changed, tmp_path):
+    """Half of the gaps would be of one version, and half of another."""
+    copy = tmp_path / "other" / "privatize"
+    shutil.copytree(Path(package.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    if changed:
+        with (copy / "progress.py").open("a") as file:
+            file.write("\n# another version\n")
+    script = tmp_path / "script.py"
+    script.write_text(CHANGED)
+    done = subprocess.run(
+        [sys.executable, str(script), str(copy.parent)],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.strip().split("\n")
+    if changed:
+        assert second.startswith("refused:") and "version of numpy or of this library" in second
+    else:
+        assert second == first

@@ -78,7 +78,8 @@ class Distribution(abc.ABC):
     def settled(self) -> bool:
         """Whether it will always draw the same kind of records: it is made of no function of the user's."""
         parts = list(self.parts())
-        return self.immutable or bool(parts and all(getattr(part, "settled", False) for part in parts))
+        own = bool(vars(type(self)).get("immutable"))  # not of a class that somebody made of one of ours
+        return own or bool(parts and all(getattr(part, "settled", False) for part in parts))
 
     @property
     def one_by_one(self) -> bool:
@@ -87,7 +88,10 @@ class Distribution(abc.ABC):
         Not for sure is what a function of the user's draws: it may sort, or go by how many it draws.
         """
         parts = list(self.parts())
-        own = self.immutable or bool(parts and all(getattr(part, "one_by_one", False) for part in parts))
+        # Not of a class that somebody made of one of ours: it may draw otherwise.
+        own = bool(vars(type(self)).get("immutable")) or bool(
+            parts and all(getattr(part, "one_by_one", False) for part in parts)
+        )
         return own and self.independent
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -130,6 +131,16 @@ def mapped(inner: Distribution, function: Callable[[Any], Any], support: Any) ->
     return made
 
 
+def _number_by_number(function: Any) -> bool:
+    """Tell whether a function surely makes one number of each: one of numpy's and SciPy's own."""
+    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (1, 1) or function.signature:
+        return False
+    return any(
+        getattr(sys.modules.get(module), function.__name__, None) is function
+        for module in ("numpy", "scipy.special")
+    )
+
+
 @dataclass(frozen=True, repr=False)
 class _Mapped(Distribution):
     inner: Distribution
@@ -141,11 +152,11 @@ class _Mapped(Distribution):
 
     @property
     def one_by_one(self) -> bool:
-        return isinstance(self.function, np.ufunc) and super().one_by_one
+        return _number_by_number(self.function) and super().one_by_one
 
     @property
     def seamless(self) -> bool:
-        return isinstance(self.function, np.ufunc) and self.inner.seamless
+        return _number_by_number(self.function) and self.inner.seamless
 
     def parts(self) -> Iterator[Any]:
         yield self.inner

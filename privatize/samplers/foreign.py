@@ -151,12 +151,17 @@ class _Function(Distribution):
 
 
 _PLAIN = ("scipy.stats._continuous_distns", "scipy.stats._discrete_distns")
-_NUMBER_BY_NUMBER = ("expon", "norm", "uniform")
+_NUMBER_BY_NUMBER = ("expon_gen", "norm_gen", "uniform_gen")
 
 
 def _of_scipy(distribution: Any) -> bool:
-    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's."""
-    return type(distribution).__module__.partition(".")[0] == "scipy"
+    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
+    parts = (distribution, getattr(distribution, "dist", distribution))
+    return all(
+        type(part).__module__.partition(".")[0] == "scipy"
+        and not {"rvs", "_rvs"} & getattr(part, "__dict__", {}).keys()
+        for part in parts
+    )
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -190,7 +195,7 @@ def as_sampler(value: Any) -> Sampler:
             return from_function(value)
     shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
     other = (
-        " For columns use table({...})."
+        " For columns use samplers.table({...})."
         if isinstance(value, dict)
         else " For fixed values use choice([...])."
         if isinstance(value, list | tuple)
@@ -238,11 +243,11 @@ class _Scipy(Distribution):
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(getattr(self.distribution, "dist", self.distribution))
+        return _of_scipy(self.distribution)
 
     def draw(self, n: int, rng: Rng) -> Any:
         quick = self._quick
-        if quick is not None:
+        if quick is not None and self._untouched:
             return quick(n, rng)
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
@@ -251,14 +256,15 @@ class _Scipy(Distribution):
     def _quick(self) -> Callable[[int, Rng], Any] | None:
         """Return the same without SciPy's checks of parameters, which take longer than drawing a thousand.
 
-        None where that is not surely the same. The parameters are fixed, and were checked.
+        None where that is not surely the same. The parameters were checked; if they change, it is not used.
         """
         frozen = self.distribution
         kind: Any = getattr(frozen, "dist", None)
         if not self.one_by_one or not hasattr(kind, "_rvs") or type(kind).__module__ not in _PLAIN:
             return None
         try:
-            shapes, loc, scale = kind._parse_args(*frozen.args, **frozen.kwds)
+            _, args, kwds = self._seen
+            shapes, loc, scale = kind._parse_args(*args, **kwds)
             moved = (loc, scale) != (0, 1)
 
             def quick(n: int, rng: Rng) -> Any:
@@ -266,22 +272,32 @@ class _Scipy(Distribution):
                 return drawn * scale + loc if moved else drawn
 
             for n in (2, 3, 1000):
-                one = frozen.rvs(size=n, random_state=np.random.default_rng(n))
-                other = quick(n, np.random.default_rng(n))
-                if (
-                    type(other) is not np.ndarray
-                    or one.dtype != other.dtype
-                    or not np.array_equal(one, other)
-                ):
+                ours, its = np.random.default_rng(n), np.random.default_rng(n)
+                one, other = frozen.rvs(size=n, random_state=its), quick(n, ours)
+                same = type(other) is np.ndarray and one.dtype == other.dtype and np.array_equal(one, other)
+                if not same or ours.random() != its.random():
                     return None
         except Exception:  # of another version of SciPy
             return None
         return quick
 
     @property
+    def _untouched(self) -> bool:
+        """Whether the distribution is what it was when its parameters were checked."""
+        kind, args, kwds = self._seen
+        frozen = self.distribution
+        same: bool = frozen.dist is kind and frozen.args == args and frozen.kwds == kwds
+        return same and self.one_by_one
+
+    @functools.cached_property
+    def _seen(self) -> tuple[Any, Any, Any]:
+        return self.distribution.dist, self.distribution.args, dict(self.distribution.kwds)
+
+    @property
     def seamless(self) -> bool:
         kind = getattr(self.distribution, "dist", None)
-        return self._quick is not None and getattr(kind, "name", "") in _NUMBER_BY_NUMBER
+        quick = self._quick is not None and self._untouched
+        return quick and type(kind).__name__ in _NUMBER_BY_NUMBER
 
     def __getstate__(self) -> dict[str, Any]:
         return {"distribution": self.distribution}  # what is quick cannot be pickled, and is made anew

@@ -155,7 +155,7 @@ class _Uniform(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return True  # number by number
+        return type(self) is _Uniform  # number by number
 
     @property
     def support(self) -> Any:
@@ -181,7 +181,7 @@ class _Integers(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return True  # number by number
+        return type(self) is _Integers  # number by number
 
     @property
     def support(self) -> Any:
@@ -209,7 +209,7 @@ class _Normal(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return True  # number by number
+        return type(self) is _Normal  # number by number
 
     @property
     def support(self) -> Any:

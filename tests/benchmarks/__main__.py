@@ -11,6 +11,7 @@ import importlib.metadata
 import json
 import platform
 import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import privatize
 
 from . import page
-from .measuring import ROOT, Result
+from .measuring import ROOT, Result, missing
 
 # In the order in which they run: what other processes leave behind disturbs nobody.
 NAMES = (
@@ -53,11 +54,17 @@ def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
     """Run benchmarks, and print what they find as they find it."""
     start, load = time.perf_counter(), os.getloadavg()[0]
     results: list[Result] = []
+    failed: list[str] = []
     for name in names:
         began = time.perf_counter()
-        run = importlib.import_module(f".{name}", __package__).run
         print(f"\n{name}", flush=True)
-        found = run(quick, peer) if name == "peers" else run(quick)
+        try:
+            run = importlib.import_module(f".{name}", __package__).run
+            found = run(quick, peer) if name == "peers" else run(quick)
+        except Exception as error:  # the others are worth having all the same
+            traceback.print_exc()
+            found = [missing(name, "all of it", f"failed: {type(error).__name__}")]
+            failed.append(name)
         results += found
         for each in found:
             print(page.line(each))
@@ -73,9 +80,10 @@ def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
         "quick": quick,
         "seconds": seconds,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": [load, os.getloadavg()[0]],
+        "load": load,
         "system": f"{platform.system()} {platform.machine()}",
         "versions": versions(),
+        "failed": failed,
         "results": [vars(each) for each in results],
     }
 
@@ -100,7 +108,9 @@ def main() -> None:
         run = measure(asked.only or list(NAMES), asked.quick, asked.peer)
         file = asked.json or (RESULTS if asked.docs else None)
         if file is not None:
-            file.write_text(json.dumps(run, ensure_ascii=False, indent=1, allow_nan=True) + "\n")
+            file.write_text(json.dumps(run, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    if run["failed"]:
+        raise SystemExit(f"failed: {', '.join(run['failed'])}")  # no page without them
     if asked.docs:
         page.PAGE.write_text(page.write(run))
 

@@ -41,7 +41,7 @@ def additive(quick: bool) -> list[Result]:
     """Compare sums over records with the plain functions."""
     m, found = plan(0.05).m, []
     for name, (ours, plain, sampler) in FUNCTIONS.items():
-        fast, slow, ratio = compare(
+        fast, slow, ratio, _ = compare(
             lambda f=ours, s=sampler: calibrate(f, m, n=N, sampler=s),
             lambda f=plain, s=sampler: calibrate(f, m, n=N, sampler=s),
             1 if quick else 3,
@@ -104,10 +104,10 @@ def logistic_pair(data: Any, position: int, replacement: Any) -> Any:
 
 def updated(quick: bool) -> list[Result]:
     """Compare `pair=` with plain evaluation."""
-    m, found = 20 if quick else plan(0.1).m, []
+    m, found = 10 if quick else plan(0.1).m, []
     ways = {"ridge, rank one": (ridge, ridge_pair), "logistic, warm start": (logistic, logistic_pair)}
     for name, (function, pair) in ways.items():
-        fast, slow, ratio = compare(
+        fast, slow, ratio, _ = compare(
             lambda f=function, p=pair: calibrate(f, m, n=N, sampler=people(50), pair=p),
             lambda f=function: calibrate(f, m, n=N, sampler=people(50)),
             1,
@@ -124,7 +124,7 @@ def support_vectors(quick: bool) -> list[Result]:
     """Replace records that are no support vectors by others that are none: nothing should move."""
     from sklearn.svm import SVC
 
-    sampler, rng, wanted = people(5), np.random.default_rng(1), 20 if quick else 200
+    sampler, rng, wanted = people(5), np.random.default_rng(1), 10 if quick else 200
     found = []
     for tolerance in (1e-3, 1e-5, 1e-8):
         without: list[float] = []

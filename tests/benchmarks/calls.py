@@ -4,15 +4,20 @@ import contextlib
 import hashlib
 import importlib.util
 import sqlite3
+import statistics
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
-from privatize import Laplace, coins, outputs, privatize, records, samplers
-from privatize.fingerprint import fingerprint, token
+from privatize import Laplace, coins, decorator, outputs, privatize, records, samplers
+from privatize.binding import Binding
+from privatize.decorator import PrivateFunction
+from privatize.fingerprint import fingerprint
 
 from .measuring import Result, fresh, in_turn, medians, microseconds, result
 
@@ -35,45 +40,66 @@ def large(x: Any) -> Any:
     return small(x) + MEGABYTE[0]
 
 
-def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, inner: int) -> list[Result]:
-    """Time a call whose estimate is remembered, the raw function, and each part by itself."""
+# What the parts of a call are, and which functions do them.
+PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
+    "fingerprint": ((decorator, "token"),),
+    "fingerprint and lookup": ((PrivateFunction, "_recalled"),),
+    "binding": ((Binding, "bind"),),
+    "policy, seals and schema": (
+        (decorator, "policy"),
+        (decorator, "_obey"),
+        (PrivateFunction, "_unsealed"),
+        (PrivateFunction, "_drawn"),
+        (PrivateFunction, "_like"),
+    ),
+    "domain": ((records, "bring_into"),),
+    "coins": ((coins.public_coins, "__enter__"), (coins.public_coins, "__exit__"), (coins.Coins, "toss")),
+    "output": ((outputs, "flatten"), (outputs, "integers"), (outputs, "rebuild"), (decorator, "Release")),
+    "noise": ((Laplace, "release"),),
+}
+
+
+@contextlib.contextmanager
+def watched(taken: dict[str, float]) -> Iterator[None]:
+    """Add up the seconds of every part, inside of real calls."""
+
+    def timer(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                taken[part] += time.perf_counter() - start
+
+        return timed
+
+    with contextlib.ExitStack() as stack:
+        for part, places in PARTS.items():
+            for where, name in places:
+                stack.enter_context(mock.patch.object(where, name, timer(part, getattr(where, name))))
+        yield
+
+
+def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, count: int) -> list[Result]:
+    """Time calls whose estimate is remembered, the raw function, and the parts of calls."""
     private = privatize(epsilon=1, gamma=0.1, sampler=sampler, store=None, seed=1)(function)
-    private(data)
-    n = records.count(data)
-    _, call = private._binding.bind((data,), {})
-    drawn = private._drawn()
-    like = private._like(drawn, records.describe(data))
-    found, _ = private._recalled(n, call, like, None)
-    support = private.settings.support
-    flat = outputs.flatten(function(data), found.structure, found.classes)
-    noise = {"sensitivity": found.value, "epsilon": 1.0, "delta": 0.0}
-    whole = outputs.integers(found.structure)
-
-    def tossed() -> None:
-        with coins.public_coins(1) as flips:
-            flips.toss()
-
-    parts: dict[str, Callable[[], Any]] = {
-        "fingerprint": lambda: token(private._facts(n, call, like), "f", version=None, private=(data,)),
-        "lookup": lambda: private._memory.get(("0" * 64, private.plan, None)),
-        "binding": lambda: private._binding.bind((data,), {}),
-        "the data's schema": lambda: private._like(private._drawn(), records.describe(data)),
-        "domain": lambda: records.bring_into(data, drawn, support),
-        "coins": tossed,
-        "output": lambda: outputs.flatten(function(data), found.structure, found.classes, known=True),
-        "noise": lambda: Laplace().release(flat, **noise, whole=whole),
-    }
-    works = parts | {"raw": lambda: function(data), "all": lambda: private(data)}
-    taken = {part: min(times) * 1e6 for part, times in in_turn(works, 9, inner).items()}
-    raw, whole_call = taken.pop("raw"), taken.pop("all")
-    taken["output"] = max(0.0, taken["output"] - raw)  # which the function is a part of
-    over = whole_call - raw
-    taken["the rest"] = max(0.0, over - sum(taken.values()))
+    times = in_turn({"call": lambda: private(data), "raw": lambda: function(data)}, 9, count)
+    call, raw = (statistics.median(times[which]) * 1e6 for which in ("call", "raw"))
+    rows = []
+    for _ in range(9 * count):
+        taken = dict.fromkeys(PARTS, 0.0)
+        with watched(taken):
+            private(data)
+        rows.append(list(taken.values()))
+    parts = {part: each * 1e6 for part, each in zip(PARTS, medians(rows), strict=True)}
+    parts["lookup"] = parts.pop("fingerprint and lookup") - parts["fingerprint"]
+    over = call - raw
+    parts["the rest"] = max(0.0, over - sum(parts.values()))
     return [
         result(GROUP, f"warm call over the raw function, {name}", over, "µs", most=100,
-               note=f"{whole_call:.0f} µs in all, the function by itself {raw:.0f} µs"),
+               note=f"{call:.0f} µs in all, the function by itself {raw:.0f} µs"),
         *(result(GROUP, f"… {part}, {name}", each, "µs", note=f"{each / over:.0%} of that")
-          for part, each in taken.items()),
+          for part, each in parts.items()),
     ]  # fmt: skip
 
 

@@ -94,7 +94,7 @@ def clusters(quick: bool) -> list[Result]:
         with cluster() as workers:
             calibrate(function, m, workers=workers)
             rows = []
-            for _ in range(2 if quick else 5):
+            for _ in range(1 if quick else 5):
                 inline = seconds(lambda: calibrate(function, m))
                 there = seconds(lambda w=workers: calibrate(function, m, workers=w))
                 rows.append((inline, there, inline / there))
@@ -110,6 +110,6 @@ def run(quick: bool) -> list[Result]:
     """Measure all of it."""
     return [
         *two("f = 1 ms", 0.001, 300 if quick else 1000, 3 if quick else 7),
-        *two("f = 10 ms", 0.01, 60 if quick else 150, 3 if quick else 5),
+        *two("f = 10 ms", 0.01, 100 if quick else 200, 2 if quick else 5),
         *clusters(quick),
     ]

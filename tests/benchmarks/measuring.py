@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,8 @@ class Result:
     ----------
     group, name : str
         Which benchmark, and which line of it.
-    ours : float
-        What was measured, in `unit`.
+    ours : float or None
+        What was measured, in `unit`; None if it could not be.
     unit : str
         "s", "ms", "µs", "ns", "MB", "pairs", ...
     against : str
@@ -48,7 +48,7 @@ class Result:
 
     group: str
     name: str
-    ours: float
+    ours: float | None
     unit: str
     against: str = ""
     theirs: float | None = None
@@ -96,7 +96,7 @@ def result(
 
 def missing(group: str, name: str, why: str) -> Result:
     """Return a line for what cannot be measured here."""
-    return Result(group, name, float("nan"), "", note=why)
+    return Result(group, name, None, "", note=why)
 
 
 # --- time -------------------------------------------------------------------------------------------
@@ -121,11 +121,26 @@ def in_turn(works: dict[str, Work], rounds: int, inner: int = 1) -> dict[str, li
     return times
 
 
-def compare(ours: Work, theirs: Work, rounds: int, inner: int = 1) -> tuple[float, float, float]:
-    """Return the median seconds of both, and the median over rounds of ours over theirs."""
+class Compared(NamedTuple):
+    """Median seconds of both, the median over rounds of ours over theirs, and the ratios of all rounds."""
+
+    ours: float
+    theirs: float
+    ratio: float
+    ratios: list[float]
+
+    @property
+    def spread(self) -> str:
+        """The least and the largest ratio."""
+        return f"{min(self.ratios):.2f} to {max(self.ratios):.2f} in {len(self.ratios)} rounds"
+
+
+def compare(ours: Work, theirs: Work, rounds: int, inner: int = 1) -> Compared:
+    """Time both in turn."""
     found = in_turn({"ours": ours, "theirs": theirs}, rounds, inner)
     ratios = [a / b for a, b in zip(found["ours"], found["theirs"], strict=True)]
-    return statistics.median(found["ours"]), statistics.median(found["theirs"]), statistics.median(ratios)
+    middle = statistics.median
+    return Compared(middle(found["ours"]), middle(found["theirs"]), middle(ratios), ratios)
 
 
 def microseconds(work: Work, inner: int = 100, rounds: int = 9) -> float:

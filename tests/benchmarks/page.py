@@ -29,8 +29,8 @@ TEXTS = {
 One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing else.
 `batch=` evaluates hundreds of pairs in one call, so it is compared with drawing alone.""",
     "cost against n": """\
-The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what grows are
-its checks, on four whole datasets.""",
+The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what grows
+are its checks, on four whole datasets.""",
     "evaluations": """\
 The function runs twice for each pair. This is arithmetic, not time: [the bounds](bounds.md).""",
     "execution": """\
@@ -59,10 +59,15 @@ One command measures it and writes this page:
 python -m tests.benchmarks --docs
 ```
 
-This was the {kind} run of {date} ({minutes:.0f} minutes), on {cores} cores ({system}) at a load average of
-{load}, with {versions}. Times are of that machine; ratios are between things that were measured in turn, and
-carry over. *×* is ours over theirs, so less is better; *times as fast* is theirs over ours.
+This was the {kind} run of {date} ({minutes:.0f} minutes), on {cores} cores ({system}), with {versions}.{busy}
+
+Times are of that machine; ratios are between things that were measured in turn, and carry over. *×* is ours
+over theirs, so less is better; *times as fast* is theirs over ours.
 """
+BUSY = (
+    " **The machine was busy with other work** (a load average of {:.1f} before the run), so these figures "
+    "are only a sketch."
+)
 CHARTS = {
     "calibration": Chart("Time over the bare loop", "what the function takes, µs", "ratio", (), log="x"),
     "cost against n": Chart("Calibration of a mean, γ = 0.05", "records n", "ms", (), log="xy"),
@@ -75,17 +80,18 @@ COLORS: tuple[Color, ...] = ("blue", "red", "green", "orange", "gray")
 
 def figure(number: float | None) -> str:
     """Return a number with three digits that count."""
-    if number is None or math.isnan(number):
+    if number is None:
         return ""
-    if number == 0:
-        return "0"
+    if number == round(number):
+        return f"{number:,.0f}"
     return f"{number:,.{max(0, 2 - math.floor(math.log10(abs(number))))}f}"
 
 
 def cells(each: Result) -> list[str]:
     """Return a result as the cells of a row: name, ours, against, ratio, goal, verdict."""
     compared = each.against if each.theirs is None else f"{each.against}: {figure(each.theirs)} {each.unit}"
-    ratio = "" if each.ratio is None else f"{figure(each.ratio)}{' times as fast' if each.faster else ' ×'}"
+    times = " ×" if not each.faster else " times as few" if each.unit == "pairs" else " times as fast"
+    ratio = "" if each.ratio is None else figure(each.ratio) + times
     verdict = "" if each.met is None else "met" if each.met else "**missed**"
     return [each.name, f"{figure(each.ours)} {each.unit}".strip(), compared, ratio, each.goal, verdict]
 
@@ -111,7 +117,7 @@ def _chart(group: str, rows: list[Result]) -> str:
     series = list(dict.fromkeys(each.series for each in rows if each.series))
     layers = []
     for name, color in zip(series, COLORS, strict=False):
-        points = sorted((each.x, each) for each in rows if each.series == name)
+        points = sorted(((each.x, each) for each in rows if each.series == name), key=lambda point: point[0])
         y = [p.ratio if group == "calibration" else p.ours for _, p in points]
         layers.append(Layer("line", [x for x, _ in points], [v or 0.0 for v in y], label=name, color=color))
     made = CHARTS[group]
@@ -130,7 +136,7 @@ def write(run: dict[str, Any]) -> str:
         minutes=run["seconds"] / 60,
         cores=run["cores"],
         system=run["system"],
-        load=" to ".join(f"{load:.1f}" for load in sorted(run["load"])),
+        busy=BUSY.format(run["load"]) if run["load"] > run["cores"] / 4 else "",
         versions=", ".join(f"{name} {version}" for name, version in run["versions"].items()),
     )
     lines = [head, f"## Goals: {met} of {len(goals)} met", "", *_table(goals, notes=False)]

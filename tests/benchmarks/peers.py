@@ -68,7 +68,7 @@ def against(peer: str, quick: bool) -> list[Result]:
     for d in (1, 10**3, 10**5):
         vector, whole = np.zeros(d), np.zeros(d, dtype=bool)
         theirs = PEERS[peer](d, vector[:1])["noise"]
-        ours, other, ratio = compare(
+        ours, other, ratio, _ = compare(
             lambda v=vector, w=whole: Laplace().release(v, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=w),
             theirs,
             1 if quick and d > 1000 else 5,
@@ -83,7 +83,7 @@ def against(peer: str, quick: bool) -> list[Result]:
         data = np.random.default_rng(1).random(n)
         mean.estimate(n)
         theirs = PEERS[peer](1, data)["mean"]
-        ours, other, ratio = compare(lambda x=data: mean(x), theirs, 5, 20 if n == 1000 else 3)
+        ours, other, ratio, _ = compare(lambda x=data: mean(x), theirs, 5, 20 if n == 1000 else 3)
         found.append(
             result(GROUP, f"private mean of {n:,} numbers", ours * 1e6, "µs", against=label,
                    theirs=other * 1e6, ratio=1 / ratio, faster=True,

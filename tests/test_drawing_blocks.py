@@ -1,0 +1,354 @@
+"""Datasets that are drawn many at once are the ones that would be drawn one by one."""
+
+import itertools
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special, stats
+
+from privatize import additive, coins, estimate_sensitivity, plan, samplers
+from privatize.pairs import Pairs
+from privatize.samplers import as_sampler
+
+SEAMLESS = [
+    samplers.uniform(0, 1),
+    samplers.uniform(-1e300, 1e300),
+    samplers.uniform(0, 1, size=3),
+    samplers.uniform([0, 5, -3], [1, 6, 1e9]),
+    samplers.uniform(np.zeros((2, 3)), np.arange(1, 7).reshape(2, 3)),
+    samplers.uniform(0, 1, size=(2, 2)),
+    samplers.integers(0, 1),
+    samplers.integers(0, 2),
+    samplers.integers(-100, 100),
+    samplers.integers(0, 2**16),
+    samplers.integers(0, 2**31),
+    samplers.integers(0, 2**32 - 1),
+    samplers.integers(0, 2**32),
+    samplers.integers(-(2**53), 2**53),
+    samplers.integers(0, 5, size=3),
+    samplers.integers(0, 2**40, size=(2, 3)),
+    samplers.normal(0, 1),
+    samplers.normal([1, 2], [3, 4]),
+    samplers.normal(40, 12, low=0, high=120),
+    samplers.normal(0, 1, low=[1, 2], high=[3, 8]),
+    samplers.normal(0, 1).map(np.exp),
+    samplers.normal(45, 20).truncated(0, 120).map(np.rint),
+    samplers.uniform(0, 1).map(special.ndtri),
+    samplers.uniform(0, 1).map(np.sqrt, support=(0, 1)),
+    samplers.uniform(0, 10).map(np.sin).map(np.exp),
+    as_sampler(stats.expon()),
+    as_sampler(stats.expon(2, 3)),
+    as_sampler(stats.norm(scale=2)),
+    as_sampler(stats.uniform(loc=-1, scale=2)),
+]
+OTHERS = [
+    samplers.mixture([samplers.uniform(0, 1), samplers.normal(5, 1)]),
+    samplers.normal([0, 0], cov=[[1, 0.5], [0.5, 1]]),
+    samplers.normal(0, 1).clip(-1, 1),
+    samplers.categorical(["a", "b", "c"]),
+    samplers.boolean(0.3),
+    samplers.table(frame="dict", age=samplers.integers(18, 90)),
+    samplers.blobs([[0, 0], [5, 5]]),
+    samplers.uniform(0, 1).map(np.modf),
+    samplers.uniform(0, 1).map(lambda x: x**2),
+    samplers.uniform(0, 1).fixed(size=10),
+    samplers.from_function(lambda n, rng: rng.random(n)),
+    as_sampler(stats.gamma(2)),
+    as_sampler(stats.poisson(3)),
+    as_sampler(stats.multivariate_normal([0, 0])),
+]
+
+
+@pytest.mark.parametrize("sampler", SEAMLESS, ids=repr)
+def test_draws_one_after_the_other_are_one_draw(sampler):
+    """If they were not, which pairs a worker draws at once would change what they are."""
+    assert sampler.seamless
+    for sizes in ((1, 1), (1, 2), (3, 5), (7, 1, 4), (2, 2, 2), (1001, 999), (13,) * 11):
+        rng = coins.stream(5, coins.RECORDS, 3)
+        parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
+        after = rng.random()
+        rng = coins.stream(5, coins.RECORDS, 3)
+        whole = sampler.draw(sum(sizes), rng)
+        assert parts.dtype == whole.dtype
+        assert parts.tobytes() == whole.tobytes(), sizes
+        assert after == rng.random()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(SEAMLESS), st.lists(st.integers(1, 300), min_size=1, max_size=12), st.integers(0, 2**32)
+)
+def test_draws_of_any_sizes_are_one_draw(sampler, sizes, seed):
+    """Odd and even sizes leave nothing behind in a generator that the next draw would miss."""
+    rng = coins.stream(seed, coins.RECORDS)
+    parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
+    assert parts.tobytes() == sampler.draw(sum(sizes), coins.stream(seed, coins.RECORDS)).tobytes()
+
+
+@pytest.mark.parametrize("sampler", OTHERS, ids=repr)
+def test_others_are_drawn_one_dataset_after_the_other(sampler):
+    """What goes by the number of records it draws must be asked for each dataset by itself."""
+    assert not sampler.seamless
+
+
+@pytest.mark.parametrize("low", [0.0, -3.7, 1e-300, 5.0])
+@pytest.mark.parametrize("wide", [1.0, 1e-3, 1e300])
+def test_equal_bounds_are_drawn_like_different_ones(low, wide):
+    """The short way for records whose coordinates have the same bounds draws the same numbers."""
+    short = samplers.uniform(low, low + wide, size=3).draw(100, coins.stream(1, 0))
+    long = coins.stream(1, 0).uniform(np.full(3, low), np.full(3, low + wide), (100, 3))
+    assert short.tobytes() == long.tobytes()
+
+
+class Sorted(type(samplers.uniform(0, 1))):
+    """A sampler that a user made of one of ours, and that draws something else."""
+
+    def draw(self, n, rng):
+        return np.sort(super().draw(n, rng)) + rng.random()
+
+
+def test_a_sampler_made_of_ours_draws_by_itself():
+    """What a user's class draws in one dataset must not run through a block of them."""
+    ours = samplers.uniform(0, 1)
+    made = Sorted(ours.low, ours.high)
+    assert not made.seamless and not made.one_by_one and not made.settled
+    assert not made.map(np.exp).seamless and not made.map(np.exp).one_by_one
+    found = [gaps_of(kind, lambda x: float(x[0] + 2 * x[-1]), 300) for kind in (made, made.draw)]
+    assert np.array_equal(*found)
+
+
+def test_functions_that_look_like_those_of_numpy_are_not_taken_for_them():
+    """A ufunc of a user's may do as it pleases."""
+    odd = np.frompyfunc(lambda x: float(x), 1, 1)
+    assert not samplers.uniform(0, 1).map(odd).seamless
+    assert not samplers.uniform(0, 1).map(odd).one_by_one
+
+
+def gaps_of(sampler, function, stop, spans=None, n=20, seed=3):
+    pairs = Pairs(
+        function, n=n, sampler=as_sampler(sampler), norm=lambda gap: float(np.abs(gap).sum()), seed=seed
+    )
+    found = np.full(stop, np.nan)
+    with coins.public_coins(pairs.s0) as flips:
+        for begin, end in spans or [(0, 1), (1, stop)]:
+            found[begin:end] = pairs.gaps(begin, end, flips).gaps
+    return found
+
+
+KINDS = {
+    "uniform": (samplers.uniform(0, 1), lambda x: float(x.mean())),
+    "plane": (samplers.uniform([0, 0], [1, 9]), lambda x: x.mean(axis=0)),
+    "integers": (samplers.integers(0, 9), lambda x: int((x > 4).sum())),
+    "expon": (stats.expon(scale=3), lambda x: float(np.median(x))),
+    "gamma": (stats.gamma(2), lambda x: float(np.median(x))),
+    "mixture": (samplers.mixture([samplers.uniform(0, 1), samplers.normal(5, 1)]), lambda x: float(x.mean())),
+    "table": (samplers.table(frame="dict", a=samplers.integers(0, 9)), lambda t: float(t["a"].mean())),
+    "tuple": (samplers.uniform(0, 9).map(np.modf), lambda d: float(d[0].mean())),
+    "random": (samplers.uniform(0, 1), lambda x: float(x.mean() + np.random.rand())),
+    "sum": (samplers.uniform(0, 1), additive(lambda x: x)),
+}
+EXPECTED = {}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(KINDS)),
+    st.sets(st.integers(1, 599), max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_gaps_are_the_same_however_pairs_are_divided(kind, cuts, shuffler):
+    """An estimate must not depend on how many workers there were, or on who was first."""
+    if kind not in EXPECTED:
+        EXPECTED[kind] = gaps_of(*KINDS[kind], 600, [(i, i + 1) for i in range(600)])
+    spans = list(itertools.pairwise(sorted({0, 600, *cuts})))
+    shuffler.shuffle(spans)
+    assert np.array_equal(gaps_of(*KINDS[kind], 600, spans), EXPECTED[kind])
+
+
+def test_gaps_are_those_of_the_documented_streams():
+    """Anybody can draw the same pairs with numpy alone."""
+    n, size, found = 30, 256, []
+    for block in range(3):
+        rng, places = (
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(3, spawn_key=(tag, block))))
+            for tag in (0, 1)
+        )
+        for position in places.integers(n, size=size):
+            drawn = rng.uniform(0.0, 1.0, n + 1)
+            other = drawn[:n].copy()
+            other[position] = drawn[n]
+            found.append(abs(drawn[:n].mean() - other.mean()))
+    assert np.array_equal(found[:700], gaps_of(*KINDS["uniform"], 700, n=n))
+
+
+def overwrites(x):
+    found = float(x.max() - x[0])
+    x[:] = -1.0
+    return found
+
+
+def sorts(x):
+    first = x[0]
+    x.sort()
+    return float(x[-1] - first)
+
+
+@pytest.mark.parametrize("function", [overwrites, sorts])
+def test_a_function_that_writes_into_its_data_spoils_no_other_pair(function):
+    """Datasets that lie side by side in memory are nobody else's."""
+    expected = gaps_of(samplers.uniform(0, 1), lambda x: float(x.max() - x[0]), 500)
+    assert np.array_equal(gaps_of(samplers.uniform(0, 1), function, 500), expected)
+    assert np.array_equal(gaps_of(samplers.uniform(0, 1), function, 500, [(400, 500), (0, 400)]), expected)
+
+
+def test_a_dataset_is_as_it_is_when_drawn_alone():
+    """Functions see plain contiguous arrays that can be written to."""
+    seen = set()
+
+    def look(x):
+        seen.add((type(x), x.shape, x.dtype, x.flags.c_contiguous, x.flags.writeable, x.flags.aligned))
+        return float(x.mean())
+
+    gaps_of(samplers.uniform(0, 1), look, 300)
+    assert seen == {(np.ndarray, (20,), np.dtype(float), True, True, True)}
+
+
+def test_wide_records_are_drawn_a_few_at_a_time():
+    """A block of wide datasets, or what comes before a pair in its block, would not fit into memory."""
+    wide = samplers.uniform(0, 1, size=5000)
+    pairs = Pairs(lambda x: float(x[0, 0]), n=10, sampler=wide, norm=lambda gap: float(abs(gap[0])), seed=1)
+    with coins.public_coins(pairs.s0) as flips:
+        pairs.gaps(0, 1, flips)
+        tracemalloc.start()
+        try:
+            pairs.gaps(200, 256, flips)  # a block of 256 is 113 MB
+            pairs.gaps(255, 256, flips)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 16 * 2**20
+
+
+# --- SciPy's distributions without SciPy's checks -----------------------------------------------
+
+FROZEN = [
+    *(stats.norm(), stats.norm(5), stats.norm(5, 2), stats.norm(loc=-3, scale=0.1)),
+    *(stats.expon(), stats.expon(scale=7), stats.uniform(-1, 2), stats.gamma(2), stats.gamma(0.3, scale=2)),
+    *(
+        stats.beta(2, 3),
+        stats.beta(0.5, 0.5, loc=1, scale=9),
+        stats.lognorm(0.9),
+        stats.lognorm(s=0.5, scale=3),
+    ),
+    *(
+        stats.t(3),
+        stats.t(2.5, 1, 4),
+        stats.cauchy(),
+        stats.laplace(1, 2),
+        stats.logistic(),
+        stats.gumbel_r(),
+    ),
+    *(stats.weibull_min(1.5), stats.pareto(3), stats.chi2(4), stats.f(3, 9), stats.truncnorm(-1, 2)),
+    *(stats.truncnorm(-1, 2, loc=4, scale=3), stats.triang(0.3), stats.skewnorm(4), stats.vonmises(2)),
+    *(stats.halfnorm(), stats.invgamma(3), stats.rayleigh(scale=2), stats.powerlaw(2), stats.genpareto(0.1)),
+    *(stats.poisson(3), stats.poisson(3, loc=2), stats.binom(10, 0.3), stats.geom(0.2), stats.nbinom(3, 0.4)),
+    *(
+        stats.randint(0, 9),
+        stats.randint(-5, 5),
+        stats.bernoulli(0.3),
+        stats.zipf(3),
+        stats.hypergeom(20, 7, 12),
+    ),
+    *(stats.norm(0, 0.0), stats.rv_histogram(np.histogram([1, 2, 2, 3, 9], bins=4))()),
+    stats.rv_discrete(values=([1, 5, 9], [0.2, 0.3, 0.5]))(),
+]
+
+
+@pytest.mark.parametrize("frozen", FROZEN, ids=lambda f: f"{f.dist.name}{f.args}{f.kwds}")
+def test_scipy_draws_what_it_would_draw_by_itself(frozen):
+    """P is the distribution that was named, to the last bit."""
+    sampler = as_sampler(frozen)
+    for n, seed in ((2, 1), (3, 2), (17, 3), (1000, 4), (4001, 5)):
+        expected = frozen.rvs(size=n, random_state=coins.stream(seed, 0))
+        rng = coins.stream(seed, 0)
+        found = sampler.draw(n, rng)
+        assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
+        again = coins.stream(seed, 0)
+        frozen.rvs(size=n, random_state=again)
+        assert again.random() == rng.random()
+    copy = pickle.loads(pickle.dumps(sampler))
+    assert copy == sampler and np.array_equal(
+        copy.draw(9, coins.stream(1, 0)), sampler.draw(9, coins.stream(1, 0))
+    )
+
+
+def test_the_usual_ones_are_drawn_quickly():
+    """Checks of parameters at every draw take longer than drawing a thousand numbers."""
+    for frozen in (stats.norm(1, 2), stats.expon(), stats.gamma(2), stats.beta(2, 3), stats.poisson(3)):
+        assert as_sampler(frozen)._quick is not None
+
+
+class Capped(type(stats.expon)):
+    """A distribution of a user's, made of one of SciPy's."""
+
+    def _rvs(self, size=None, random_state=None):
+        return np.minimum(super()._rvs(size, random_state), 20.0)
+
+
+class CappedFrozen(type(stats.expon())):
+    """A frozen distribution of a user's, which draws something else very rarely."""
+
+    def rvs(self, size=None, random_state=None):
+        return np.minimum(super().rvs(size, random_state), 20.0)
+
+
+def test_distributions_of_users_are_asked_themselves():
+    """A class that draws otherwise, however rarely, is P; what it was made of is not."""
+    capped = as_sampler(Capped(name="expon")())
+    assert capped._quick is None and not capped.seamless and not capped.one_by_one
+    frozen = as_sampler(CappedFrozen(stats.expon))
+    assert frozen._quick is None and not frozen.seamless and not frozen.one_by_one
+    patched = stats.expon()
+    patched.rvs = lambda size, random_state: np.full(size, 3.0) * random_state.random(size)
+    assert as_sampler(patched)._quick is None and not as_sampler(patched).seamless
+    assert as_sampler(patched).draw(5, coins.stream(1, 0)).max() < 3
+
+
+def test_a_name_does_not_make_a_distribution():
+    """A distribution that is called like another one is not drawn like it."""
+    named = as_sampler(type(stats.gamma)(name="norm")(2))
+    assert not named.seamless
+
+
+def test_parameters_that_change_are_seen():
+    """A frozen distribution can be changed in place, and P is then what it says, not what it said."""
+    frozen = stats.expon(scale=1.0)
+    sampler = as_sampler(frozen)
+    before = sampler.draw(100, coins.stream(1, 0))
+    frozen.kwds["scale"] = 100.0
+    assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), 100 * before)
+    assert not sampler.seamless  # as it was not checked
+    frozen.kwds["scale"] = 1.0
+    assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), before)
+    frozen.dist = stats.norm().dist
+    assert np.array_equal(sampler.draw(9, coins.stream(1, 0)), stats.norm().rvs(9, coins.stream(1, 0)))
+
+
+def test_an_estimate_follows_parameters_that_change():
+    """A hundred times wider P needs a hundred times the noise."""
+    frozen = stats.expon(scale=1.0)
+    made = {"n": 50, "sampler": as_sampler(frozen), "norm": "l1", "plan": plan(0.2), "seed": 1}
+    before = estimate_sensitivity(np.median, **made).value
+    frozen.kwds["scale"] = 100.0
+    assert estimate_sensitivity(np.median, **made).value == pytest.approx(100 * before)
+
+
+@pytest.mark.parametrize("n", [1, 2, 100])
+def test_single_draws_of_scipy_are_arrays(n):
+    """One record is a dataset of one record, for the last of many as for the first."""
+    for frozen in (stats.expon(), stats.poisson(3), stats.multivariate_normal([0, 0])):
+        assert len(as_sampler(frozen).draw(n, coins.stream(1, 0))) == n
