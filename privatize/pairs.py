@@ -628,7 +628,7 @@ class Pairs:
         chosen = {int(worked.argmax()), int(np.where(worked, gaps, -1.0).argmax())}
         if elsewhere:
             rng = coins.stream(self.seed, coins.CHECK, 2)
-            chosen |= {i for i in self._at_random(gaps, rng, len(gaps) // 50) if worked[i]}
+            chosen |= set(self._at_random(gaps, rng, min(_CHECKED, len(gaps) // 50)))
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
@@ -959,7 +959,8 @@ class Pairs:
         rng = coins.stream(self.seed, coins.CHECK)
         finite = np.flatnonzero(np.isfinite(gaps))
         largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
-        chosen = np.union1d(self._at_random(gaps, rng), largest)
+        # A stack is cheap to compare with, and easily wrong for some of its datasets only.
+        chosen = np.union1d(self._at_random(gaps, rng, 4 * _CHECKED if self.batch else _CHECKED), largest)
         with coins.public_coins(self.s0) as flips:
             for place in chosen.astype(int).tolist():
                 i = _index(at, place)
@@ -985,7 +986,7 @@ class Pairs:
         """Return places of some finite gaps, chosen without regard to their size."""
         finite = np.isfinite(gaps)
         places = np.flatnonzero(finite) if self.fair is None else self.fair[finite[self.fair]]
-        found: list[int] = rng.choice(places, min(_CHECKED, most, len(places)), replace=False).tolist()
+        found: list[int] = rng.choice(places, min(most, len(places)), replace=False).tolist()
         return found
 
     def _plain(self, data: Any, index: int) -> Vector:

@@ -428,11 +428,16 @@ def test_the_search_can_find():
 
 
 @pytest.mark.parametrize("data", [PRIVATE, PRIVATE.tolist(), tuple(PRIVATE.tolist()), SENTINEL, TEXT])
-@pytest.mark.parametrize("what", ["estimate", "forget", "sample", "audit"])
+@pytest.mark.parametrize(
+    "what", ["estimate", "forget", "sample", "audit", "error_at", "epsilon_for", "report"]
+)
 def test_data_in_place_of_its_number_of_records(what, data):
     """A slip, estimate(ages) for estimate(len(ages)), shows no record, not even one of a list."""
     f = privatize(**PROMISE)(private)
-    act = functools.partial(package.audit, f) if what == "audit" else getattr(f, what)
+    above = {"audit": package.audit, "report": package.report}
+    act = functools.partial(above[what], f) if what in above else getattr(f, what)
+    if what == "epsilon_for":
+        act = functools.partial(act, error=1.0)
     with pytest.raises(PrivatizeError) as caught:
         act(data)
     assert_clean(caught.value)
