@@ -226,6 +226,7 @@ class Pairs:
         self._several = False  # whether a dataset is a tuple of aligned arrays
         self.fair: NDArray[np.int64] | None = None  # which gaps were not kept for their size, if some were
         self._spare: Any = None
+        self._stacked: list[NDArray[Any]] = []
         self._next: tuple[int, Any, list[int]] | None = None
         self._steps: tuple[int, _Steps] | None = None
 
@@ -248,6 +249,7 @@ class Pairs:
             "classes": {},
             "cause": None,
             "_spare": None,
+            "_stacked": [],
             "_next": None,
             "_steps": None,
         }
@@ -323,7 +325,10 @@ class Pairs:
         if self.summed is not None:
             return self._dataset_of(index)
         rng, positions = self._streams(index)
-        return self._draw(rng), positions[0]
+        drawn = self._draw(rng)
+        if len(positions) > 1:  # whoever asks for one of the next goes on from here
+            self._next = (index + 1, rng, positions[1:])
+        return drawn, positions[0]
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
         if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
@@ -368,6 +373,8 @@ class Pairs:
             end = min((at // self.block + 1) * self.block, stop)
             found += evaluate(at, end, flips, watch)
             at = end
+        if self.summed is not None:  # once for all blocks: a look takes as long as a block of them
+            self.tossing = self.tossing or flips.moved()
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         seconds = time.perf_counter() - began
         kept = {} if self.kept is None else self.kept
@@ -527,7 +534,7 @@ class Pairs:
     ) -> list[float] | BaseException:
         """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
         batch: Any = self.function if self.batch is True else self.batch
-        one, replaced = neighbours(stack, positions, self.n)
+        one, replaced = neighbours(stack, positions, self.n, self._stacked)
         structure, count = self.structure or [], len(positions)
         several = self._several
         try:
@@ -721,7 +728,6 @@ class Pairs:
                 raise
             found = self._one_by_one(block, width, flips, watch)
         whole = found.dtype.kind != "f"
-        self.tossing = self.tossing or flips.moved()
         rows = found.astype(np.float64)
         with np.errstate(all="ignore"):
             steps = rows[0::2] - rows[1::2]

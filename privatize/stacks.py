@@ -51,9 +51,12 @@ def stack_of(datasets: Sequence[Any]) -> tuple[NDArray[Any], ...]:
 
 
 def neighbours(
-    stack: tuple[NDArray[Any], ...], positions: Sequence[int], n: int
+    stack: tuple[NDArray[Any], ...], positions: Sequence[int], n: int, spare: list[NDArray[Any]]
 ) -> tuple[tuple[NDArray[Any], ...], Callable[[], tuple[NDArray[Any], ...]]]:
-    """Return all datasets of a stack of n+1 records, and what then makes their neighbours in its place."""
+    """Return all datasets of a stack of n+1 records, and what then makes their neighbours in its place.
+
+    `spare` keeps the memory for the first ones, which costs as much to get as drawing does.
+    """
     at = np.arange(len(positions))
 
     def replaced() -> tuple[NDArray[Any], ...]:
@@ -61,8 +64,12 @@ def neighbours(
             part[at, positions] = part[:, n]
         return tuple(part[:, :n] for part in stack)
 
-    # A copy: the function may change what it gets.
-    return tuple(part[:, :n].copy() for part in stack), replaced
+    wanted = [((*part[:, :n].shape,), part.dtype) for part in stack]
+    if [(each.shape, each.dtype) for each in spare] != wanted:
+        spare[:] = [np.empty(shape, dtype) for shape, dtype in wanted]
+    for copy, part in zip(spare, stack, strict=True):  # copies: the function may change what it gets
+        np.copyto(copy, part[:, :n])
+    return tuple(spare), replaced
 
 
 def rows_of(value: Any, tree: list[Any], count: int) -> NDArray[np.float64]:
