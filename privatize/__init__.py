@@ -13,11 +13,11 @@ Examples
 557
 """
 
+from typing import TYPE_CHECKING, Any
+
 from privatize import errors, samplers, sums
-from privatize.auditing import Audit, audit
 from privatize.budget import Budget
 from privatize.decorator import PrivateFunction, Release, privatize
-from privatize.instrumenting import instrument
 from privatize.mechanisms import (
     Bernstein,
     BernsteinPolynomial,
@@ -28,11 +28,15 @@ from privatize.mechanisms import (
 )
 from privatize.planning import Plan, plan, transfer
 from privatize.policy import configure
-from privatize.reports import Report, report
 from privatize.sealed import Sealed, private_source, seal
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
 from privatize.sums import additive
+
+if TYPE_CHECKING:
+    from privatize.auditing import Audit, audit
+    from privatize.instrumenting import instrument
+    from privatize.reports import Report, report
 
 __version__ = "0.1.0.dev0"
 
@@ -67,3 +71,25 @@ __all__ = [
     "sums",
     "transfer",
 ]
+
+# Rooms that most programs never enter: loaded when they are asked for.
+_LATER = {
+    "Audit": "auditing",
+    "Report": "reports",
+    "audit": "auditing",
+    "instrument": "instrumenting",
+    "report": "reports",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"privatize.{_LATER[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

@@ -309,7 +309,7 @@ def test_a_long_answer_is_cut():
 
 def test_a_budget_is_told_in_words():
     """A user would not see what is left."""
-    budget = Budget("survey", epsilon=2, gamma=0.9, delta=1e-5)
+    budget = Budget("survey of the views", epsilon=2, gamma=0.9, delta=1e-5)
     mean = private(np.mean, epsilon=0.5, budget=budget)
     shown = Text(budget._repr_html_()).text
     assert "2 of 2 left" in shown and "0 answers so far" in shown
