@@ -141,26 +141,26 @@ def _flip(prefix: int, bits: int, num: int, den: int, stream: Stream) -> bool:
 
 
 @functools.cache
-def _tables() -> tuple[list[float], list[float], Vector, Vector]:
-    def entry(num: int, den: int) -> float:
-        low, _ = exp_bounds(num, den, 200)  # 200 bits: the rounding to float is what counts
-        return float(Fraction(low, 1 << 200))
+def _entry(num: int, den: int) -> float:
+    """Return exp(-num/den), rounded to the nearest float."""
+    low, _ = exp_bounds(num, den, 200)  # 200 bits: the rounding to float is what counts
+    return float(Fraction(low, 1 << 200))
 
-    wholes = [entry(a, 1) for a in range(64)]
-    parts = [entry(b, 256) for b in range(256)]
-    return wholes, parts, np.array(wholes), np.array(parts)
+
+@functools.cache
+def _tables() -> tuple[Vector, Vector]:
+    return np.array([_entry(a, 1) for a in range(64)]), np.array([_entry(b, 256) for b in range(256)])
 
 
 def _exp(x: float) -> float:
-    wholes, parts, _, _ = _tables()
     at = int(x * 256)
     r = x - at / 256
     q = 1 + r * (-1 + r * (0.5 + r * (-1 / 6 + r * (1 / 24 - r * (1 / 120)))))
-    return wholes[at >> 8] * (parts[at & 255] * q)
+    return _entry(at >> 8, 1) * (_entry(at & 255, 256) * q)
 
 
 def _exps(x: Vector) -> Vector:
-    _, _, wholes, parts = _tables()
+    wholes, parts = _tables()
     at = (x * 256).astype(np.int64)
     r = x - at * (1 / 256)
     q = r * (-1 / 120)

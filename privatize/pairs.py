@@ -39,6 +39,7 @@ _SUMMED = 2
 # Gaps that are compared with those of records of whole datasets, and the probability of a false alarm.
 _COMPARED, _ALARM = 500, 1e-9
 _CHUNK = 2**18  # numbers that are drawn at once
+_PIECE = 2**20  # gaps that are looked at together
 _DATASETS = 2**40  # their streams, beyond those of pairs
 # What the same sums in another order may differ by, relative to the outputs.
 _SLACK = 2.0**-47
@@ -497,6 +498,7 @@ class Pairs:
         found: list[float] = []
         rng, positions = self._streams(start)
         size, at = 1 if self._wide is None else max(1, _CHUNK // self._wide), start
+        flips.toss()
         while at < stop:
             count = min(size, stop - at)
             if watch is not None:
@@ -504,14 +506,16 @@ class Pairs:
             stack = self._stack(rng, count)
             self._wide = sum(part[0].size for part in stack)
             size = max(1, _CHUNK // self._wide)
-            gaps = self._gaps_of(at, stack, positions[at - start : at - start + count], flips, watch)
+            gaps = self._gaps_of(at, stack, positions[at - start : at - start + count], watch)
             if isinstance(gaps, BaseException):  # one after the other: only those that fail are infinite
+                _refuse_coins(flips)
                 error, gaps = gaps, self._block(at, at + count, flips, watch)
                 self._next = None
                 if max(gaps) < math.inf and isinstance(error, Exception):
                     _refuse_stacks(at, count, error)
             found += gaps
             at += count
+        _refuse_coins(flips)  # once for all stacks: a look takes as long as a small one of them
         if len(positions) > stop - start:
             self._next = (stop, rng, positions[stop - start :])
         return found
@@ -529,30 +533,19 @@ class Pairs:
         start: int,
         stack: tuple[NDArray[Any], ...],
         positions: list[int],
-        flips: coins.Coins,
         watch: Callable[[int], object] | None,
     ) -> list[float] | BaseException:
         """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
-        batch: Any = self.function if self.batch is True else self.batch
         one, replaced = neighbours(stack, positions, self.n, self._stacked)
-        structure, count = self.structure or [], len(positions)
-        several = self._several
         try:
-            flips.toss()
-            a = rows_of(batch(one if several else one[0]), structure, count)
-            other = replaced()
-            b = rows_of(batch(other if several else other[0]), structure, count)
+            a = self._evaluated(one, len(positions))
+            b = self._evaluated(replaced(), len(positions))
         except (Refused, coins.LentError):
             raise
         except BaseException as error:  # whatever it is, plain evaluation will show what counts
             if watch is None and isinstance(error, KeyboardInterrupt):
                 raise
             return error
-        if flips.used():
-            raise PairError(
-                "batch= evaluates many datasets in one call, and the function uses the global random "
-                "generators, so each dataset would see other coins than by itself. Leave batch= out."
-            )
         with np.errstate(all="ignore"):
             steps = a - b
         gaps: list[float] = self._norms(steps).tolist()
@@ -562,6 +555,11 @@ class Pairs:
             gap if gap <= LARGEST else self._failed(Cause(start + i, _NOT_FINITE))
             for i, gap in enumerate(gaps)
         ]
+
+    def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
+        """Return what the function of a stack makes of it, as rows."""
+        batch: Any = self.function if self.batch is True else self.batch
+        return rows_of(batch(stack if self._several else stack[0]), self.structure or [], count)
 
     def _failed(self, cause: Cause | None) -> float:
         self.cause = self.cause or cause
@@ -632,7 +630,7 @@ class Pairs:
         worked = np.isfinite(gaps)
         if not worked.any():
             return
-        chosen = {int(worked.argmax()), int(np.where(worked, gaps, -1.0).argmax())}
+        chosen = {int(worked.argmax()), *_largest(gaps, 1)}
         if elsewhere:
             rng = coins.stream(self.seed, coins.CHECK, 2)
             chosen |= set(self._at_random(gaps, rng, min(_CHECKED, len(gaps) // 50)))
@@ -789,6 +787,8 @@ class Pairs:
         if whole and not self.average and self.n * float(largest.max(initial=0.0)) < 2**53:
             return 0.0
         errors = 2 * (math.log2(self.n) + 16) * 2.0**-53 * largest * (1 if self.average else self.n)
+        if errors.size == 1 and self.absolute:
+            return 2 * float(errors[0])
         signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
         return float(self._norms(np.stack([errors, signs * errors])).sum())
 
@@ -798,9 +798,8 @@ class Pairs:
         What a sum adds up must follow from each record alone, or the other records and their number
         change it, and two records do not tell how far the sum moves.
         """
-        finite = np.flatnonzero(np.isfinite(gaps))
-        if len(finite) < len(gaps):  # the share of pairs is not that of datasets, which have n records
-            failed = len(gaps) - len(finite)
+        failed = len(gaps) - int(np.isfinite(gaps).sum())
+        if failed:  # the share of pairs is not that of datasets, which have n records
             raise PairError(
                 f"The function that is added up over records fails, or is not finite, on {failed} of "
                 f"{len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={self.n} "
@@ -809,7 +808,7 @@ class Pairs:
                 failed=failed,
             )
         rng = coins.stream(self.seed, coins.CHECK, 2)
-        largest = np.argsort(gaps)[-_CHECKED:][::-1]
+        largest = _largest(gaps, _CHECKED)
         at_random = self._at_random(gaps, rng)
         whole = np.union1d(largest[:_SUMMED], at_random[:_SUMMED]).tolist()
         self._steps = None
@@ -963,8 +962,7 @@ class Pairs:
         """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
         which = "batch=" if self.pair is None else "pair="
         rng = coins.stream(self.seed, coins.CHECK)
-        finite = np.flatnonzero(np.isfinite(gaps))
-        largest = finite[np.argsort(gaps[finite])[-_CHECKED:]]
+        largest = _largest(gaps, _CHECKED)
         # A stack is cheap to compare with, and easily wrong for some of its datasets only.
         chosen = np.union1d(self._at_random(gaps, rng, 4 * _CHECKED if self.batch else _CHECKED), largest)
         with coins.public_coins(self.s0) as flips:
@@ -991,7 +989,11 @@ class Pairs:
     def _at_random(self, gaps: Vector, rng: np.random.Generator, most: int = _CHECKED) -> list[int]:
         """Return places of some finite gaps, chosen without regard to their size."""
         finite = np.isfinite(gaps)
-        places = np.flatnonzero(finite) if self.fair is None else self.fair[finite[self.fair]]
+        if self.fair is None and len(gaps) > _PIECE:  # a list of all places would take as much as the gaps
+            places = np.unique(rng.integers(len(gaps), size=100 * most))
+            places = rng.permutation(places[finite[places]])
+        else:
+            places = np.flatnonzero(finite) if self.fair is None else self.fair[finite[self.fair]]
         found: list[int] = rng.choice(places, min(most, len(places)), replace=False).tolist()
         return found
 
@@ -1009,6 +1011,15 @@ class Pairs:
             ) from error
 
 
+def _refuse_coins(flips: coins.Coins) -> None:
+    """Refuse a `batch=` that has used the global generators since the last toss."""
+    if flips.used():
+        raise PairError(
+            "batch= evaluates many datasets in one call, and the function uses the global random "
+            "generators, so each dataset would see other coins than by itself. Leave batch= out."
+        )
+
+
 def _refuse_stacks(index: int, count: int, error: Exception) -> None:
     """Refuse a `batch=` that does not work where the function does; unless there was not enough memory."""
     if isinstance(error, MemoryError):
@@ -1024,6 +1035,23 @@ def _refuse_stacks(index: int, count: int, error: Exception) -> None:
         f"works on each of them. Mend it, or leave batch= out.",
         index=index,
     ) from error
+
+
+def _largest(gaps: Vector, count: int) -> list[int]:
+    """Return the places of the largest finite gaps, the largest first; by pieces, which need little memory.
+
+    Examples
+    --------
+    >>> _largest(np.array([1.0, 5.0, np.inf, 3.0]), 2)
+    [1, 3]
+    """
+    kept = np.zeros(0, dtype=np.int64)
+    for start in range(0, len(gaps), _PIECE):
+        piece = gaps[start : start + _PIECE]
+        places = np.concatenate([kept, start + np.flatnonzero(np.isfinite(piece))])
+        kept = places[np.argsort(gaps[places], kind="stable")[-count:]]
+    found: list[int] = kept[::-1].tolist()
+    return found
 
 
 def _index(at: NDArray[np.int64] | None, place: int) -> int:
