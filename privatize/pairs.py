@@ -231,6 +231,11 @@ class Pairs:
         self._next: tuple[int, Any, list[int]] | None = None
         self._steps: tuple[int, _Steps] | None = None
 
+    @property
+    def together(self) -> bool:
+        """Whether the pairs of a block are evaluated in one go."""
+        return self.summed is not None or bool(self.batch)
+
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
         return {

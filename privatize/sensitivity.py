@@ -511,7 +511,7 @@ class _Run:
                 pairs.check_again(gaps, exact=False)
             return gaps, None
         pairs.check_sampler()
-        work = Work(missing, pairs.block, pairs.structure, pairs.drawing)
+        work = Work(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
         exact = where.exact and work.left == m
         _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)
         began = time.monotonic()
@@ -536,7 +536,7 @@ class _Run:
         kept = _Kept(m - self.plan.k + 1, some)
         pairs.check_sampler()
         where = executor(workers, self.task.timeout)
-        work = Work([(0, m)], pairs.block, None, pairs.drawing)
+        work = Work([(0, m)], pairs.block, None, pairs.drawing, together=pairs.together)
 
         def take(found: Found) -> None:
             kept.add(found.start, found.gaps)

@@ -61,6 +61,8 @@ class Work:
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
+    together : bool
+        Whether all pairs of a stream are evaluated at once, so that a part of them costs as much as all.
 
     Examples
     --------
@@ -74,7 +76,13 @@ class Work:
     """
 
     def __init__(
-        self, missing: list[tuple[int, int]], block: int, structure: list[Any] | None, drawing: float = 0.0
+        self,
+        missing: list[tuple[int, int]],
+        block: int,
+        structure: list[Any] | None,
+        drawing: float = 0.0,
+        *,
+        together: bool = False,
     ) -> None:
         self._spans = missing[::-1]
         self._again: list[tuple[int, int]] = []
@@ -82,7 +90,7 @@ class Work:
         self.left = sum(stop - start for start, stop in missing)
         self.structure, self.tossing = structure, False
         self.cost = math.inf  # seconds per pair
-        self._drawing = drawing
+        self._drawing, self._together = drawing, together
         self._largest = 0
         self.moved = False  # whether some of it is evaluated in other processes
 
@@ -104,7 +112,8 @@ class Work:
         if stop < end:
             # To the end of a stream if that is not far, so that nothing is drawn in vain.
             whole = stop // self._block * self._block
-            if whole <= start and workers > 1 and self._dear(workers):
+            alone = self._together and self._largest > 0 and self.structure is not None
+            if whole <= start and (alone or (workers > 1 and self._dear(workers))):
                 whole = min((start // self._block + 1) * self._block, end)
             stop = whole if whole > start else stop
             if stop < end:
