@@ -930,7 +930,7 @@ def test_the_namespace():
     assert all(hasattr(samplers, name) for name in samplers.__all__)
 
 
-@pytest.mark.parametrize("low, high", [(0, 1), (0, 100), (-3.3, 17.7), (5, 6), (1e300, 1.1e300)])
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 100), (-3.3, 17.7), (5, 6), (1e300, 1.1e300)])
 def test_uniform_draws_what_numpy_does(low, high):
     """Estimates would change with how numbers are moved into place."""
     ours, theirs = (np.random.Generator(np.random.SFC64(3)) for _ in range(2))
@@ -939,7 +939,7 @@ def test_uniform_draws_what_numpy_does(low, high):
     assert np.array_equal(drawn, theirs.uniform(low, high, (101, 3)))
 
 
-@pytest.mark.parametrize("mean, std", [(0, 1), (3, 2), (-7.7, 1e-9), (0, 5), (4, 1)])
+@pytest.mark.parametrize(("mean", "std"), [(0, 1), (3, 2), (-7.7, 1e-9), (0, 5), (4, 1)])
 def test_normal_draws_what_numpy_does(mean, std):
     """Estimates would change with how numbers are moved into place."""
     ours, theirs = (np.random.Generator(np.random.SFC64(3)) for _ in range(2))
