@@ -48,6 +48,7 @@ from privatize.fingerprint import PrivateReachable, identity_of, token, warn_cha
 from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
+from privatize.mechanisms.spread import noise_of
 from privatize.planning import Bound, Plan
 from privatize.policy import Policy, configured, lenient, policy
 from privatize.releases import Release, error_of, least_epsilon
@@ -701,7 +702,7 @@ class PrivateFunction(Generic[P, R]):
             sensitivity=sensitivity.value,
             scale=used.scale(sensitivity.value, settings.epsilon, settings.delta),
             mechanism=type(mechanism).__name__,
-            noise=getattr(mechanism, "noise_name", ""),
+            noise=noise_of(mechanism),
             n=n,
             m=sensitivity.m,
             k=sensitivity.k,

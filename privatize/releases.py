@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privatize import drawing, outputs, views
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.scaling import Weighted
-from privatize.mechanisms.spread import check_confidence, half_widths, mean_error
+from privatize.mechanisms.spread import check_confidence, half_widths, mean_error, noise_of
 
 __all__ = ["Release", "error_of", "least_epsilon"]
 
@@ -178,7 +178,7 @@ def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
         With which probability, for each number by itself.
     """
     mechanism, wanted = settings.mechanism, check_confidence(confidence)
-    noise: Any = getattr(mechanism, "noise_name", "")
+    noise = noise_of(mechanism)
     if not noise:
         error = getattr(mechanism, "error", None)
         if error is None:

@@ -51,6 +51,7 @@ _JITTER = 2.0**-20
 _PILOT = 32  # pairs that weights are learned from
 _MANY = 10**8  # pairs beyond which only the largest gaps are kept
 _FIRST = 512  # and the first ones, to be looked at again
+_WORDS = 500  # characters of a cause that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,7 +412,7 @@ bound=tolerance, seed=1)
         seed=pairs.seed,
         coin_seed=pairs.s0,
         failed=int(np.isinf(gaps).sum()),
-        cause=run.cause.text if run.cause is not None else "" if memory is None else memory.cause,
+        cause=run.told(),
         gaps=gaps,
         structure=pairs.structure or [],
         classes=pairs.classes,
@@ -600,6 +601,12 @@ class _Run:
             if self.cause is None or (found.cause is not None and found.cause.index < self.cause.index):
                 self.cause = found.cause
             self._refuse_early()
+
+    def told(self) -> str:
+        """Return why the first of the failed pairs failed, in a few words: it is remembered and shown."""
+        known = "" if self.memory is None else self.memory.cause
+        text = known or ("" if self.cause is None else self.cause.text)
+        return text if len(text) <= _WORDS else f"{text[:_WORDS]}..."
 
     def _save(self) -> None:
         """Hand what is new to the memory."""

@@ -586,3 +586,21 @@ def test_a_mechanism_of_ones_own():
     told = private(np.mean, mechanism=Told())
     assert told.error_at(50) == pytest.approx(private(np.mean).error_at(50), rel=1e-4)
     assert told.error_at(50, epsilon=told.epsilon_for(50, error=0.7)) <= 0.7
+
+
+class Doubled(Laplace):
+    """A user's own: another release under a known name."""
+
+    def release(self, vector, /, **rest):
+        return 2 * super().release(vector, **rest)
+
+
+def test_a_class_made_of_one_of_ours_has_no_interval():
+    """A user would read an interval for noise that their own mechanism does not add."""
+    f = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), mechanism=Doubled(), store=None)(
+        np.mean
+    )
+    with pytest.raises(SettingsError, match="no interval"):
+        f.release(np.full(20, 0.5)).interval()
+    with pytest.raises(SettingsError, match="how far off"):
+        f.error_at(20)

@@ -944,3 +944,16 @@ def test_normal_draws_what_numpy_does(mean, std):
     """Estimates would change with how numbers are moved into place."""
     ours, theirs = (np.random.Generator(np.random.SFC64(3)) for _ in range(2))
     assert np.array_equal(samplers.normal(mean, std).draw(1001, ours), theirs.normal(mean, std, 1001))
+
+
+def test_a_range_that_overflows_is_refused():
+    """A user would calibrate on infinities and NaN, which nobody's data has."""
+    for made in (samplers.uniform(-1.7e308, 1.7e308), samplers.uniform(-1.7e308, 1.7e308, size=2)):
+        with pytest.raises(SamplerError, match="OverflowError"):
+            draw(made, 3, np.random.default_rng(0))
+
+
+def test_shares_in_a_dict_are_told_how_to_write_them():
+    """A user who writes shares as a dict would not learn where they go."""
+    with pytest.raises(SamplerError, match=r"For shares: categorical\(\['a', 'b'\], p="):
+        samplers.categorical({"a": 0.6, "b": 0.4})

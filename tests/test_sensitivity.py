@@ -844,3 +844,17 @@ def test_weights_count_in_sums(kind, scaled):
     drawn = wide.draw(512, rng)
     expected = [norm((a - b) / 100) for a, b in zip(drawn[0::2], drawn[1::2], strict=True)]
     assert np.allclose(summed.gaps, expected[: summed.m], rtol=1e-9)
+
+
+def test_a_long_cause_is_cut():
+    """A user's error that quotes a whole dataset would fill the store and the report."""
+
+    def fails(x):
+        if x[0] > 0.99:
+            raise ValueError("x" * 10_000)
+        return x.mean()
+
+    found = estimate_sensitivity(
+        fails, n=10, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1, workers="inline"
+    )
+    assert found.failed and found.cause.startswith("ValueError: xxx") and len(found.cause) < 600

@@ -148,7 +148,10 @@ class _Uniform(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         low, high = self.low.array, self.high.array
         if not low.shape or np.ptp(low) == 0 == np.ptp(high):
-            return _moved(rng.random((n, *low.shape)), low.flat[0], high.flat[0] - low.flat[0])
+            start, end = low.flat[0].item(), high.flat[0].item()
+            if not math.isfinite(end - start):
+                return rng.uniform(start, end, (n, *low.shape))  # which refuses what is too wide
+            return _moved(rng.random((n, *low.shape)), start, end - start)
         return rng.uniform(low, high, (n, *low.shape))
 
     @property

@@ -92,7 +92,7 @@ def boolean(p: float = 0.5) -> Distribution:
 
 def _fixed(name: str, values: Any, p: Any, unknown: Any) -> tuple[tuple[Any, ...], Frozen | None, Any]:
     if isinstance(values, str | bytes | set | frozenset | dict) or not np.iterable(values):
-        hint = f" For hint: {name}(['a', 'b'], p=[0.6, 0.4])." if isinstance(values, dict) else ""
+        hint = f" For shares: {name}(['a', 'b'], p=[0.6, 0.4])." if isinstance(values, dict) else ""
         raise SamplerError(f"{name}({values!r}): the values must be a list, whose order is fixed.{hint}")
     kept = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     kinds = {type(value) for value in kept}
