@@ -220,8 +220,12 @@ def _others(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
 
 
 def _brief(value: Any) -> str:
+    """Return a short argument as it is, and of a long one only what it is: it may be data, by a slip."""
     text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    if len(text) <= 80:
+        return text
+    size = f" of {len(value):,}" if hasattr(value, "__len__") else ""
+    return f"<{type(value).__name__}{size}>"
 
 
 def _section(function: PrivateFunction[..., Any], found: Sensitivity, known: float | None) -> str:

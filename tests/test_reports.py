@@ -751,3 +751,11 @@ def test_save(tmp_path):
         assert path.read_text(encoding="utf-8") == made.html and str(path) == str(file)
     assert isinstance(made, Report) and isinstance(private(np.mean), PrivateFunction)
     assert "<iframe" in made._repr_html_()
+
+
+def test_a_long_argument_is_not_quoted():
+    """A dataset passed as another argument, by a slip, would be quoted on a page that is handed on."""
+    made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(lambda x, y: float(x.mean()))
+    for slip in (np.full(500, 31415.25), [31415.25] * 500, "31415.25 " * 50):
+        page = report(made, 20, slip).html
+        assert "31415" not in page and f"{type(slip).__name__} of" in page
