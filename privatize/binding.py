@@ -10,7 +10,7 @@ import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,10 @@ class _Hole:
     immutable: ClassVar[bool] = True
 
 
+_UNSEEN: Any = object()
+_SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call with everything in it but the dataset: the function that is calibrated.
@@ -52,16 +56,33 @@ class Call:
     kwargs: Mapping[str, Any]
     open: str | None
     key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
+    _plain: Any = field(default=_UNSEEN, init=False, repr=False, compare=False)
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
-        # By length first: a public array among the arguments does not compare to a truth value.
-        return not self.kwargs and len(self.args) == 1 and self.args[0] == _Hole("data")
+        if self.kwargs or len(self.args) != 1:
+            return False
+        (only,) = self.args
+        return type(only) is _Hole and only.kind == "data" and only.index == 0
 
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
         args, kwargs = self.key or (self.args, self.kwargs)
         return [list(args), sorted(kwargs.items())]
+
+    def plain(self) -> tuple[Any, ...] | None:
+        """Return the public arguments as a tuple to compare; None if one could change or hide something."""
+        if self._plain is _UNSEEN:
+            args, kwargs = self.key or (self.args, self.kwargs)
+            values = (*args, *kwargs.values())
+            settled = all(type(value) in _SETTLED for value in values)
+            # By type and text: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
+            made = (
+                (len(args), *kwargs, *((type(value), repr(value)) for value in values)) if settled else None
+            )
+            object.__setattr__(self, "_plain", made)
+        found: tuple[Any, ...] | None = self._plain
+        return found
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""

@@ -8,12 +8,10 @@ own generators, one for records and one for positions.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import operator
 import os
-import random
 import secrets
 import sys
 import threading
@@ -24,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.random import mtrand
 
+from privatize import generators, threads
 from privatize.errors import SettingsError
-from privatize.threads import single_threaded
 
 __all__ = [
     "SCHEME",
@@ -47,10 +45,17 @@ RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
-# Threads that evaluate pairs under the coins of the thread that waits for them.
-lent = threading.local()
-# The bit generators that stand in for the callers', one for each level of nesting; making one takes 0.1 ms.
-_stand_ins: list[Any] = []
+
+
+class _Lent(threading.local):
+    """Whether a thread evaluates pairs under the coins of the thread that waits for it."""
+
+    active = False
+
+
+lent = _Lent()
+# What stands in for the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.
+_stand_ins: list[generators.StandIn] = []
 _depth = 0
 
 
@@ -137,14 +142,15 @@ def coin_seed(seed: int) -> int:
 class Coins:
     """The global random generators, set to the public coins; made by `public_coins`."""
 
-    def __init__(self, s0: int) -> None:
-        self._s0 = s0
+    def __init__(self, s0: int, stand_in: Any) -> None:
+        self._s0, self._stand_in = s0, stand_in
         self._start: tuple[Any, ...] | None = None  # where the generators are after a toss
 
     def toss(self) -> None:
         """Put every global generator at the start of the public coins."""
-        random.seed(self._s0)
-        np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
+        own, numpys = generators.start_of(self._s0)
+        generators.go(own)
+        self._stand_in.go(numpys)
         torch = sys.modules.get("torch")
         if torch is not None:
             torch.manual_seed(self._s0)
@@ -168,13 +174,10 @@ class Coins:
 
     def state(self) -> tuple[Any, ...]:
         """Return where the global generators of `random` and numpy stand."""
-        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-        return (
-            random.getstate(),
-            legacy["has_gauss"],
-            legacy["state"]["pos"],
-            legacy["state"]["key"].tobytes(),
-        )
+        bits = mtrand.get_bit_generator()
+        # A function may have put another one in its place.
+        numpys = self._stand_in.where() if bits is self._stand_in.bits else None
+        return generators.where(), numpys, generators.normal_kept()
 
 
 def _torch_state() -> list[bytes]:
@@ -217,7 +220,7 @@ class public_coins:  # noqa: N801 - it is used like a function
 
     def __enter__(self) -> Coins:
         global _depth
-        if getattr(lent, "active", False):
+        if lent.active:
             raise LentError(
                 "A function that is evaluated in threads cannot calibrate another one: use processes, or "
                 "workers='inline'."
@@ -226,24 +229,23 @@ class public_coins:  # noqa: N801 - it is used like a function
         self._undo.append(functools.partial(self._release, _turn))
         self._held = _turn.acquire()
         _entered.append(self)
-        mine = random.getstate()
-        self._undo.append(lambda: random.setstate(mine))
-        # Swapping the bit generator is far quicker than restoring its state, but it forgets a
-        # cached normal deviate, if the caller's generator has one.
-        bits = mtrand.get_bit_generator()
-        legacy = _with_normal()
-        torch = sys.modules.get("torch")
+        # Of numpy's the bit generator is swapped, which forgets a cached normal deviate, if there is one.
+        bits, legacy = mtrand.get_bit_generator(), generators.with_normal()
         if _depth == len(_stand_ins):
-            _stand_ins.append(np.random.MT19937(0))
-        stand_in, depth = _stand_ins[_depth], _depth
-        self._undo.append(lambda: _put_back(bits, legacy, depth))
+            _stand_ins.append(generators.StandIn())
+        stand_in = _stand_ins[_depth]
+        self._undo.append(functools.partial(_put_back, generators.where(), bits, legacy, _depth))
         _depth += 1
-        mtrand.set_bit_generator(stand_in)
-        for context in (single_threaded(), None if torch is None else torch.random.fork_rng()):
-            if context is not None:
-                context.__enter__()
-                self._undo.append(functools.partial(context.__exit__, None, None, None))
-        return Coins(self._s0)
+        mtrand.set_bit_generator(stand_in.bits)
+        limited: list[Any] = []
+        self._undo.append(functools.partial(threads.restore, limited))
+        threads.limit(limited)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            context = torch.random.fork_rng()
+            context.__enter__()
+            self._undo.append(functools.partial(context.__exit__, None, None, None))
+        return Coins(self._s0, stand_in)
 
     def __exit__(self, *_: object) -> None:
         self._restore()
@@ -273,50 +275,22 @@ _entered: list[public_coins] = []  # by the thread whose turn it is
 
 def level() -> int:
     """Return how many of this thread's contexts are open, for `unwind`."""
-    return sum(context._owner == threading.get_ident() for context in _entered)
+    return sum(context._owner == threading.get_ident() for context in _entered) if _entered else 0
 
 
 def unwind(to: int) -> None:
     """Leave the contexts of this thread that an interrupt kept from being left."""
+    if not _entered:
+        return
     mine = [context for context in _entered if context._owner == threading.get_ident()]
     for context in reversed(mine[to:]):
         context._restore()
 
 
-def _put_back(bits: Any, legacy: Any, depth: int) -> None:
+def _put_back(own: Any, bits: Any, legacy: Any, depth: int) -> None:
     global _depth
+    generators.go(own)
     mtrand.set_bit_generator(bits)
     if legacy is not None:
         np.random.set_state(legacy)  # noqa: NPY002
     _depth = depth
-
-
-def _with_normal() -> Any:
-    """Return the state of the caller's generator if it keeps a normal deviate for later, or None.
-
-    Reading the state takes as long as all the rest here, so whether it does is looked up in memory.
-    """
-    at = _flag_at()
-    if at is not None and not ctypes.c_int.from_address(id(mtrand._rand) + at).value:
-        return None
-    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    return legacy if legacy["has_gauss"] else None
-
-
-@functools.cache
-def _flag_at() -> int | None:
-    """Return where a legacy generator says that it keeps a normal deviate, or None if there is no telling.
-
-    By trying: the one number in its memory that follows the flag.
-    """
-    kind: Any = np.random.RandomState
-    if sys.implementation.name != "cpython" or type(mtrand._rand) is not kind:
-        return None
-    tried = kind(1)
-    count = kind.__basicsize__ // ctypes.sizeof(ctypes.c_int)
-    places = set(range(count))
-    for flag in (0, 1, 0, 1, 1, 0):
-        tried.set_state(tried.get_state(legacy=False) | {"has_gauss": flag, "gauss": 0.5})
-        numbers = (ctypes.c_int * count).from_address(id(tried))
-        places = {at for at in places if numbers[at] == flag}
-    return places.pop() * ctypes.sizeof(ctypes.c_int) if len(places) == 1 else None

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import copy
-import difflib
 import functools
 import inspect
+import math
 import operator
 import os
 import sys
@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, errors, outputs, records, shipping, views
+from privatize import coins, domains, errors, outputs, records, shipping, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
 from privatize.composition import kind_of
@@ -53,13 +53,14 @@ from privatize.planning import Bound, Plan
 from privatize.policy import Policy, configured, lenient, policy
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
-from privatize.samplers.public import is_private
-from privatize.samplers.tables import origin_of
+from privatize.samplers.public import draws_public, is_private
+from privatize.samplers.tables import is_table, origin_of
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
 from privatize.stacks import Batch
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
+from privatize.watching import Watch, watch
 
 __all__ = ["PrivateFunction", "Release", "evaluating", "privatize"]
 
@@ -196,6 +197,9 @@ class PrivateFunction(Generic[P, R]):
         self._root: PrivateFunction[Any, Any] = self
         self._original = original
         self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
+        self._alike: tuple[Any, ...] | None = None  # such records, settings, a schema, and what `_like` found
+        # Shared too: what was recalled for plain arguments, and a watch over the function.
+        self._watched: dict[tuple[Any, ...], tuple[Settings, Watch | None, Any, Any]] = {}
         self._target: Any = None  # what it is bound to, as a method
         self._samplers: dict[int, Any] = {}  # the same function under the P of sealed data
         self._answers: dict[Any, Release] = {}  # what was released, for reuse=True
@@ -408,6 +412,7 @@ class PrivateFunction(Generic[P, R]):
         """
         store = self._store()
         self._memory.clear()
+        self._watched.clear()
         if not args and not kwargs:
             label = self._label()
             try:
@@ -476,12 +481,16 @@ class PrivateFunction(Generic[P, R]):
         own = (
             "_binding",
             "_asked",
+            "_fixed",
+            "_draws_public",
             "_settings",
             "_memory",
             "_root",
             "_original",
             "_target",
             "_schema",
+            "_alike",
+            "_watched",
             "_samplers",
             "_answers",
             "__wrapped__",
@@ -545,12 +554,12 @@ class PrivateFunction(Generic[P, R]):
             inside = [mark.root for mark in _running.get() if mark.active]
             if not whole and any(root is self._root for root in inside):
                 return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-            outcome = self._nested(inside[-1]) if inside else self._attempt(box)
+            outcome, failure = (None, self._nested(inside[-1])) if inside else self._attempt(box, whole)
         finally:  # also if an interrupt comes before or after what follows could see to it
             box.args = box.kwargs = box.data = box.value = None
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome if whole else outcome.value
+        if failure is not None:
+            raise failure
+        return outcome
 
     def _nested(self, outer: Any) -> SettingsError:
         """Return the error for a private function that is called inside another one."""
@@ -561,13 +570,13 @@ class PrivateFunction(Generic[P, R]):
             f"separately."
         )
 
-    def _attempt(self, box: _Box) -> Release | BaseException:
-        """Make a release, or return the error to raise. Never raises; always empties the box."""
+    def _attempt(self, box: _Box, whole: bool) -> tuple[Any, BaseException | None]:
+        """Return a release or its value, and the error to raise. Never raises; always empties the box."""
         box.data = box.value = None
         box.started = False
         failure: BaseException
         try:
-            return self._run(box)
+            return self._run(box, whole), None
         except BaseException as error:  # all of them leave through the same door
             failure = error
         finally:
@@ -575,23 +584,23 @@ class PrivateFunction(Generic[P, R]):
             box.args = box.kwargs = box.data = box.value = None
         bare = _bare(failure, self._advice(_INTERNAL), started)
         del failure  # its traceback leads to this frame
-        return bare
+        return None, bare
 
-    def _run(self, box: _Box) -> Release:
+    def _run(self, box: _Box, whole: bool) -> Any:
         settings, rules = self._settings, policy()
         _obey(self.__name__, settings, rules)
         box.data, call = self._binding.bind(box.args, box.kwargs)
         box.args = box.kwargs = None
         about, sampler, budgets = self._unsealed(box, call, rules)
         if settings.sampler is None:
-            return self._under(sampler)._release(box, call, about, budgets)
-        return self._release(box, call, about, budgets)
+            return self._under(sampler)._release(box, call, about, budgets, whole)
+        return self._release(box, call, about, budgets, whole)
 
     def _unsealed(
         self, box: _Box, call: Call, rules: Policy
     ) -> tuple[tuple[str, tuple[str, ...]], Any, list[Any]]:
         """Open sealed data in the box; return its declared name, its sampler, and all budgets that apply."""
-        if hidden_in(call.others()):
+        if call.plain() is None and hidden_in(call.others()):
             raise SealedError(
                 f"{self.__name__}() was given sealed data as an argument that is not its dataset. Only the "
                 f"dataset is opened: pass it as {', '.join(self._binding.names)}."
@@ -641,22 +650,22 @@ class PrivateFunction(Generic[P, R]):
         known = self._samplers.get(id(sampler))
         if known is None or known[0] is not sampler:
             made = self.replace(sampler=sampler, domain=self._settings.domain)
-            made._memory, made._target = self._memory, self._target
+            made._memory, made._watched, made._target = self._memory, self._watched, self._target
             known = self._samplers[id(sampler)] = (sampler, made)
         found: PrivateFunction[P, R] = known[1]
         return found
 
     def _release(
-        self, box: _Box, call: Call, about: tuple[str, tuple[str, ...]], budgets: list[Any]
-    ) -> Release:
+        self, box: _Box, call: Call, about: tuple[str, tuple[str, ...]], budgets: list[Any], whole: bool
+    ) -> Any:
         dataset = about[0]
         settings, mechanism = self._settings, self._settings.mechanism
         n = records.count(box.data)
         if n == 0:
             raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
         drawn = self._drawn()
-        like = self._like(drawn, records.describe(box.data))
-        if is_private(settings.sampler, box.data):
+        like = None if records.just_like(box.data, drawn) else self._like(drawn, records.describe(box.data))
+        if self._draws_public and is_private(settings.sampler, box.data):
             raise DataError(_BOOTSTRAPPED)
         positions = self._positions(n)
         n = n if positions is None else len(positions)
@@ -665,13 +674,18 @@ class PrivateFunction(Generic[P, R]):
         sensitivity, key = self._recalled(n, call, like, box)
         again = self._answered(dataset, key, sensitivity)
         if again is not None and again in self._root._answers:
-            return copy.deepcopy(self._root._answers[again])
+            given = copy.deepcopy(self._root._answers[again])
+            return given if whole else given.value
         function = self._function(call, sensitivity.coin_seed)
         support = settings.support if settings.domain == "clip" else None
-        with np.errstate(all="ignore"):  # a warning would tell of a private number
-            if positions is not None:
-                box.data = records.take(box.data, positions)
-            box.data = records.bring_into(box.data, drawn, support)
+        box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+        if box.value is not None:
+            box.data, box.value = box.value, None
+        else:
+            with np.errstate(all="ignore"):  # a warning would tell of a private number
+                if positions is not None:
+                    box.data = records.take(box.data, positions)
+                box.data = records.bring_into(box.data, drawn, support)
         if budgets:  # data that does not fit has cost nothing; from here on it is spent, whatever happens
             which = f"{key}:{sensitivity.seed}" if key else ""
             looks = sensitivity.certified()
@@ -689,13 +703,16 @@ class PrivateFunction(Generic[P, R]):
             sensitivity=sensitivity.value,
             epsilon=settings.epsilon,
             delta=settings.delta,
-            whole=outputs.integers(sensitivity.structure),
+            whole=sensitivity.whole,
         )
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
         structure, classes = sensitivity.structure, sensitivity.classes
+        value = wrap(noised) if wrap else outputs.rebuild(noised, structure, classes)
+        if again is None and not whole:
+            return value
         made = Release(
-            value=wrap(noised) if wrap else outputs.rebuild(noised, structure, classes),
+            value=value,
             epsilon=settings.epsilon,
             delta=settings.delta,
             gamma=sensitivity.gamma,
@@ -710,7 +727,7 @@ class PrivateFunction(Generic[P, R]):
         )
         if again is not None:
             self._root._answers[again] = copy.deepcopy(made)
-        return made
+        return made if whole else value
 
     def _spend(
         self,
@@ -769,8 +786,8 @@ class PrivateFunction(Generic[P, R]):
         mark, before = _Mark(self._root), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips, warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what it warns about is the private data
+            # What it warns about is the private data.
+            with coins.public_coins(sensitivity.coin_seed) as flips, warnings.catch_warnings(action="ignore"):
                 flips.toss()
                 box.value = function(box.data)
         except KeyboardInterrupt:
@@ -786,7 +803,8 @@ class PrivateFunction(Generic[P, R]):
         try:
             # Of classes that calibration has not seen, attributes could be anything.
             flat = outputs.flatten(box.value, sensitivity.structure, sensitivity.classes, known=True)
-            box.value = flat if np.isfinite(flat).all() else None
+            finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
+            box.value = flat if finite else None
         except KeyboardInterrupt:
             interrupted = True
         except BaseException:  # an output's own methods are user code as well
@@ -810,8 +828,7 @@ class PrivateFunction(Generic[P, R]):
         if sampler is None:
             self._under(None)  # which refuses
         # What is made of functions may draw something else later.
-        sure = getattr(sampler, "settled", False)
-        known = "settled" if sure else identity_of(sampler)
+        known = "settled" if self._fixed or getattr(sampler, "settled", False) else identity_of(sampler)
         key = None if known is None else (domain, known)  # without one, every doubt is a new look
         cached = self._root._schema
         if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
@@ -847,12 +864,15 @@ class PrivateFunction(Generic[P, R]):
 
     def _like(self, drawn: Any, schema: Any) -> Any:
         """Return the schema that drawn records are brought into to be like the private data, or None."""
+        known = self._root._alike
+        if known is not None and known[0] is drawn and known[1] is self._settings and known[2] == schema:
+            return known[3]
         support = self._settings.support if self._settings.domain == "clip" else None
         adopted = records.liken(drawn, schema, support)
-        if adopted is drawn:
-            return None
-        made = records.describe(adopted)
-        return None if made == records.describe(drawn) else made
+        made = None if adopted is drawn else records.describe(adopted)
+        like = None if made is None or made == records.describe(drawn) else made
+        self._root._alike = (drawn, self._settings, schema, like)
+        return like
 
     def _positions(self, n: int) -> Any:
         """Return which records are used, if P is made for a fixed number of them, or None."""
@@ -868,6 +888,13 @@ class PrivateFunction(Generic[P, R]):
         settings = self._settings
         if settings.sampler is None:
             self._under(None)  # which refuses
+        short = self._short(n, call, like)
+        found = None if short is None else self._watched.get(short)
+        if found is not None and found[1] is not None and found[1].same():
+            return found[2], found[3]
+        # A watch first, and then the key: what changes in between is seen.
+        watchable = short is not None and (found is None or found[1] is not None)
+        watched = watch(self.__wrapped__) if watchable else None
         facts = self._facts(n, call, like)
         try:
             key = token(facts, self.__name__, version=settings.version, private=self._parts(box))
@@ -879,6 +906,10 @@ class PrivateFunction(Generic[P, R]):
         recall = (key, settings.plan, settings.min_sensitivity)
         known = self._memory.get(recall)
         if known is not None:
+            if short is not None and (watched is None or watched.same()):
+                if len(self._watched) >= _RECALLED:
+                    self._watched.clear()
+                self._watched[short] = (settings, watched, known, key)  # with the settings, whose id is in it
             return known, key
         store = self._store()
         try:
@@ -895,6 +926,12 @@ class PrivateFunction(Generic[P, R]):
         while len(self._memory) > _RECALLED:
             self._memory.popitem(last=False)
         return known, key
+
+    def _short(self, n: int, call: Call, like: Any) -> tuple[Any, ...] | None:
+        """Return what names an estimate as long as the function is the same; None if there is more to it."""
+        plain = call.plain()
+        settled = like is None and plain is not None and type(self._asked) is _Asked
+        return (n, id(self._settings), plain) if settled else None
 
     def _label(self) -> str:
         return f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
@@ -914,9 +951,19 @@ class PrivateFunction(Generic[P, R]):
         """What the gaps depend on of the settings; encoded once if none of it can change."""
         s = self._settings
         asked = [coins.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
-        kinds = type(s.mechanism), type(s.sampler)
-        never = all(k.__module__.startswith("privatize.") and getattr(k, "immutable", False) for k in kinds)
+        never = _never_changes(s.mechanism) and _never_changes(s.sampler)
         return _Asked(tuple(asked)) if never and s.pair is None and not callable(s.batch) else asked
+
+    @functools.cached_property
+    def _fixed(self) -> bool:
+        """Whether P is one of ours, which never change, and made of no function of the user's."""
+        sampler = self._settings.sampler
+        return _never_changes(sampler) and bool(getattr(sampler, "settled", False))
+
+    @functools.cached_property
+    def _draws_public(self) -> bool:
+        """Whether P may draw from public records, which must not be the private ones."""
+        return not self._fixed or draws_public(self._settings.sampler)
 
     def _store(self) -> Store:
         """Return where estimates are remembered."""
@@ -1151,8 +1198,20 @@ def _code(drawn: Any) -> Any:
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 
+def _never_changes(value: Any) -> bool:
+    """Tell whether a mechanism or sampler is one of ours that never change."""
+    kind = type(value)
+    if not kind.__module__.startswith("privatize."):
+        return False
+    return bool(getattr(kind, "immutable", False)) or (
+        is_table(value) and all(map(_never_changes, value.parts()))
+    )
+
+
 def _obey(name: str, settings: Settings, rules: Policy) -> None:
     """Refuse what the policy does not allow."""
+    if rules.file is None:
+        return
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
     if problems and not lenient.get():
         raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
@@ -1281,6 +1340,8 @@ def privatize(
     True
     """
     for wrong in sorted(unknown):
+        import difflib  # only here: it takes 2 ms
+
         known = sorted(
             name for name in inspect.signature(privatize).parameters if name not in ("function", "unknown")
         )

@@ -47,6 +47,9 @@ def _words(size: int) -> Words:
     return np.frombuffer(source.get()(8 * size), dtype=np.uint64)
 
 
+_EIGHT = struct.Struct("<8Q").unpack
+
+
 class Stream:
     """Uniform 64-bit words one by one, for the duration of one call."""
 
@@ -58,7 +61,7 @@ class Stream:
     def word(self) -> int:
         """Return the next word."""
         if not self._ready:
-            self._ready.extend(struct.unpack("<8Q", source.get()(64)))
+            self._ready.extend(_EIGHT(source.get()(64)))
         return self._ready.pop()
 
     def below(self, limit: int) -> int:
@@ -156,7 +159,8 @@ def _exp(x: float) -> float:
     at = int(x * 256)
     r = x - at / 256
     q = 1 + r * (-1 + r * (0.5 + r * (-1 / 6 + r * (1 / 24 - r * (1 / 120)))))
-    return _entry(at >> 8, 1) * (_entry(at & 255, 256) * q)
+    part = _entry(at & 255, 256) * q
+    return _entry(at >> 8, 1) * part if at > 255 else part
 
 
 def _exps(x: Vector) -> Vector:

@@ -217,7 +217,7 @@ class _Still(coins.Coins):
     """Coins that somebody else looks after."""
 
     def __init__(self) -> None:
-        super().__init__(0)
+        super().__init__(0, None)
 
     def toss(self) -> None:
         pass

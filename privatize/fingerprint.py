@@ -42,8 +42,12 @@ __all__ = [
     "VERSION",
     "PrivateReachable",
     "Unencodable",
+    "code_of",
     "fingerprint",
     "identity_of",
+    "is_builtin",
+    "is_installed",
+    "origin",
     "outside",
     "token",
     "warn_changed",
@@ -222,7 +226,8 @@ def _installed_paths() -> tuple[str, ...]:
     return tuple({paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
-def _is_installed(file: str) -> bool:
+def is_installed(file: str) -> bool:
+    """Tell whether a file is a package's or the standard library's."""
     # A folder of packages inside the standard library's would be found by either.
     return file.startswith(_installed_paths()) or "site-packages" in file or "dist-packages" in file
 
@@ -240,7 +245,7 @@ def origin(module: str | None) -> str | None:
         file = getattr(_spec(top), "origin", None)
     # The file first: a user's module may have the name of a standard one. An editable install lies
     # outside: it changes without its version changing, so it is the user's own.
-    if isinstance(file, str) and Path(file).is_absolute() and not _is_installed(file):
+    if isinstance(file, str) and Path(file).is_absolute() and not is_installed(file):
         return None
     if top in sys.builtin_module_names or top in sys.stdlib_module_names:
         return "python"
@@ -264,7 +269,7 @@ def own_modules() -> dict[str, types.ModuleType]:
             continue
         file = _file(module)
         # By the file alone where there is one: versions, which the others need, are slow to be had.
-        if (file is None or not _is_installed(file)) and origin(name) is None:
+        if (file is None or not is_installed(file)) and origin(name) is None:
             found[name] = module
     return found
 
@@ -308,7 +313,7 @@ _CONSTANTS = frozenset(dis.hasconst)
 
 
 @functools.lru_cache(maxsize=4096)
-def _code(
+def code_of(
     code: types.CodeType,
 ) -> tuple[
     bytes,
@@ -338,7 +343,9 @@ def _code(
                 continue
             encoder.add(b"c%d" % instruction.opcode)
             if isinstance(instruction.argval, types.CodeType):
-                inner, inner_names, inner_attributes, inner_imports, inner_chains = _code(instruction.argval)
+                inner, inner_names, inner_attributes, inner_imports, inner_chains = code_of(
+                    instruction.argval
+                )
                 chains.update(inner_chains)
                 encoder.add(inner)
                 names.update(inner_names)
@@ -453,6 +460,11 @@ _HEAP_TYPE = 1 << 9
 _MOST = 1024  # encodings that are kept
 _BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local"})
 _BUILTINS = frozenset(vars(builtins))
+
+
+def is_builtin(name: str) -> bool:
+    """Tell whether a name is one of Python's own."""
+    return name in _BUILTINS
 
 
 _encoded: dict[int, tuple[Any, bytes]] = {}  # with the value, so that its id stays its own
@@ -624,7 +636,7 @@ class _Encoder:
                 self.lookups.add(value.__name__)
             self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
             return
-        encoded, names, attributes, imports, chains = _code(value.__code__)
+        encoded, names, attributes, imports, chains = code_of(value.__code__)
         self.owners.add(value.__module__ or "")
         self.add(b"function")
         self.add(encoded)
@@ -637,7 +649,7 @@ class _Encoder:
         scope = value.__globals__
         # A local function of an installed package has a scope with a version. (Its own __module__ may be
         # forged: functools.wraps does that.)
-        maker = origin(scope.get("__name__")) if _is_installed(value.__code__.co_filename) else None
+        maker = origin(scope.get("__name__")) if is_installed(value.__code__.co_filename) else None
         if maker is not None:
             self.add(maker.encode())
             return

@@ -66,7 +66,7 @@ def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[n
     `whole` coordinates are integers and stay so.
     """
     size = len(vector)
-    integers = int(np.count_nonzero(whole))
+    integers = int(whole[0]) if size == 1 else int(np.count_nonzero(whole))
     exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, size - integers)
     if integers == 0:
         return _noised(vector, exponent, discrete_laplace(t, 0, size))
@@ -114,7 +114,10 @@ def _nearest(value: float, exponent: int) -> int:
     number, power = int(mantissa * 2**53), power - 53 - exponent  # value = number 2^power grid units
     if power >= 0:
         return number << power
-    return round(Fraction(number, 1 << -power)) if power > -60 else 0
+    if power <= -60:
+        return 0
+    whole, rest = divmod(number, 1 << -power)
+    return whole + (2 * rest + (whole & 1) > 1 << -power)  # halves go to the even one
 
 
 @functools.lru_cache(maxsize=1024)

@@ -425,6 +425,9 @@ def flatten(value: Any, tree: Tree, classes: dict[str, Any] | None = None, known
         return np.array([number(value, tree)])
     parts: list[Any] = []
     _collect(value, tree, parts, classes if classes is not None else {}, known)
+    if len(parts) == 1 and type(parts[0]) is np.ndarray:
+        only: Vector = parts[0]
+        return only
     if all(type(part) is float for part in parts):
         return np.array(parts, dtype=np.float64)
     return np.concatenate([np.atleast_1d(part) for part in parts])
@@ -563,12 +566,17 @@ def rebuild(vector: Vector, tree: Tree, classes: dict[str, Any] | None = None) -
     return value
 
 
+_FLOAT = np.dtype(np.float64).str
+
+
 def _rebuild(vector: Vector, at: int, tree: Tree, classes: dict[str, Any]) -> tuple[Any, int]:
     kind = tree[0]
     if kind == "float":
         return float(vector[at]), at + 1
     if kind == "int":
         return round(float(vector[at])), at + 1
+    if kind == "numpy" and tree[1] == _FLOAT:
+        return vector[at], at + 1
     if kind == "numpy":
         return _cast(vector[at : at + 1], tree[1])[0], at + 1
     if kind == "array":

@@ -302,6 +302,16 @@ def alike(one: Any, other: Any) -> bool:
     return bool(describe(one) == describe(other))
 
 
+def just_like(data: Any, drawn: Any) -> bool:
+    """Tell whether both are arrays of one dtype and shape but for n, so that nothing needs to be compared."""
+    return (
+        type(data) is type(drawn) is np.ndarray
+        and data.dtype == drawn.dtype
+        and data.shape[1:] == drawn.shape[1:]
+        and data.dtype.kind in "biuf"
+    )
+
+
 def describe(data: Any) -> Any:
     """Return the public schema of a dataset as JSON: containers, names, dtypes, shapes, never n or values.
 

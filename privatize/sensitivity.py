@@ -8,6 +8,7 @@ position replaced, so that functions that care about order are measured fairly. 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import time
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, drawing, records, views
+from privatize import coins, drawing, outputs, records, views
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -106,6 +107,13 @@ class Sensitivity:
     cause: str = field(default="", repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which numbers of the output are integers. Read-only."""
+        found = outputs.integers(self.structure)
+        found.flags.writeable = False
+        return found
 
     @property
     def m(self) -> int:
@@ -512,6 +520,7 @@ class _Run:
                 pairs.check_again(gaps, exact=False)
             return gaps, None
         pairs.check_sampler()
+        pairs.foresee(m)
         work = Work(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
         exact = where.exact and work.left == m
         _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)

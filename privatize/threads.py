@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["single_threaded"]
+__all__ = ["limit", "restore", "single_threaded"]
 
 # What was found among the loaded libraries, and how many modules there were then.
 _known: tuple[int, list[Any]] = (-1, [])
@@ -43,15 +43,25 @@ def single_threaded(kind: str | None = None) -> Iterator[None]:
     ...     float(np.ones(3) @ np.ones(3))
     3.0
     """
-    changed = []
+    limited: list[Any] = []
     try:
-        for library in _libraries():
-            if kind is None or library.user_api == kind:
-                before = library.get_num_threads()
-                if before is not None and before > 1:
-                    changed.append((library, before))
-                    library.set_num_threads(1)
+        limit(limited, kind)
         yield
     finally:
-        for library, before in changed:
-            library.set_num_threads(before)
+        restore(limited)
+
+
+def limit(limited: list[Any], kind: str | None = None) -> None:
+    """Give BLAS and OpenMP one thread each, and note in a list how many they had."""
+    for library in _libraries():
+        if kind is None or library.user_api == kind:
+            before = library.get_num_threads()
+            if before is not None and before > 1:
+                limited.append((library, before))
+                library.set_num_threads(1)
+
+
+def restore(limited: list[Any]) -> None:
+    """Give back the threads that were noted."""
+    for library, before in limited:
+        library.set_num_threads(before)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import mtrand
 
-from privatize import coins
+from privatize import coins, generators
 from privatize.errors import SettingsError
 
 TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, coins.CHECK]
@@ -484,13 +484,13 @@ def test_a_deviate_of_another_bit_generator_is_kept(kind):
 
 def test_the_flag_is_where_it_is_looked_for():
     """Reading it elsewhere would lose deviates; not finding it would cost time alone."""
-    at = coins._flag_at()
+    at = generators._flag_at()
     kept = np.random.get_state()
     try:
         for seed in range(20):
             np.random.seed(seed)
             np.random.randn(seed % 5)
-            found = coins._with_normal()
+            found = generators.with_normal()
             assert (found is not None) == bool(np.random.get_state(legacy=False)["has_gauss"])
     finally:
         np.random.set_state(kept)
@@ -499,7 +499,7 @@ def test_the_flag_is_where_it_is_looked_for():
 
 def test_without_the_flag_the_state_is_read(monkeypatch):
     """Where memory cannot be looked into, nothing is lost."""
-    monkeypatch.setattr(coins, "_flag_at", lambda: None)
+    monkeypatch.setattr(generators, "_flag_at", lambda: None)
     kept = np.random.get_state()
     try:
         np.random.seed(1)

@@ -812,3 +812,60 @@ def test_a_column_of_dicts_that_begins_with_missing_values():
     privatize(**promise, sampler=P)(total)(data)
     assert seen[-1] == [{"n": 3, "d": dt.date(2020, 5, 5)}, {"n": 9, "d": None}]
     assert type(seen[-1][0]["n"]) is int
+
+
+# --- the usual case ---
+
+
+ENDS = st.sampled_from([-inf, -1e300, -5.0, -0.0, 0.0, 1.0, 3.5, 1e300, inf])
+VALUES = st.one_of(st.floats(), st.sampled_from([nan, inf, -inf, -0.0, 5e-324, 1.7e308]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(VALUES, max_size=12), ENDS, ENDS, st.booleans())
+def test_the_usual_case_is_what_the_general_one_is(values, low, high, flat):
+    """A record that is brought in quickly must end where it would end otherwise."""
+    data = np.array(values, dtype=np.float64)
+    data = data if flat else data.reshape(-1, 1)
+    low, high = min(low, high), max(low, high)
+    kept = data.copy()
+    found = domains.bring_usual(data, data[:0], (low, high))
+    with np.errstate(all="ignore"):
+        expected = domains.bring_numbers(data, data.dtype, (low, high))
+    assert np.array_equal(data, kept, equal_nan=True)
+    assert (found is None) == bool(np.isnan(data).any())
+    if found is not None:
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
+        assert not np.shares_memory(found, data)
+
+
+@pytest.mark.parametrize(
+    ("data", "drawn", "support"),
+    [
+        (np.zeros(3, dtype=">f8"), np.zeros(2), (0.0, 1.0)),
+        (np.zeros(3, dtype=np.float32), np.zeros(2), (0.0, 1.0)),
+        (np.zeros(3), np.zeros(2, dtype=np.float32), (0.0, 1.0)),
+        (np.zeros(3, dtype=int), np.zeros(2), (0.0, 1.0)),
+        (np.zeros(3), np.zeros(2), None),
+        (np.zeros(3), np.zeros(2), OneOf((0.0, 1.0), unknown=0.0)),
+        (np.zeros(3), np.zeros(2), Maybe((0.0, 1.0))),
+        (np.zeros((3, 2)), np.zeros((2, 2)), (np.zeros(2), np.ones(2))),
+        ([0.0], np.zeros(2), (0.0, 1.0)),
+        (np.ma.masked_array(np.zeros(3)), np.zeros(2), (0.0, 1.0)),
+    ],
+)
+def test_everything_else_goes_the_general_way(data, drawn, support):
+    """Only what is surely the usual case is treated as such."""
+    assert domains.bring_usual(data, drawn, support) is None
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", "i8", "i4", "u1", "?", "U3", "O", "M8[D]", "i4,f8"])
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 0)])
+def test_what_is_just_like_p_has_its_schema(dtype, shape):
+    """The comparison of schemas is left out only where it would find nothing."""
+    drawn = [np.zeros(size, dtype=d) for size in ((2,), (2, 2)) for d in ("f8", "i8", "O", "i4,f8", "?")]
+    data = np.zeros(shape, dtype=dtype)
+    for each in drawn:
+        if records.just_like(data, each):
+            assert records.describe(data) == records.describe(each)
+            assert records.liken(each, records.describe(data), None) is each

@@ -18,7 +18,7 @@ from privatize.domains import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Distribution, Rng, copied, draw, plain
 
-__all__ = ["bootstrap", "is_private"]
+__all__ = ["bootstrap", "draws_public", "is_private"]
 
 Array = NDArray[Any]
 
@@ -265,6 +265,11 @@ def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> 
 
 
 # --- never the private data -------------------------------------------------------------------
+
+
+def draws_public(sampler: Any) -> bool:
+    """Tell whether a sampler draws from public records."""
+    return next(_bootstraps(sampler, None), None) is not None
 
 
 def is_private(sampler: Any, data: Any) -> bool:

@@ -231,6 +231,11 @@ def split(parent: Distribution, label: str) -> Distribution:
     return _Split(parent, label, tuple(others), (projection(parent, others).support, one.support))
 
 
+def is_table(sampler: Any) -> bool:
+    """Tell whether a sampler is a table, which is nothing but its columns."""
+    return type(sampler) is _Table
+
+
 def origin_of(sampler: Any) -> Any:
     """Return the P that a sampler is a projection of, or itself."""
     while isinstance(sampler, _Projection | _Split) or hasattr(sampler, "positions"):

@@ -1,0 +1,128 @@
+"""Telling quickly that a function is still what it was.
+
+A fingerprint looks at everything that could change what a function computes, at every call. Most of that is
+in few places: the function's code and defaults, its closure, the globals that it names. Where these hold
+nothing but values that cannot change, modules with a version, and other such functions, the fingerprint is
+the same for as long as each place holds the very same object, and that is seen in a tenth of the time. Of all
+other functions there is no watch, and the fingerprint is taken.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any
+
+from privatize.fingerprint import code_of, is_builtin, is_installed, origin
+
+__all__ = ["Watch", "watch"]
+
+_NOTHING = object()
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
+
+
+class Watch:
+    """The places that a function's fingerprint depends on, and what they held; made by `watch`."""
+
+    __slots__ = ("_cells", "_functions", "_places")
+
+    def __init__(self) -> None:
+        self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
+        self._cells: list[tuple[types.CellType, Any]] = []
+        self._places: list[tuple[Mapping[str, Any], str, Any]] = []
+
+    def same(self) -> bool:
+        """Tell whether every place holds what it held."""
+        for function, code, defaults, module in self._functions:
+            if (
+                function.__code__ is not code
+                or function.__defaults__ is not defaults
+                or function.__module__ is not module
+                or function.__kwdefaults__
+                or function.__dict__
+            ):
+                return False
+        for scope, name, value in self._places:
+            if scope.get(name, _NOTHING) is not value:
+                return False
+        try:
+            return all(cell.cell_contents is value for cell, value in self._cells)
+        except ValueError:  # one is empty by now
+            return False
+
+    def _note(self, scope: Mapping[str, Any], name: str) -> Any:
+        value = scope.get(name, _NOTHING)
+        self._places.append((scope, name, value))
+        return value
+
+    def _settled(self, value: Any) -> bool:
+        """Tell whether a value can be watched, and watch what it is made of."""
+        kind = type(value)
+        if kind in _ATOMS:
+            return True
+        if kind is tuple:
+            return all(map(self._settled, value))
+        if kind is types.ModuleType:
+            return (
+                origin(value.__name__) is not None and self._note(vars(value), "__name__") is value.__name__
+            )
+        return kind is types.FunctionType and self._function(value)
+
+    def _function(self, function: types.FunctionType) -> bool:
+        if any(function is known for known, *_ in self._functions):
+            return True
+        module, code = function.__module__, function.__code__
+        self._functions.append((function, code, function.__defaults__, module))
+        if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(module):
+            return False
+        _, names, attributes, imports, chains = code_of(code)
+        if imports or "modules" in attributes:
+            return False
+        contents = []
+        for cell in function.__closure__ or ():
+            try:
+                contents.append(cell.cell_contents)
+            except ValueError:  # not yet filled
+                return False
+            self._cells.append((cell, contents[-1]))
+        if not all(map(self._settled, (function.__defaults__, *contents))):
+            return False
+        scope = function.__globals__
+        for name in names:
+            found = self._note(scope, name)
+            if not (is_builtin(name) if found is _NOTHING else self._settled(found)):
+                return False
+        for name in attributes:  # a module of the user's own that it may look up
+            if self._note(sys.modules, name) is not _NOTHING and origin(name) is None:
+                return False
+        cells = dict(zip(code.co_freevars, contents, strict=True))
+        return all(self._chain(cells.get(root, scope.get(root)), chain) for root, chain in chains)
+
+    def _chain(self, found: Any, chain: tuple[str, ...]) -> bool:
+        """Watch what is read from installed modules: somebody may have patched it, or will."""
+        for attribute in chain:
+            if not isinstance(found, types.ModuleType):
+                return True
+            found = self._note(vars(found), attribute)
+            if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
+                return False
+        return True
+
+
+def watch(function: Any) -> Watch | None:
+    """Return a watch over a function, or None if there is none that would see every change.
+
+    Examples
+    --------
+    >>> limit = 65
+    >>> def share(ages): return (ages >= limit).mean()
+    >>> watched = watch(share)
+    >>> watched.same()
+    True
+    >>> limit = 66
+    >>> watched.same()
+    False
+    """
+    made = Watch()
+    return made if type(function) is types.FunctionType and made._function(function) else None
