@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Mapping
 from typing import Any
 
 from privatize.fingerprint import code_of, is_builtin, is_installed, origin
@@ -27,14 +26,15 @@ class Watch:
 
     __slots__ = ("_cells", "_functions", "_places")
 
+    # It holds on to functions and modules, never to their scopes, which may have anything in them.
     def __init__(self) -> None:
-        self._functions: list[tuple[types.FunctionType, Any, Any, Any]] = []
+        self._functions: list[tuple[types.FunctionType, Any, Any, Any, list[tuple[str, Any]]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
-        self._places: list[tuple[Mapping[str, Any], str, Any]] = []
+        self._places: list[tuple[types.ModuleType | None, str, Any]] = []  # of modules, None for sys.modules
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        for function, code, defaults, module in self._functions:
+        for function, code, defaults, module, names in self._functions:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
@@ -43,17 +43,21 @@ class Watch:
                 or function.__dict__
             ):
                 return False
-        for scope, name, value in self._places:
-            if scope.get(name, _NOTHING) is not value:
+            scope = function.__globals__
+            for name, value in names:
+                if scope.get(name, _NOTHING) is not value:
+                    return False
+        for owner, name, value in self._places:
+            if (sys.modules if owner is None else owner.__dict__).get(name, _NOTHING) is not value:
                 return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
         except ValueError:  # one is empty by now
             return False
 
-    def _note(self, scope: Mapping[str, Any], name: str) -> Any:
-        value = scope.get(name, _NOTHING)
-        self._places.append((scope, name, value))
+    def _note(self, owner: types.ModuleType | None, name: str) -> Any:
+        value = (sys.modules if owner is None else vars(owner)).get(name, _NOTHING)
+        self._places.append((owner, name, value))
         return value
 
     def _settled(self, value: Any) -> bool:
@@ -64,16 +68,15 @@ class Watch:
         if kind is tuple:
             return all(map(self._settled, value))
         if kind is types.ModuleType:
-            return (
-                origin(value.__name__) is not None and self._note(vars(value), "__name__") is value.__name__
-            )
+            return origin(value.__name__) is not None and self._note(value, "__name__") is value.__name__
         return kind is types.FunctionType and self._function(value)
 
     def _function(self, function: types.FunctionType) -> bool:
         if any(function is known for known, *_ in self._functions):
             return True
         module, code = function.__module__, function.__code__
-        self._functions.append((function, code, function.__defaults__, module))
+        globals_: list[tuple[str, Any]] = []
+        self._functions.append((function, code, function.__defaults__, module, globals_))
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(module):
             return False
         _, names, attributes, imports, chains = code_of(code)
@@ -90,11 +93,12 @@ class Watch:
             return False
         scope = function.__globals__
         for name in names:
-            found = self._note(scope, name)
+            found = scope.get(name, _NOTHING)
+            globals_.append((name, found))
             if not (is_builtin(name) if found is _NOTHING else self._settled(found)):
                 return False
         for name in attributes:  # a module of the user's own that it may look up
-            if self._note(sys.modules, name) is not _NOTHING and origin(name) is None:
+            if self._note(None, name) is not _NOTHING and origin(name) is None:
                 return False
         cells = dict(zip(code.co_freevars, contents, strict=True))
         return all(self._chain(cells.get(root, scope.get(root)), chain) for root, chain in chains)
@@ -104,7 +108,7 @@ class Watch:
         for attribute in chain:
             if not isinstance(found, types.ModuleType):
                 return True
-            found = self._note(vars(found), attribute)
+            found = self._note(found, attribute)
             if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
                 return False
         return True

@@ -52,6 +52,7 @@ from privatize.errors import (
 )
 from privatize.shipping import Package
 from privatize.store import open_store
+from privatize.watching import Watch
 
 if sys.version_info[:3] == (3, 13, 0):
     # Looking for leaks means walking over everything that an error refers to, and this one falls over it.
@@ -94,6 +95,7 @@ _SKIPPED = (
     | types.FunctionType
     | types.FrameType
     | types.MethodType
+    | Watch  # over what functions hold themselves
 )
 
 
