@@ -8,6 +8,7 @@ stay neighbours.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -255,15 +256,27 @@ def _clipped(values: Array, dtype: np.dtype[Any], ends: Any, lost: Mask) -> Arra
     some = bool(lost.any())
     if dtype.kind in "iu" and values.dtype.kind in "iu":
         # In integers: as floats, those beyond 2^53 would not be told apart.
-        edges = [
-            cast(np.asarray(end), dtype) if np.asarray(end).dtype.kind in "iu" else _whole(near, dtype)
-            for end, near in zip(ends, (low, high), strict=True)
-        ]
-        found = np.clip(cast(values, dtype), *edges)
+        first, last = ends
+        plain = type(first) in (int, float) and type(last) in (int, float)
+        edges = _known_edges(first, last, dtype) if plain else _edges(first, last, dtype)
+        found = np.clip(values if values.dtype == dtype else cast(values, dtype), *edges)
     else:
         numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         found = cast(np.clip(np.where(lost, 0, numbers) if some else numbers, low, high), dtype)
     return np.where(lost, cast(np.asarray(home(low, high)), dtype), found) if some else found
+
+
+def _edges(low: Any, high: Any, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Return bounds as integers inside them."""
+    near = np.ceil(np.asarray(low, dtype=np.float64)), np.floor(np.asarray(high, dtype=np.float64))
+    found = [
+        cast(np.asarray(end), dtype) if np.asarray(end).dtype.kind in "iu" else _whole(inside, dtype)
+        for end, inside in zip((low, high), near, strict=True)
+    ]
+    return found[0], found[1]
+
+
+_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # 2 and 2.0 are not the same
 
 
 def _whole(end: Array, dtype: np.dtype[Any]) -> Array:

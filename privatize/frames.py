@@ -72,6 +72,10 @@ _ACCEPTED = {
     "duration": ("duration",),
     "other": (),
 }
+# Dtypes of numpy's numbers and what they hold: several columns of a pandas frame can share one array of them.
+_PLAIN = {np.dtype("?"): "bool", np.dtype("f4"): "float", np.dtype("f8"): "float"}
+_PLAIN |= dict.fromkeys(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")), "int")
+_SPELLED = {dtype: str(dtype) for dtype in _PLAIN}
 # Values that nobody can change in place.
 _ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
 Array = NDArray[Any]
@@ -109,7 +113,28 @@ def take(data: Any, positions: Array) -> Any:
     library = type(data).__module__.partition(".")[0]
     if library != "pandas":
         return data.take(positions) if library == "pyarrow" else data[positions]
-    return _settled(_apart(data.take(positions)), data)
+    whole = _whole(data)
+    bare = not data.attrs and data.flags.allows_duplicate_labels and _index(data.index) is None
+    if whole is None or not bare:
+        return _settled(_apart(data.take(positions)), data)
+    import pandas as pd
+
+    # The same, sooner, and in the same order in memory: sums round as they do in pandas' own rows.
+    rows = whole[positions] if whole.flags.c_contiguous else whole.T.take(positions, axis=1).T
+    return pd.DataFrame(rows, columns=data.columns.view(), copy=False)
+
+
+def _whole(data: Any) -> Array | None:
+    """Return the array that a pandas frame is, where it is one of numbers, without copying; or else None."""
+    blocks: Any = getattr(getattr(data, "_mgr", None), "blocks", ())
+    if len(blocks) != 1 or data.ndim != 2 or not _is_plain(blocks[0].dtype):
+        return None
+    found: Array = data.to_numpy()
+    return found
+
+
+def _is_plain(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype in _PLAIN
 
 
 def head(data: Any, n: int) -> Any:
@@ -197,6 +222,22 @@ def columns(data: Any) -> list[Any]:
     return list(data.get_columns() if library == "polars" else data.columns)
 
 
+def _dtypes(data: Any) -> list[Any]:
+    """Return the dtypes of the columns."""
+    if kind(data) != ("frame", "pandas"):
+        return [_dtype(column) for column in columns(data)]
+    known = getattr(getattr(data, "_mgr", None), "get_dtypes", None)  # `dtypes` makes a series of them
+    return list(data.dtypes if known is None else known())
+
+
+def _arrays(data: Any) -> list[Any]:
+    """Return what the columns of a pandas frame are kept in, without copying: sooner than series of them."""
+    each = getattr(data, "_iter_column_arrays", None)
+    if each is not None:
+        return list(each())
+    return [own.to_numpy() if _is_plain(own.dtype) else own.array for own in columns(data)]
+
+
 def names(data: Any) -> list[Any]:
     """Return the names of a frame's columns, or a series' own."""
     form, library = kind(data) or ("", "")
@@ -241,7 +282,13 @@ _KNOWN: dict[Any, str] = {}
 
 def _kind_of(column: Any) -> str:
     """Return what a column holds, by its type alone: values are not looked at."""
-    dtype = _dtype(column)
+    return _kind_by(_dtype(column), column, 0)
+
+
+def _kind_by(dtype: Any, data: Any, at: int) -> str:
+    """Return what the column at a place holds, by its dtype, which costs less to have than the column."""
+    if _is_plain(dtype):
+        return _PLAIN[dtype]
     # Not kept: these dtypes hold categories, or a fill value, which may be private.
     if type(dtype).__name__ in _CATEGORIES:
         return "category"
@@ -249,7 +296,7 @@ def _kind_of(column: Any) -> str:
         return "other"
     found = _KNOWN.get(dtype)
     if found is None:
-        found = _KNOWN[dtype] = _of_column(column, dtype)
+        found = _KNOWN[dtype] = _of_column(columns(data)[at] if kind(data) else data, dtype)
     return found
 
 
@@ -278,20 +325,20 @@ def _of_column(column: Any, native: Any) -> str:
     }.get(name, "other")
 
 
-def _code(column: Any, what: str) -> str:
-    """Return a column's dtype as a text, without any values: categories may be taken from the data."""
+def _code(dtype: Any, what: str) -> str:
+    """Return a dtype as a text, without any values: categories may be taken from the data."""
     if what == "category":
-        return f"category of {_categories(column)}"
-    dtype = _dtype(column)
+        return f"category of {_categories(dtype)}"
+    if _is_plain(dtype):
+        return _SPELLED[dtype]
     text = str(dtype)
     if text.startswith("Sparse"):  # which names its fill value
         return "Sparse"
     return text if what != "other" or len(text) < 40 else type(dtype).__name__
 
 
-def _categories(column: Any) -> str:
-    """Return what a column's categories are, without saying which."""
-    dtype = _dtype(column)
+def _categories(dtype: Any) -> str:
+    """Return what the categories of a dtype are, without saying which."""
     if hasattr(dtype, "value_type"):
         return "texts" if "string" in str(dtype.value_type) else "numbers"
     inside: Any = getattr(dtype, "categories", ())
@@ -340,11 +387,12 @@ def describe(data: Any) -> Any:
     """Return the public schema of a frame or a series as JSON."""
     form, library = kind(data) or ("", "")
     labels = [_label(name) for name in names(data)]
-    found = []
-    for name, column in zip(labels, columns(data), strict=True):
-        what = _kind_of(column)
-        zone = _zone_of(_nw(column)) if what == "date" else None
-        found.append([name, _code(column, what), what, zone])
+    whats = kinds(data)
+    parts = zip(labels, _dtypes(data), whats, strict=True)
+    found = [[name, _code(dtype, what), what, None] for name, dtype, what in parts]
+    if "date" in whats:
+        for column, entry in zip(columns(data), found, strict=True):
+            entry[3] = _zone_of(_nw(column)) if entry[2] == "date" else None
     if len({repr(name) for name in labels}) < len(labels):
         raise DataError("The dataset has two columns of the same name. Rename one.")
     index = _index(data.index) if library == "pandas" else None
@@ -523,9 +571,7 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
         return [dict(zip(table, record, strict=True)) for record in zip(*found, strict=True)]
     try:
         if library == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame({name: _pandas(column) for name, column in table.items()}, copy=False)
+            return _assembled([_pandas(column) for column in table.values()], _heads(tuple(table)))
         if library == "polars":
             import polars as pl
 
@@ -583,6 +629,37 @@ def _pandas(column: Column) -> Any:
     if values.dtype.kind == "U":
         return pd.Series(column.array().astype(object), dtype=_text())
     return column.array()
+
+
+def _assembled(parts: list[Any], heads: Any) -> Any:
+    """Return columns, which are arrays of numpy's or pandas', or series, as a pandas frame."""
+    import pandas as pd
+
+    if all(type(part) is np.ndarray for part in parts):
+        dtypes = {part.dtype for part in parts}
+        if len(dtypes) == 1 and dtypes <= _PLAIN.keys():  # in one array: quicker to make, and to work with
+            return pd.DataFrame(np.array(parts).T, columns=heads, copy=False)
+    frame = pd.DataFrame(dict(enumerate(parts)), copy=False)
+    frame.columns = heads
+    return frame
+
+
+def _heads(called: tuple[Any, ...]) -> Any:
+    """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
+    import pandas as pd
+
+    if not _copies_on_write() or not all(type(name) is str for name in called):
+        return pd.Index(called, tupleize_cols=False)  # what is written into it must not stay
+    return _known_heads(called).view()
+
+
+@functools.lru_cache(maxsize=256)
+def _known_heads(called: tuple[str, ...]) -> Any:
+    import pandas as pd
+
+    made = pd.Index(called)
+    made.get_indexer(made)  # where each is, now and not in one of several threads
+    return made
 
 
 @functools.cache
@@ -706,6 +783,9 @@ def contents(data: Any) -> list[Array]:
 
 def numbers(data: Any) -> list[Array]:
     """Return the columns that hold numbers, as arrays."""
+    arrays = _arrays(data) if kind(data) == ("frame", "pandas") else []
+    if arrays and all(_is_plain(array.dtype) for array in arrays):
+        return [array for array in arrays if array.dtype.kind != "b"]
     return [_numbers(column) for column in columns(data) if _kind_of(column) in ("int", "float")]
 
 
@@ -743,7 +823,7 @@ def replaced(data: Any, at: int, values: Array) -> Any:
 
 def kinds(data: Any) -> list[str]:
     """Return what the columns hold."""
-    return [_kind_of(column) for column in columns(data)]
+    return [_kind_by(dtype, data, at) for at, dtype in enumerate(_dtypes(data))]
 
 
 def labels(data: Any) -> list[list[str]]:
@@ -762,7 +842,7 @@ def digest(data: Any) -> str:
     found: list[Any] = [kind(data), names(data)]
     for column in columns(data):
         what = _kind_of(column)
-        found.append((what, _code(column, what)))
+        found.append((what, _code(_dtype(column), what)))
         if what not in ("int", "float"):
             found.append(_nw(column).to_list())
             found.append(repr(getattr(column, "dtype", None)))
@@ -781,23 +861,25 @@ def _levels(index: Any) -> list[Any]:
 
 def alike(data: Any, seen: Any) -> bool:
     """Tell whether two frames differ in numbers only."""
-    pandas = (kind(data) or ("", ""))[1] == "pandas"
-    if pandas:
-        if not data.index.identical(seen.index) or kind(data) != kind(seen):
-            return False
-        # Not by asking for `columns`: a series would look for it among its labels.
-        if kind(data) == ("frame", "pandas") and not data.columns.identical(seen.columns):
-            return False
+    form = kind(data)
+    if form != kind(seen):
+        return False
+    if form is not None and form[1] == "pandas" and not data.index.identical(seen.index):
+        return False
+    # Not by asking for `columns`: a series would look for it among its labels.
+    if form == ("frame", "pandas") and not data.columns.identical(seen.columns):
+        return False
     if names(data) != names(seen) or len(data) != len(seen):
         return False
-    for own, other in zip(columns(data), columns(seen), strict=True):
-        what = _kind_of(own)
-        if what in ("int", "float"):
-            if _kind_of(other) not in ("int", "float"):
-                return False
-        elif not _same(own, other, categories=True) or not own.equals(other):
-            return False
-    return True
+    ours, theirs = ([what if what not in ("int", "float") else "" for what in kinds(d)] for d in (data, seen))
+    if ours != theirs:
+        return False
+    if not any(ours):
+        return True
+    return all(
+        not what or (_same(own, other, categories=True) and own.equals(other))
+        for what, own, other in zip(ours, columns(data), columns(seen), strict=True)
+    )
 
 
 def with_numbers(seen: Any, values: list[Array]) -> Any:
@@ -850,10 +932,12 @@ def _split(column: Any) -> tuple[Any, Array | None]:
 
     What dtype the values have follows from the column's dtype alone, not from what is missing.
     """
-    dtype = _dtype(column)
+    dtype, what = _dtype(column), _kind_of(column)
     if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
         return column.to_numpy(), None
-    series, what = _nw(column), _kind_of(column)
+    if what in ("int", "float", "bool") and kind(column) == ("series", "polars") and not column.null_count():
+        return np.array(column.to_numpy()), np.zeros(len(column), dtype=bool)
+    series = _nw(column)
     if what in ("text", "object", "category", "other"):
         found = np.empty(len(column), dtype=object)
         found[:] = [_own(value) for value in series.to_list()]
@@ -867,12 +951,20 @@ def _split(column: Any) -> tuple[Any, Array | None]:
         return values, None
     gone = series.is_null().to_numpy()
     filled = series.fill_null(False if what == "bool" else 0) if gone.any() else series
-    return filled.to_numpy().astype(_plain_dtype(series)), gone
+    return filled.to_numpy().astype(_plain_dtype(column)), gone
 
 
-def _plain_dtype(series: Any) -> np.dtype[Any]:
-    name = str(series.dtype).lower()
-    return np.dtype("bool" if name == "boolean" else name)
+_NUMPYS: dict[Any, np.dtype[Any]] = {}
+
+
+def _plain_dtype(column: Any) -> np.dtype[Any]:
+    """Return numpy's dtype for a column of numbers or booleans."""
+    dtype = _dtype(column)
+    found = _NUMPYS.get(dtype)
+    if found is None:
+        name = str(_nw(column).dtype).lower()
+        found = _NUMPYS[dtype] = np.dtype("bool" if name == "boolean" else name)
+    return found
 
 
 def _zone_of(series: Any) -> Any:
@@ -898,19 +990,18 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     form, library = kind(data) or ("", "")
     if form == "series":
         (made,) = [_bring_column(data, template, support)]
-        return _reindexed(made, data, template, {}) if library == "pandas" else made.rename(template.name)
+        if library != "pandas":
+            return made.rename(template.name)
+        made.name = template.name  # P's, like all that the function sees
+        return _reindexed(made, data, template, {})
     ends = {} if support is None else support
+    if library == "pandas":
+        return _reindexed(_bring_pandas(data, template, ends), data, template, ends)
     called = names(template)
     made = [
         _bring_column(own, drawn, ends.get(name))
         for name, own, drawn in zip(called, columns(data), columns(template), strict=True)
     ]
-    if library == "pandas":
-        import pandas as pd
-
-        frame = pd.concat(made, axis=1) if made else pd.DataFrame(index=range(len(data)))
-        frame.columns = template.columns
-        return _reindexed(frame, data, template, ends)
     if library == "polars":
         import polars as pl
 
@@ -918,6 +1009,31 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     import pyarrow as pa
 
     return pa.table(dict(zip(called, made, strict=True)))
+
+
+def _bring_pandas(data: Any, template: Any, ends: Mapping[Any, Any]) -> Any:
+    """Return a private frame of pandas' as P would draw it, but for its index."""
+    supports = [ends.get(name) for name in names(template)]
+    together = zip(_arrays(data), _dtypes(template), supports, strict=True)
+    parts: list[Any] = [
+        domains.bring_numbers(own, dtype, end) if _straight(own.dtype, dtype, end) else None
+        for own, dtype, end in together
+    ]
+    if any(part is None for part in parts):
+        others = zip(parts, columns(data), columns(template), supports, strict=True)
+        parts = [_bring_column(*rest) if part is None else part for part, *rest in others]
+    if parts:
+        return _assembled(parts, template.columns.view())
+    import pandas as pd
+
+    return pd.DataFrame(index=range(len(data)), columns=template.columns.view())
+
+
+def _straight(own: Any, drawn: Any, support: Any) -> bool:
+    """Tell whether numpy's numbers are brought to numpy's numbers, without a mark for missing ones."""
+    if not _is_plain(own) or not _is_plain(drawn):
+        return False
+    return drawn.kind == "f" or not isinstance(support, domains.Maybe)
 
 
 def _reindexed(made: Any, data: Any, template: Any, support: dict[Any, Any]) -> Any:
@@ -937,8 +1053,6 @@ def _reindexed(made: Any, data: Any, template: Any, support: dict[Any, Any]) -> 
             made.index = pd.MultiIndex.from_arrays(levels, names=names)
         else:
             made.index = pd.Index(levels[0], name=names[0])
-    if hasattr(made, "name"):
-        made.name = template.name  # P's, like all that the function sees
     made.attrs = {}
     return made
 
@@ -970,7 +1084,7 @@ def _bring_column(own: Any, drawn: Any, support: Any) -> Any:
     if target in ("date", "duration"):
         found = domains.bring_moments(values, _moment(drawn), support, gone)
         return _native(found, np.isnat(found), drawn)
-    dtype = _plain_dtype(_nw(drawn))
+    dtype = _plain_dtype(drawn)
     found = domains.bring_numbers(values, dtype, support, gone)
     # Where P draws missing values they stay, and where nothing is known too, if the column can have them.
     if not (kept or (support is None and _nullable(drawn))):
@@ -1040,7 +1154,7 @@ def _native(values: Any, gone: Array | None, drawn: Any) -> Any:
         zone = getattr(drawn.dtype, "time_zone", None)
         if zone:
             series = series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
-        return series.cast(drawn.dtype)
+        return series if series.dtype == drawn.dtype else series.cast(drawn.dtype)
     import pyarrow as pa
 
     if pa.types.is_dictionary(drawn.type):

@@ -8,9 +8,11 @@ yields exactly one value, its true gap or infinity.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 import traceback
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,7 @@ from privatize.coins import sources
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.samplers import Sampler, draw
-from privatize.stacks import Batch, neighbours, rows_of, stack_of
+from privatize.stacks import Batch, neighbours, refuse_coins, rows_of, stack_of
 
 __all__ = ["LARGEST", "Cause", "Found", "PairFunction", "Pairs", "Refused"]
 
@@ -41,6 +43,7 @@ _COMPARED, _ALARM = 500, 1e-9
 _CHUNK = 2**18  # numbers that are drawn at once
 _PIECE = 2**20  # gaps that are looked at together
 _DATASETS = 2**40  # their streams, beyond those of pairs
+_AHEAD = 16  # blocks whose streams are made together: half as long as one by one, between large arrays
 # What the same sums in another order may differ by, relative to the outputs.
 _SLACK = 2.0**-47
 # Gaps beyond this count as infinite: floats run out of digits there.
@@ -163,14 +166,14 @@ class _Steps:
         By how much each pair moves the output.
     room : float
         What rounding may add to a gap.
-    gaps : list of float
+    gaps : array
         Their gaps.
     """
 
     rows: Vector
     steps: Vector
     room: float
-    gaps: list[float]
+    gaps: Vector
 
 
 class Pairs:
@@ -228,7 +231,10 @@ class Pairs:
         self.fair: NDArray[np.int64] | None = None  # which gaps were not kept for their size, if some were
         self._spare: Any = None
         self._stacked: list[NDArray[Any]] = []
-        self._next: tuple[int, Any, list[int]] | None = None
+        self._foreseen: list[int] = []  # pairs that will be looked at again, in order, and their records
+        self._seen: dict[int, tuple[Any, int]] = {}
+        self._next: tuple[int, Any, NDArray[np.int64]] | None = None
+        self._ahead: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
         self._steps: tuple[int, _Steps] | None = None
 
     @property
@@ -256,7 +262,10 @@ class Pairs:
             "cause": None,
             "_spare": None,
             "_stacked": [],
+            "_foreseen": [],
+            "_seen": {},
             "_next": None,
+            "_ahead": {},
             "_steps": None,
         }
         return vars(self) | own
@@ -287,15 +296,15 @@ class Pairs:
                 f"Its randomness must come from the generator that it is given: draw(n, rng)."
             )
 
-    def _streams(self, index: int) -> tuple[np.random.Generator, list[int]]:
+    def _streams(self, index: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
         """Return the generator of a pair's records, and the replaced positions from it to its block's end."""
         block, offset = divmod(index, self.block)
         before, self._next = self._next, None
         if before is not None and before[0] <= index and before[0] // self.block == block:
             at, rng, positions = before  # go on from where the last ones ended
         else:
-            at, rng = index - offset, coins.stream(self.seed, coins.RECORDS, block)
-            positions = self._positions(block)
+            at = index - offset
+            rng, positions = self._ahead.pop(block) if block in self._ahead else self._made(block)
         if index > at and self.seamless:  # the pairs in between are drawn and let go
             for _ in self._in_chunks(rng, index - at):
                 pass
@@ -308,7 +317,8 @@ class Pairs:
         """Return what gives the records of the next pairs, one after the other."""
         if not self.seamless or count == 1:
             return lambda: self._draw(rng)
-        return self._in_chunks(rng, count).__next__
+        # Each is handed out once, and its own: what is done to it does not show in the others.
+        return itertools.chain.from_iterable(self._in_chunks(rng, count)).__next__
 
     def _in_chunks(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
         """Draw many pairs at once, but no more than fit into a few megabytes."""
@@ -317,24 +327,28 @@ class Pairs:
             size = min(size, count)
             drawn = self._draw(rng, size * (self.n + 1))
             count -= size
-            # Each is handed out once, and its own: what is done to it does not show in the others.
-            yield from drawn.reshape(size, self.n + 1, *drawn.shape[1:])
+            yield drawn.reshape(size, self.n + 1, *drawn.shape[1:])
             size = max(1, _CHUNK * size // drawn.size)
 
-    def _positions(self, block: int) -> list[int]:
-        drawn = coins.stream(self.seed, coins.POSITIONS, block).integers(self.n, size=self.block)
-        positions: list[int] = drawn.tolist()
-        return positions
+    def _made(self, block: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
+        """Return the generator of a block's records, and its replaced positions."""
+        return coins.stream(self.seed, coins.RECORDS, block), self._positions(block)
+
+    def _positions(self, block: int) -> NDArray[np.int64]:
+        return coins.stream(self.seed, coins.POSITIONS, block).integers(self.n, size=self.block)
 
     def _pair_at(self, index: int) -> tuple[Any, int]:
         """Draw one pair by its index."""
         if self.summed is not None:
             return self._dataset_of(index)
+        kept = self._seen.pop(index, None)  # once: the function may change it
+        if kept is not None:
+            return kept
         rng, positions = self._streams(index)
         drawn = self._draw(rng)
         if len(positions) > 1:  # whoever asks for one of the next goes on from here
             self._next = (index + 1, rng, positions[1:])
-        return drawn, positions[0]
+        return drawn, int(positions[0])
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
         if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
@@ -365,7 +379,7 @@ class Pairs:
             is not the user's.
         """
         began = time.perf_counter()
-        found: list[float] = []
+        found: list[Any] = []
         self.cause = None
         evaluate = (
             self._block_of_sums
@@ -374,18 +388,29 @@ class Pairs:
             if self.batch and self.structure is not None  # it is seen on one pair
             else self._block
         )
+        stacks = evaluate == self._block_of_stacks
+        if stacks:
+            flips.toss()
         at = start
         while at < stop:
-            end = min((at // self.block + 1) * self.block, stop)
-            found += evaluate(at, end, flips, watch)
+            block = at // self.block
+            end = min((block + 1) * self.block, stop)
+            if stacks and block not in self._ahead:
+                blocks = range(block, min(block + _AHEAD, -(-stop // self.block)))
+                self._ahead = {each: self._made(each) for each in blocks}
+            found.append(evaluate(at, end, flips, watch))
             at = end
-        if self.summed is not None:  # once for all blocks: a look takes as long as a block of them
+        # Once for all blocks: a look takes as long as a small one of them.
+        if stacks:
+            refuse_coins(flips)
+        if self.summed is not None:
             self.tossing = self.tossing or flips.moved()
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         seconds = time.perf_counter() - began
         kept = {} if self.kept is None else self.kept
         self.kept = None if self.kept is None else {}
-        return Found(start, np.array(found), seconds, self.structure, self.tossing, cause, self.jitter, kept)
+        gaps = np.concatenate(found) if found else np.zeros(0)
+        return Found(start, gaps, seconds, self.structure, self.tossing, cause, self.jitter, kept)
 
     def _block(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
@@ -404,7 +429,7 @@ class Pairs:
             take = self._drawing(rng, stop - start)
             found: list[float] = []
             flips.toss()
-            for at, position in zip(range(start, stop), positions, strict=False):
+            for at, position in zip(range(start, stop), positions.tolist(), strict=False):
                 tossing = self.tossing or self.structure is None or stop - start < 16
                 untouched = untouched and tossing
                 if watch is not None:
@@ -498,12 +523,11 @@ class Pairs:
 
     def _block_of_stacks(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
-    ) -> list[float]:
+    ) -> Vector:
         """Return the gaps of some pairs of one block, evaluated as stacks of datasets."""
-        found: list[float] = []
+        found: list[Any] = []
         rng, positions = self._streams(start)
         size, at = 1 if self._wide is None else max(1, _CHUNK // self._wide), start
-        flips.toss()
         while at < stop:
             count = min(size, stop - at)
             if watch is not None:
@@ -511,19 +535,21 @@ class Pairs:
             stack = self._stack(rng, count)
             self._wide = sum(part[0].size for part in stack)
             size = max(1, _CHUNK // self._wide)
-            gaps = self._gaps_of(at, stack, positions[at - start : at - start + count], watch)
-            if isinstance(gaps, BaseException):  # one after the other: only those that fail are infinite
-                _refuse_coins(flips)
+            places = positions[at - start : at - start + count]
+            self._keep(at, stack, places)
+            gaps: Any = self._gaps_of(at, stack, places, watch)
+            if isinstance(gaps, BaseException):
+                refuse_coins(flips)
+                # One after the other: only those that fail are infinite.
                 error, gaps = gaps, self._block(at, at + count, flips, watch)
                 self._next = None
                 if max(gaps) < math.inf and isinstance(error, Exception):
                     _refuse_stacks(at, count, error)
-            found += gaps
+            found.append(gaps)
             at += count
-        _refuse_coins(flips)  # once for all stacks: a look takes as long as a small one of them
         if len(positions) > stop - start:
             self._next = (stop, rng, positions[stop - start :])
-        return found
+        return np.concatenate(found) if len(found) > 1 else np.asarray(found[0])
 
     def _stack(self, rng: np.random.Generator, count: int) -> tuple[NDArray[Any], ...]:
         if self.seamless:
@@ -533,13 +559,32 @@ class Pairs:
         self._several = isinstance(datasets[0], tuple)
         return stack_of(datasets)
 
+    def foresee(self, m: int) -> None:
+        """Note which of m pairs `check_pair` will look at, if none of them fails.
+
+        Those that are evaluated here are kept when they are drawn: to draw one alone takes half a block.
+        """
+        if self.batch and m <= _PIECE:
+            self._foreseen = sorted(self._spread(np.zeros(m)))
+
+    def _keep(self, start: int, stack: tuple[NDArray[Any], ...], positions: NDArray[np.int64]) -> None:
+        """Keep the records of pairs that will be looked at again, if all of them take a few megabytes."""
+        if len(self._foreseen) * (self._wide or 0) > 4 * _CHUNK:
+            return
+        low = bisect_left(self._foreseen, start)
+        high = bisect_left(self._foreseen, start + len(positions))
+        for index in self._foreseen[low:high]:
+            parts = tuple(part[index - start].copy() for part in stack)
+            drawn = parts if self._several else parts[0]
+            self._seen[index] = drawn, int(positions[index - start])
+
     def _gaps_of(
         self,
         start: int,
         stack: tuple[NDArray[Any], ...],
-        positions: list[int],
+        positions: NDArray[np.int64],
         watch: Callable[[int], object] | None,
-    ) -> list[float] | BaseException:
+    ) -> Vector | BaseException:
         """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
         one, replaced = neighbours(stack, positions, self.n, self._stacked)
         try:
@@ -553,13 +598,16 @@ class Pairs:
             return error
         with np.errstate(all="ignore"):
             steps = a - b
-        gaps: list[float] = self._norms(steps).tolist()
         if self.kept is not None:
             self.kept |= {start + i: np.abs(step) for i, step in enumerate(steps)}
-        return [
-            gap if gap <= LARGEST else self._failed(Cause(start + i, _NOT_FINITE))
-            for i, gap in enumerate(gaps)
-        ]
+        return self._finite(self._norms(steps), start)
+
+    def _finite(self, gaps: Vector, start: int) -> Vector:
+        """Return gaps, with infinity and a cause for those that are too large, or not a number."""
+        if not (gaps <= LARGEST).all():
+            for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
+                gaps[at] = self._failed(Cause(start + at, _NOT_FINITE))
+        return gaps
 
     def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
         """Return what the function of a stack makes of it, as rows."""
@@ -666,7 +714,7 @@ class Pairs:
     def _dataset_of(self, index: int) -> tuple[Any, int]:
         """Return a whole dataset around the two records of a pair, drawn for the purpose, as `_draw` does."""
         block, offset = divmod(index, self.block)
-        position = self._positions(block)[offset]
+        position = int(self._positions(block)[offset])
         both = self._both(self._records(block), offset)
         if self.n == 1:
             return both, 0
@@ -694,7 +742,7 @@ class Pairs:
 
     def _block_of_sums(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None
-    ) -> list[float]:
+    ) -> Vector | list[float]:
         """Return the gaps of some pairs of one block of a sum over records."""
         if watch is None and self.structure is not None and self.kept is None:
             block = start // self.block
@@ -709,7 +757,7 @@ class Pairs:
                 gap = self._gap(at, *self._pair_at(at), flips, True, watch)
             if self.structure is not None and gap < math.inf:
                 made = self._steps_of(at // self.block, flips, watch)
-                gap = made.gaps[at % self.block]
+                gap = float(made.gaps[at % self.block])
                 if self.kept is not None:
                     self.kept[at] = np.abs(made.steps[at % self.block])
             found.append(gap)
@@ -738,19 +786,20 @@ class Pairs:
                 steps /= self.n
         room = self._room(rows, whole)
         # The same rows in the same places are added up to the same sums.
-        measured = self._norms(steps) + np.where(np.any(steps, axis=1), room, 0.0)
-        gaps: list[float] = measured.tolist()
-        for at in np.flatnonzero(~(measured <= LARGEST)).tolist():
-            gaps[at] = self._failed(Cause(block * self.block + at, _NOT_FINITE))
-        made = _Steps(rows, steps, room, gaps)
+        measured = self._norms(steps) + np.where(steps.any(axis=1), room, 0.0)
+        made = _Steps(rows, steps, room, self._finite(measured, block * self.block))
         self._steps = (block, made)
         return made
 
     def _norms(self, steps: Vector) -> Vector:
         """Return the norms of many differences; infinity where one is not a number."""
+        # By its name at this moment: weights come to it when they have been learned.
+        name = _known_name(self.norm) if self.absolute else ""
+        if name in NORMS and steps.shape[1] == 1:  # the same, sooner
+            found: Any = np.abs(steps[:, 0])
+            return np.where(found >= 0, found, math.inf)
         with np.errstate(all="ignore"):
-            # By its name at this moment: weights come to it when they have been learned.
-            found = sizes(_known_name(self.norm) if self.absolute else "", steps)
+            found = sizes(name, steps)
             if found is None:
                 found = np.array([float(self.norm(step)) for step in steps])
             return np.where(found >= 0, found, math.inf)
@@ -788,7 +837,9 @@ class Pairs:
         norms, there are those that grow with every size, and half the range of differences: they take
         these errors with equal signs, or with different ones. Sums of whole numbers below 2^53 are exact.
         """
-        largest = np.where(np.isfinite(rows), np.abs(rows), 0.0).max(axis=0)
+        largest = np.abs(rows).max(axis=0)
+        if not np.isfinite(largest).all():
+            largest = np.where(np.isfinite(rows), np.abs(rows), 0.0).max(axis=0)
         if whole and not self.average and self.n * float(largest.max(initial=0.0)) < 2**53:
             return 0.0
         errors = 2 * (math.log2(self.n) + 16) * 2.0**-53 * largest * (1 if self.average else self.n)
@@ -821,7 +872,7 @@ class Pairs:
             for place in np.union1d(largest, at_random).tolist():
                 i, gap = _index(at, place), float(gaps[place])
                 made = self._steps_of(i // self.block, flips, None)
-                again = made.gaps[i % self.block]
+                again = float(made.gaps[i % self.block])
                 if again != gap and (exact or not abs(again - gap) <= 1e-6 * gap + made.room):
                     raise NotReproducibleError(_DRIFTS)
                 if place in whole:
@@ -883,7 +934,7 @@ class Pairs:
             flips.toss()
             flat = self._checked(index, lambda d: outputs.flatten(self.function(d), structure), data)
             values.append(flat)
-        claimed = made.gaps[index % self.block]
+        claimed = float(made.gaps[index % self.block])
         step = made.steps[index % self.block]
         plain = self._norm(values[0], values[1])
         off = self._norm(values[0] - values[1], step)
@@ -966,10 +1017,7 @@ class Pairs:
     def check_pair(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
         """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
         which = "batch=" if self.pair is None else "pair="
-        rng = coins.stream(self.seed, coins.CHECK)
-        largest = _largest(gaps, _CHECKED)
-        # A stack is cheap to compare with, and easily wrong for some of its datasets only.
-        chosen = np.union1d(self._at_random(gaps, rng, 4 * _CHECKED if self.batch else _CHECKED), largest)
+        chosen = np.union1d(self._spread(gaps), _largest(gaps, _CHECKED))
         with coins.public_coins(self.s0) as flips:
             for place in chosen.astype(int).tolist():
                 i = _index(at, place)
@@ -990,6 +1038,12 @@ class Pairs:
                         pair=claimed,
                         evaluated=plain,
                     )
+
+    def _spread(self, gaps: Vector) -> list[int]:
+        """Return the places of some finite gaps for `check_pair`."""
+        # A stack is cheap to compare with, and easily wrong for some of its datasets only.
+        most = 4 * _CHECKED if self.batch else _CHECKED
+        return self._at_random(gaps, coins.stream(self.seed, coins.CHECK), most)
 
     def _at_random(self, gaps: Vector, rng: np.random.Generator, most: int = _CHECKED) -> list[int]:
         """Return places of some finite gaps, chosen without regard to their size."""
@@ -1014,15 +1068,6 @@ class Pairs:
                 f"or returns an output of another structure.",
                 index=index,
             ) from error
-
-
-def _refuse_coins(flips: coins.Coins) -> None:
-    """Refuse a `batch=` that has used the global generators since the last toss."""
-    if flips.used():
-        raise PairError(
-            "batch= evaluates many datasets in one call, and the function uses the global random "
-            "generators, so each dataset would see other coins than by itself. Leave batch= out."
-        )
 
 
 def _refuse_stacks(index: int, count: int, error: Exception) -> None:
@@ -1054,6 +1099,9 @@ def _largest(gaps: Vector, count: int) -> list[int]:
     for start in range(0, len(gaps), _PIECE):
         piece = gaps[start : start + _PIECE]
         places = np.concatenate([kept, start + np.flatnonzero(np.isfinite(piece))])
+        if len(places) > count:  # a selection, so that few are left to be sorted
+            values = gaps[places]
+            places = places[values >= np.partition(values, -count)[-count]]
         kept = places[np.argsort(gaps[places], kind="stable")[-count:]]
     found: list[int] = kept[::-1].tolist()
     return found

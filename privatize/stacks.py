@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import outputs
-from privatize.errors import SettingsError
+from privatize import coins, outputs
+from privatize.errors import PairError, SettingsError
 
-__all__ = ["Batch", "check_batch", "neighbours", "rows_of", "stack_of"]
+__all__ = ["Batch", "check_batch", "neighbours", "refuse_coins", "rows_of", "stack_of"]
 
 Batch = bool | Callable[..., Any]
+Stack = tuple[NDArray[Any], ...]
+# Datasets, and what then makes their neighbours.
+Neighbours = tuple[Stack, Callable[[], Stack]]
 
 
 def check_batch(batch: Any, **others: Any) -> None:
@@ -32,7 +35,16 @@ def check_batch(batch: Any, **others: Any) -> None:
             )
 
 
-def stack_of(datasets: Sequence[Any]) -> tuple[NDArray[Any], ...]:
+def refuse_coins(flips: coins.Coins) -> None:
+    """Refuse a `batch=` that has used the global generators since the last toss."""
+    if flips.used():
+        raise PairError(
+            "batch= evaluates many datasets in one call, and the function uses the global random "
+            "generators, so each dataset would see other coins than by itself. Leave batch= out."
+        )
+
+
+def stack_of(datasets: Sequence[Any]) -> Stack:
     """Return datasets, arrays or tuples of aligned ones, with one more axis in front."""
     columns = list(zip(*(each if isinstance(each, tuple) else (each,) for each in datasets), strict=True))
     if any(type(part) is not np.ndarray or part.dtype.hasobject for parts in columns for part in parts):
@@ -50,16 +62,15 @@ def stack_of(datasets: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     return tuple(map(np.stack, columns))
 
 
-def neighbours(
-    stack: tuple[NDArray[Any], ...], positions: Sequence[int], n: int, spare: list[NDArray[Any]]
-) -> tuple[tuple[NDArray[Any], ...], Callable[[], tuple[NDArray[Any], ...]]]:
+def neighbours(stack: Stack, positions: NDArray[np.int64], n: int, spare: list[NDArray[Any]]) -> Neighbours:
     """Return all datasets of a stack of n+1 records, and what then makes their neighbours in its place.
 
-    `spare` keeps the memory for the first ones, which costs as much to get as drawing does.
+    The first ones are copies, since the function may change what it gets. `spare` keeps the memory for
+    them, which costs as much to get as drawing does.
     """
     at = np.arange(len(positions))
 
-    def replaced() -> tuple[NDArray[Any], ...]:
+    def replaced() -> Stack:
         for part in stack:
             part[at, positions] = part[:, n]
         return tuple(part[:, :n] for part in stack)
@@ -67,7 +78,7 @@ def neighbours(
     wanted = [((*part[:, :n].shape,), part.dtype) for part in stack]
     if [(each.shape, each.dtype) for each in spare] != wanted:
         spare[:] = [np.empty(shape, dtype) for shape, dtype in wanted]
-    for copy, part in zip(spare, stack, strict=True):  # copies: the function may change what it gets
+    for copy, part in zip(spare, stack, strict=True):
         np.copyto(copy, part[:, :n])
     return tuple(spare), replaced
 
@@ -96,8 +107,10 @@ def _collect(value: Any, tree: list[Any], count: int, columns: list[NDArray[np.f
         found = np.array(value.detach() if hasattr(value, "detach") else value)
         if found.shape != shape or found.dtype.kind not in "iuf":
             raise outputs.StructureChanged
-        with np.errstate(over="ignore"):  # of long doubles
-            columns.append(found.astype(np.float64, copy=False).reshape(count, -1))
+        if found.dtype != np.float64:
+            with np.errstate(over="ignore"):  # of long doubles
+                found = found.astype(np.float64)
+        columns.append(found.reshape(count, -1))
         return
     items: list[Any]
     if kind == "dict":

@@ -1117,3 +1117,272 @@ def test_frames_that_differ_in_more_than_numbers_are_not_alike():
     ]
     for other in others:
         assert not frames.alike(other, seen), other
+
+
+# --- shortcuts --------------------------------------------------------------------------------------
+
+NUMBERS = np.array([[1.5, nan, 0.1], [inf, -0.0, 0.2], [-inf, 1e300, 0.3], [2.0, -3.0, 0.7], [7.0, 1.0, 0.9]])
+WIDE = pd.DataFrame(np.vstack([NUMBERS, NUMBERS]), columns=list("abc"))
+LAYOUTS = {
+    "by rows": lambda: pd.DataFrame(NUMBERS.copy(), columns=list("abc"), copy=False),
+    "by columns": lambda: pd.DataFrame(np.asfortranarray(NUMBERS), columns=list("abc"), copy=False),
+    "one by one": lambda: pd.DataFrame({c: NUMBERS[:, i].copy() for i, c in enumerate("abc")}, copy=False),
+    "a part": lambda: WIDE.iloc[:5],
+    "every other": lambda: WIDE.iloc[::2],
+    "read-only": lambda: pd.DataFrame(np.broadcast_to(NUMBERS[:1], (5, 3)), columns=list("abc"), copy=False),
+    "whole": lambda: pd.DataFrame(np.arange(15, dtype=np.int32).reshape(5, 3), columns=list("abc")),
+    "true": lambda: pd.DataFrame(NUMBERS > 0, columns=list("abc")),
+    "half": lambda: pd.DataFrame(NUMBERS[:, ::2].astype(np.float32), columns=list("ab")),
+    "mixed": lambda: pd.DataFrame({"a": NUMBERS[:, 0], "b": np.arange(5), "c": NUMBERS[:, 2] > 0.2}),
+    "texts": lambda: pd.DataFrame(
+        {"a": NUMBERS[:, 0], "b": list("FMFMx"), "c": pd.Categorical(list("uvuvu"))}
+    ),
+    "nullable": lambda: pd.DataFrame({"a": pd.array([1, None, 3, 4, 5], dtype="Int64"), "b": 1.0, "c": 2}),
+    "one column": lambda: pd.DataFrame({"a": NUMBERS[:, 0]}),
+    "one row": lambda: pd.DataFrame(NUMBERS[:1], columns=list("abc")),
+    "no rows": lambda: pd.DataFrame(NUMBERS[:0], columns=list("abc")),
+    "numbered": lambda: pd.DataFrame(NUMBERS),
+    "levels": lambda: pd.DataFrame(NUMBERS, columns=pd.MultiIndex.from_product([["x"], list("abc")])),
+    "headed": lambda: pd.DataFrame(NUMBERS, columns=pd.Index(list("abc"), name="heads")),
+    "twice": lambda: pd.DataFrame(NUMBERS, columns=list("aab")),
+}
+INDEXES = {
+    "numbers": lambda n: pd.RangeIndex(n),
+    "other numbers": lambda n: pd.Index(np.arange(n) * 3 + 5),
+    "named": lambda n: pd.Index(np.arange(n), name="id"),
+    "texts": lambda n: pd.Index(list("pqrst")[:n]),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_rows_are_those_that_pandas_takes(layout, index):
+    """A neighbour whose rows, dtypes or rounding differ from pandas' own would be another dataset."""
+    data = LAYOUTS[layout]()
+    data.index = INDEXES[index](len(data))
+    data.attrs = {"source": "here"}
+    for attrs in ({"source": "here"}, {}):
+        data.attrs = attrs
+        for positions in ([], [0], [4, 0, 0, 3], [-1, 1], [4, 3, 2, 1, 0]):
+            at = np.array(positions, dtype=np.intp)
+            if at.size and not (-len(data) <= at.min() and at.max() < len(data)):
+                with pytest.raises(IndexError):
+                    frames.take(data, at)
+                continue
+            expected = data.take(at)
+            if index in ("numbers", "other numbers"):
+                expected = expected.reset_index(drop=True)
+            found = frames.take(data, at)
+            pd.testing.assert_frame_equal(found, expected, check_exact=True)
+            assert found.attrs == expected.attrs == attrs
+            with np.errstate(invalid="ignore"):
+                ours, theirs = (d.sum(numeric_only=True).tolist() for d in (found, expected))
+            assert np.array_equal(ours, theirs, equal_nan=True)
+
+
+def test_rows_are_nobody_elses():
+    """What the function writes into one neighbour must not show in the other, nor in the private data."""
+    for layout in ("by rows", "by columns", "a part", "one by one", "mixed"):
+        data = LAYOUTS[layout]()
+        before = data.copy()
+        rows = frames.take(data, np.arange(5))
+        rows.iloc[:, 0] = 99.0
+        rows.loc[1, "b"] = 77
+        rows.index.name = "mine"
+        if frames._copies_on_write():  # before, names of columns are shared among all that is taken
+            rows.columns.name = "mine"
+        pd.testing.assert_frame_equal(data, before)
+
+
+def test_forbidding_labels_twice_stays_forbidden():
+    """A flag that the user has set holds for the rows that are taken, too."""
+    data = LAYOUTS["by rows"]().set_flags(allows_duplicate_labels=False)
+    assert not frames.take(data, np.array([0, 1])).flags.allows_duplicate_labels
+
+
+SUPPORTS = {
+    "none": None,
+    "bounds": (-1.0, 2.5),
+    "whole bounds": (0, 3),
+    "from below": (0.0, inf),
+    "or missing": Maybe((-1.0, 2.5)),
+    "anything or missing": Maybe(None),
+    "some": OneOf((0, 1, 7), unknown=7),
+    "some or missing": Maybe(OneOf((0, 1, 7), unknown=7)),
+}
+VALUES = {
+    "float64": [1.5, nan, inf, -inf, -0.0],
+    "float32": [1.5, nan, 3e38, -inf, -0.0],
+    "int64": [0, 1, -5, 2**62, -(2**63)],
+    "int8": [0, 1, -5, 127, -128],
+    "uint64": [0, 1, 7, 2**63, 2**64 - 1],
+    "bool": [True, False, True, True, False],
+    ">f8": [1.5, nan, inf, 0.0, 1.0],
+    "float16": [1.5, nan, inf, 0.0, 1.0],
+    "Int64": [0, 1, None, 7, -5],
+    "Float64": [0.5, 1, None, 7, -5],
+    "int64[pyarrow]": [0, 1, None, 7, -5],
+}
+
+
+def column_as(dtype):
+    """Return a column of numbers of a dtype."""
+    if dtype[0] in ">" or dtype == "float16":
+        return pd.Series(np.array(VALUES[dtype], dtype=dtype))
+    return pd.Series(pd.array(VALUES[dtype], dtype=dtype))
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("drawn", VALUES)
+def test_numbers_come_in_the_same_on_the_short_way(drawn, support, monkeypatch):
+    """The answer must not depend on whether pandas keeps the private numbers in plain arrays."""
+    every = [name for name in VALUES if drawn != "bool" or "bool" in name]
+    ends = {"x": SUPPORTS[support], "y": SUPPORTS[support]}
+    template = pd.DataFrame({"x": column_as(drawn), "y": column_as(drawn)}).iloc[:2]
+
+    def brought(own):
+        data = pd.DataFrame({"x": column_as(own), "y": column_as(own)}).set_axis([5, 3, 1, 0, 2])
+        try:
+            return frames.bring(data, template, ends)
+        except DataError as error:  # an unusual dtype
+            return str(error)
+
+    with np.errstate(all="ignore"):
+        short = [brought(own) for own in every]
+        monkeypatch.setattr(frames, "_straight", lambda *_: False)
+        long = [brought(own) for own in every]
+    for one, other in zip(short, long, strict=True):
+        if isinstance(other, str):
+            assert one == other
+            continue
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        for name in ("x", "y"):
+            if isinstance(one[name].dtype, np.dtype):
+                assert one[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("support", ["none", "bounds"])
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("twice", "texts")])
+def test_what_the_function_sees_is_not_the_private_data_itself(layout, support):
+    """A function that writes into its data must not change what the user passes to the next one."""
+    data = LAYOUTS[layout]()
+    before = data.copy()
+    ends = None if support == "none" else dict.fromkeys(frames.names(data), (-1.0, 2.5))
+    made = frames.bring(data, frames.head(data, 2), ends)
+    for at in range(made.shape[1]):
+        own, private = made.iloc[:, at], data.iloc[:, at]
+        if isinstance(own.dtype, np.dtype):
+            assert not np.shares_memory(own.to_numpy(), private.to_numpy())
+    made.columns.name = "mine"
+    if len(made):
+        made.iloc[0, 0] = made.iloc[-1, 0]
+    pd.testing.assert_frame_equal(data, before)
+
+
+@pytest.mark.parametrize("domain", ["clip", "as-is"])
+def test_a_column_may_be_called_name(domain):
+    """A column called "name" is the private one, and not what P drew for it."""
+    P = samplers.table(name=samplers.uniform(0, 1), age=samplers.uniform(0, 100))
+    data = P.draw(6, np.random.default_rng(2))
+    made = frames.bring(data, P.draw(2, np.random.default_rng(3)), P.support if domain == "clip" else None)
+    pd.testing.assert_frame_equal(made, data)
+
+    @privatize(epsilon=1e5, gamma=0.2, sampler=P, domain=domain, store=None, seed=1)
+    def mean(d):
+        return float(d["name"].mean())
+
+    assert mean(data) == pytest.approx(data["name"].mean(), abs=1e-4)  # 60 times the scale of the noise
+
+
+def test_names_that_a_function_gives_stay_its_own():
+    """Drawn frames share the names of their columns: one that is renamed must not rename the next."""
+    P = samplers.table(a=samplers.uniform(0, 1), b=samplers.uniform(0, 1), c=samplers.integers(0, 9))
+    for part in (P, P[["a", "b"]]):
+        first = part.draw(3, np.random.default_rng(1))
+        first.columns.name = "renamed"
+        with contextlib.suppress(ValueError):  # pandas 3 refuses
+            first.columns.values[0] = "z"
+        again = part.draw(3, np.random.default_rng(1))
+        assert again.columns.name is None
+        assert list(again.columns) == (["a", "b", "c"] if part is P else ["a", "b"])
+        assert again.columns.identical(pd.DataFrame({name: [0] for name in again.columns}).columns)
+
+
+@pytest.mark.parametrize(
+    "called", [["age", "pay"], ["pay"], ["pay", "kg"], ["pay", "ok"], ["age", "size"], list(COLUMNS)]
+)
+def test_a_drawn_frame_is_its_columns_side_by_side(called):
+    """Columns that share an array have the values and the dtypes that they have alone."""
+    P = samplers.table({name: COLUMNS[name] for name in called})
+    for n in (0, 1, 50):
+        drawn = frames.make("pandas", table := P.drawn(n, np.random.default_rng(4)))
+        pd.testing.assert_frame_equal(
+            drawn, pd.DataFrame({name: frames._pandas(column) for name, column in table.items()})
+        )
+
+
+def test_what_was_drawn_is_not_the_samplers_own():
+    """A sampler that keeps what it drew must not find it changed by the function."""
+    kept = np.array([1.0, 2.0, 3.0])
+    drawn = frames.make("pandas", {"a": frames.Column(kept), "b": frames.Column(kept)})
+    drawn.iloc[0, 0] = 99.0
+    assert kept.tolist() == [1.0, 2.0, 3.0]
+    assert drawn["b"].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("dtype", ["Int8", "Int64", "UInt64", "Float32", "Float64", "Boolean"])
+def test_polars_numbers_are_the_same_with_and_without_missing_ones(dtype):
+    """What becomes of a number must not depend on whether another one is missing."""
+    values = [True, False, True] if dtype == "Boolean" else [0, 1, 100]
+    full = pl.Series("x", values, dtype=getattr(pl, dtype))
+    short, gone = frames._split(full)
+    long, lost = frames._split(full.extend_constant(None, 1))
+    assert short.dtype == long.dtype
+    assert short.tolist() == long[:3].tolist()
+    assert gone.tolist() == [False] * 3
+    assert lost.tolist() == [False] * 3 + [True]
+    short[:] = 0  # its own
+    assert full.to_list()[:3] == [type(full[0])(value) for value in values]
+
+
+def test_numbers_of_frames_leave_out_what_is_none():
+    """Booleans and labels are no numbers of an answer, in whatever arrays pandas keeps them."""
+    for data in (LAYOUTS["mixed"](), LAYOUTS["texts"](), LAYOUTS["nullable"](), LAYOUTS["one by one"]()):
+        wanted = [column for _, column in data.items() if frames._kind_of(column) in ("int", "float")]
+        found = frames.numbers(data)
+        assert len(found) == len(wanted)
+        for values, column in zip(found, wanted, strict=True):
+            assert np.array_equal(values, column.to_numpy(dtype=np.float64, na_value=nan), equal_nan=True)
+    assert frames.numbers(LAYOUTS["true"]()) == []
+
+
+def test_columns_are_told_apart_in_frames_of_many():
+    """The schema of a wide frame names every column's own dtype and time zone."""
+    data = pd.DataFrame(
+        {
+            "a": [1.0],
+            "day": pd.to_datetime(["2020-01-01"]),
+            "b": [1],
+            "seen": pd.to_datetime(["2020-01-01"]).tz_localize(ZONE),
+            "c": [True],
+            "sex": pd.Categorical(["F"]),
+        }
+    )
+    found = frames.describe(data)[2]
+    assert [entry[0] for entry in found] == list(data.columns)
+    assert [entry[2] for entry in found] == ["float", "date", "int", "date", "bool", "category"]
+    assert [entry[3] for entry in found] == [None, None, None, ZONE, None, None]
+    for entry, (_, column) in zip(found, data.items(), strict=True):
+        assert entry[1:] == frames.describe(column)[2][0][1:]
+
+
+def test_what_is_noted_on_a_dtype_is_not_kept():
+    """Numpy lets anything be noted on a dtype: nothing of the private data's stays in the process."""
+    dtype = np.dtype("f8", metadata={"note": TEXT})
+    data = pd.DataFrame({"a": np.array([1.0, 2.0]).astype(dtype)}, copy=False)
+    frames.describe(data)
+    frames.bring(data, pd.DataFrame({"a": [0.0]}), None)
+    kept = [
+        each for known in (frames._KNOWN, frames._NUMPYS, frames._PLAIN, frames._SPELLED) for each in known
+    ]
+    assert not any(getattr(each, "metadata", None) for each in kept)

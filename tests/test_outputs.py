@@ -609,3 +609,48 @@ def test_a_long_double_beyond_every_float_makes_no_noise(wrap):
     huge = np.array([np.longdouble("1e4000")])
     assert np.isinf(flatten(wrap(huge), describe(wrap(huge)))[0])
     assert np.isinf(flatten(wrap(huge[0]), describe(wrap(huge[0])))[0])
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": x}, lambda x: (x, 1.0)])
+def test_a_flat_vector_is_its_own(wrap):
+    """A function may return one array again and again: the first answer must not become the second."""
+    value = np.array([1.0, 2.0])
+    flat = flatten(wrap(value), describe(wrap(value)))
+    value[:] = 9.0
+    assert flat[:2].tolist() == [1.0, 2.0]
+    assert flat.dtype == np.float64
+    assert flat.shape == (size(describe(wrap(value))),)
+
+
+def test_a_flat_series_is_its_own():
+    """The same for a series and a frame that are changed and returned once more."""
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1.0, 2.0], index=["a", "b"])
+    for value in (series, series.to_frame("x"), pd.DataFrame({"x": series, "n": [3, 4]})):
+        tree, classes = describe(value), {}
+        expected = np.concatenate([column.to_numpy() for _, column in pd.DataFrame(value).items()]).tolist()
+        first = flatten(value, tree, classes)
+        value.iloc[:] = 9
+        assert first.tolist() == expected
+        assert flatten(value, tree, classes).tolist() == [9.0] * len(expected)
+
+
+def test_an_index_that_changes_later_is_noticed():
+    """Labels are published as they are: those of every pair are compared, not those of the first alone."""
+    pd = pytest.importorskip("pandas")
+    seen = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]}, index=["a", "b"])
+    tree, classes = describe(seen), {}
+    flatten(seen, tree, classes)
+    assert flatten(seen + 1, tree, classes).tolist() == [2.0, 3.0, 4.0, 5.0]
+    others = (
+        seen.set_axis(["a", "c"]),
+        seen.set_axis(["x", "z"], axis=1),
+        seen[["y", "x"]],
+        seen.iloc[::-1],
+        seen.rename_axis("who"),
+        seen.astype({"x": bool}),
+        seen.set_axis(pd.CategoricalIndex(["a", "b"])),
+    )
+    for other in others:
+        with pytest.raises(StructureChanged):
+            flatten(other, tree, classes)

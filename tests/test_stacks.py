@@ -1,5 +1,6 @@
 """Stacks of datasets give the gaps of plain evaluation, or are refused."""
 
+import ctypes
 import dataclasses
 import itertools
 import math
@@ -12,10 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatize import Exponential, Gaussian, Laplace, coins, estimate_sensitivity, plan, privatize, samplers
+from privatize import (
+    Exponential,
+    Gaussian,
+    Laplace,
+    coins,
+    estimate_sensitivity,
+    plan,
+    privatize,
+    records,
+    samplers,
+)
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError
 from privatize.fingerprint import fingerprint
-from privatize.pairs import Pairs
+from privatize.pairs import Pairs, _largest
 from privatize.stacks import rows_of, stack_of
 
 UNIT = samplers.uniform(0, 1)
@@ -213,8 +224,9 @@ def test_norms_of_many_are_those_of_each():
         from privatize.pairs import NORMS as OURS
 
         pairs = Pairs(np.mean, n=3, sampler=UNIT, norm=OURS[norm], seed=1)
-        each = [pairs._norm(step, np.zeros(2)) for step in steps]
-        assert pairs._norms(steps).tolist() == each, norm
+        for some in (steps, steps[:, :1], -steps[:, :1]):
+            each = [pairs._norm(step, np.zeros(some.shape[1])) for step in some]
+            assert pairs._norms(some).tolist() == each, norm
 
 
 SPANS = st.lists(st.integers(0, 300), min_size=1, max_size=6, unique=True)
@@ -416,6 +428,58 @@ def test_what_a_batch_does_to_its_stack_changes_nothing_else():
     assert np.array_equal(estimate(sorting, batch=True).gaps, expected)
 
 
+def test_a_batch_that_writes_for_some_data_only_is_measured_alike():
+    """Whenever a function writes to its stack, nothing of that shows."""
+
+    def rarely(stack):
+        found = stack.max(axis=-1)
+        if stack[..., 0].max() > 0.998:
+            stack[...] = 0.0
+        return found
+
+    for n in (3, 40, 20_000):
+        expected = estimate(lambda x: x.max(axis=-1), n=n).gaps
+        assert np.array_equal(estimate(lambda x: x.max(axis=-1), batch=rarely, n=n).gaps, expected)
+
+
+def test_a_batch_that_keeps_its_stacks_is_measured_alike():
+    """Who holds on to what was drawn gets no gap wrong."""
+    kept = []
+
+    def keeping(stack):
+        kept.append(stack)
+        return stack.max(axis=-1)
+
+    def comparing(stack):
+        kept.append(stack)
+        return stack.max(axis=-1) + 0.0 * kept[0].max()
+
+    expected = estimate(lambda x: float(x.max()), n=2000).gaps
+    for batch in (keeping, comparing):
+        assert np.array_equal(estimate(lambda x: float(x.max()), batch=batch, n=2000).gaps, expected)
+        kept.clear()
+
+
+def by_address(stack):
+    """Return an array in the same memory that can be written to, whatever anybody says."""
+    span = sum((length - 1) * step for length, step in zip(stack.shape, stack.strides, strict=True))
+    memory = (ctypes.c_double * (span // 8 + 1)).from_address(stack.ctypes.data)
+    return np.ndarray(stack.shape, np.float64, memory, strides=stack.strides)
+
+
+def test_a_batch_that_writes_by_address_is_measured_alike():
+    """Code in C writes whatever flags say, and must not spoil the neighbours."""
+
+    def centred(stack):
+        found = stack.max(axis=-1)
+        by_address(stack)[...] -= 0.5
+        return found
+
+    expected = estimate(lambda x: float(x.max())).gaps
+    assert np.array_equal(estimate(lambda x: float(x.max()), batch=centred).gaps, expected)
+    assert np.array_equal(estimate(lambda x: float(x.max()), batch=centred, workers=2).gaps, expected)
+
+
 def test_one_buffer_for_all_answers():
     """A function that returns the same array every time has other numbers in it each time."""
     buffer = np.zeros(1000)
@@ -468,8 +532,22 @@ def test_randomness_in_threads_is_refused():
         estimate(mean, batch=noisy, workers=pool)
 
 
+def test_randomness_in_one_of_many_blocks_is_refused():
+    """The look at the generators after all blocks of a task sees what any of them used."""
+    calls = []
+
+    def once(stack):
+        calls.append(1)
+        if len(calls) == 15:
+            np.random.rand()
+        return stack.mean(axis=1)
+
+    with pytest.raises(PairError, match="global random generators"):
+        estimate(mean, batch=once, n=20_000)
+
+
 def test_torch_by_itself_is_no_randomness(monkeypatch):
-    """Where torch has been imported, a batch must still be possible."""
+    """Where torch has been imported, a batch must still be possible, with data that it may write to."""
     if "torch" in sys.modules:
         pytest.skip("torch is there anyway")
 
@@ -496,8 +574,65 @@ def test_torch_by_itself_is_no_randomness(monkeypatch):
             class mps:
                 is_available = staticmethod(lambda: False)
 
+    def writing(stack):
+        found = stack.mean(axis=1)
+        by_address(stack)[...] = 0.0
+        return found
+
     monkeypatch.setitem(sys.modules, "torch", Fake)
-    close(estimate(mean), estimate(mean, batch=lambda s: s.mean(axis=1)))
+    for batch in (lambda s: s.mean(axis=1), writing):
+        close(estimate(mean), estimate(mean, batch=batch))
+
+
+# --- what is looked at again ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", [UNIT, PLANE, labelled(), samplers.boolean(0.3)], ids=repr)
+def test_pairs_that_are_kept_are_those_that_are_drawn(sampler):
+    """Plain evaluation would be compared on other data than the batch had."""
+    pairs, other = (
+        Pairs(lambda d: 0.0, n=7, sampler=sampler, norm=np.sum, seed=3, batch=b)
+        for b in (lambda d: np.zeros(len(d[0] if isinstance(d, tuple) else d)), False)
+    )
+    pairs.foresee(1000)
+    with coins.public_coins(pairs.s0) as flips:
+        for start, stop in ((0, 1), (1, 300), (600, 1000)):
+            pairs.gaps(start, stop, flips)
+    assert len(pairs._seen) > 15
+    for index in sorted(pairs._seen):
+        (drawn, position), (expected, place) = pairs._pair_at(index), other._pair_at(index)
+        assert position == place and type(drawn) is type(expected) and records.equal(drawn, expected)
+    assert not pairs._seen
+
+
+def test_all_random_looks_are_foreseen():
+    """Otherwise they are drawn again, from the beginning of their blocks."""
+    pairs = Pairs(mean, n=40, sampler=UNIT, norm=np.sum, seed=3, batch=True)
+    pairs.foresee(557)
+    assert len(pairs._foreseen) == 32
+    assert pairs._foreseen == sorted(pairs._spread(np.random.default_rng(1).random(557)))
+
+
+def test_what_is_kept_needs_little_memory():
+    """Large datasets are drawn again and not kept."""
+    pairs = Pairs(mean, n=100_000, sampler=UNIT, norm=np.sum, seed=3, batch=lambda s: s.mean(axis=1))
+    pairs.foresee(40)
+    with coins.public_coins(pairs.s0) as flips:
+        pairs.gaps(0, 1, flips)
+        pairs.gaps(1, 20, flips)
+    assert pairs._foreseen and not pairs._seen
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, 7.0, math.inf]), max_size=60),
+    st.integers(1, 9),
+)
+def test_the_largest_are_those_of_a_sort(values, count):
+    """Equal gaps are told apart by their places, so that every run looks at the same ones."""
+    gaps = np.array(values)
+    places = np.flatnonzero(np.isfinite(gaps))
+    assert _largest(gaps, count) == places[np.argsort(gaps[places], kind="stable")[-count:]][::-1].tolist()
 
 
 # --- datasets that fail -----------------------------------------------------------------------
