@@ -27,8 +27,8 @@ GROUPS = {
 TEXTS = {
     "calibration": """\
 One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing else, as
-most people would write it: with frames it makes a `pd.DataFrame` of columns and takes rows with `iloc`, which costs more
-than how the library does it, so a ratio there may be below 1.
+most people would write it: with frames it makes a `pd.DataFrame` of columns and takes rows with `iloc`, which
+costs more than what the library does, so a ratio there may be below 1.
 `batch=` evaluates hundreds of pairs in one call, so it is compared with drawing alone.""",
     "cost against n": """\
 The mean at γ = 0.05, in one process. `additive` draws two records for each pair, whatever n is; what grows
