@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -35,6 +36,11 @@ class _Hole:
 
 _UNSEEN: Any = object()
 _SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
+
+
+def _bits(value: Any) -> Any:
+    """Return what is equal for the same value alone: 0.0 and -0.0 are not, nor are NaN of either sign."""
+    return struct.pack("<d", value) if type(value) is float else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +82,8 @@ class Call:
             args, kwargs = self.key or (self.args, self.kwargs)
             values = (*args, *kwargs.values())
             settled = all(type(value) in _SETTLED for value in values)
-            # By type and text: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
             made = (
-                (len(args), *kwargs, *((type(value), repr(value)) for value in values)) if settled else None
+                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if settled else None
             )
             object.__setattr__(self, "_plain", made)
         found: tuple[Any, ...] | None = self._plain

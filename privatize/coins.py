@@ -68,6 +68,7 @@ def _renew() -> None:
     global _turn, _depth
     _turn, _depth = threading.RLock(), 0
     _entered.clear()
+    _stand_ins.clear()  # one of them may be in the place of a generator right now
 
 
 if hasattr(os, "register_at_fork"):

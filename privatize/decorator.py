@@ -892,21 +892,24 @@ class PrivateFunction(Generic[P, R]):
         found = None if short is None else self._watched.get(short)
         if found is not None and found[1] is not None and found[1].same():
             return found[2], found[3]
-        # A watch first, and then the key: what changes in between is seen.
         watchable = short is not None and (found is None or found[1] is not None)
         watched = watch(self.__wrapped__) if watchable else None
         facts = self._facts(n, call, like)
+        read: dict[tuple[int, str], Any] = {}
         try:
-            key = token(facts, self.__name__, version=settings.version, private=self._parts(box))
+            key = token(facts, self.__name__, version=settings.version, private=self._parts(box), read=read)
+            sure = watched is None or watched.saw(read)  # the key is of what is watched
         except PrivateReachable:
             raise DataError(_REACHABLE.format(self.__name__)) from None
+        finally:
+            read.clear()  # it may hold anything that the function can reach
         if key is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
             return self._calibrate(n, call, like, seed, None), None
         recall = (key, settings.plan, settings.min_sensitivity)
         known = self._memory.get(recall)
         if known is not None:
-            if short is not None and (watched is None or watched.same()):
+            if short is not None and sure and (watched is None or watched.same()):
                 if len(self._watched) >= _RECALLED:
                     self._watched.clear()
                 self._watched[short] = (settings, watched, known, key)  # with the settings, whose id is in it

@@ -65,7 +65,12 @@ class PrivateReachable(Exception):  # noqa: N818 - a signal between rooms
     """The private data can be reached from the function itself."""
 
 
-def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any] = ()) -> str:
+Read = dict[tuple[int, str], Any]
+
+
+def fingerprint(
+    value: Any, *, version: str | None = None, private: Iterable[Any] = (), read: Read | None = None
+) -> str:
     """Return the identity of a value: 64 hexadecimal digits.
 
     Parameters
@@ -76,6 +81,8 @@ def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any
         Vouches for what cannot be encoded, which then counts by its type.
     private : iterable
         Objects that must not be reachable from the value.
+    read : dict, optional
+        Gets what was found in every place that was looked at, by the id of what it belongs to, and its name.
 
     Raises
     ------
@@ -90,7 +97,7 @@ def fingerprint(value: Any, *, version: str | None = None, private: Iterable[Any
     >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
     True
     """
-    encoder = _Encoder(version, private)
+    encoder = _Encoder(version, private, read=read)
     encoder.add(_header())
     encoder.encode(version)
     encoder.encode(value)
@@ -153,7 +160,14 @@ _LOOKUPS = frozenset(
 )
 
 
-def token(value: Any, label: str, *, version: str | None = None, private: Iterable[Any] = ()) -> str | None:
+def token(
+    value: Any,
+    label: str,
+    *,
+    version: str | None = None,
+    private: Iterable[Any] = (),
+    read: Read | None = None,
+) -> str | None:
     """Return the identity of a value, or None, with a warning, where there is no telling.
 
     Examples
@@ -162,7 +176,7 @@ def token(value: Any, label: str, *, version: str | None = None, private: Iterab
     True
     """
     try:
-        return fingerprint(value, version=version, private=private)
+        return fingerprint(value, version=version, private=private, read=read)
     except PrivateReachable:
         raise
     except Unencodable as error:
@@ -490,8 +504,10 @@ class _Encoder:
         private: Iterable[Any] = (),
         *,
         narrow: bool = False,
+        read: Read | None = None,
     ) -> None:
         self.parts: list[bytes] = []
+        self.read = read
         self.narrow = narrow
         self.wanted: dict[str, set[str]] = {}  # attributes, by module; under "" those of any
         self.owners: set[str] = set()
@@ -505,6 +521,12 @@ class _Encoder:
         self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
+
+    def found(self, owner: Any, name: str, value: Any) -> Any:
+        """Return what was found in a place, and note it if anybody wants to know."""
+        if self.read is not None:
+            self.read[id(owner), name] = value
+        return value
 
     def add(self, part: bytes) -> None:
         self.parts.append(b"%d:" % len(part))
@@ -636,14 +658,15 @@ class _Encoder:
                 self.lookups.add(value.__name__)
             self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
             return
-        encoded, names, attributes, imports, chains = code_of(value.__code__)
+        code = self.found(value, "its code", value.__code__)
+        encoded, names, attributes, imports, chains = code_of(code)
         self.owners.add(value.__module__ or "")
         self.add(b"function")
         self.add(encoded)
-        self.encode(value.__defaults__)
+        self.encode(self.found(value, "its defaults", value.__defaults__))
         self.on_state(value.__kwdefaults__ or {})
         for cell in value.__closure__ or ():
-            self.encode(_content(cell))
+            self.encode(self.found(cell, "", _content(cell)))
         if value.__dict__:
             self.on_state(value.__dict__)
         scope = value.__globals__
@@ -661,7 +684,7 @@ class _Encoder:
         for name in names:
             if name in scope:
                 self.on_str(name)
-                self.encode(scope[name])
+                self.encode(self.found(value, name, scope[name]))
             elif name not in _BUILTINS:
                 self.on_str(name)
                 self.encode(vars(builtins).get(name, "missing"))
@@ -673,8 +696,10 @@ class _Encoder:
             attributes = (*attributes, str(scope.get("__name__")))
         for name in attributes:  # sys.modules["helpers"], import_module("helpers")
             found = sys.modules.get(name)
-            if found is not None and origin(name) is None:
-                self.meet(found)
+            if found is not None:
+                self.found(sys.modules, name, found)
+                if origin(name) is None:
+                    self.meet(found)
 
     def want(self, root: Any, name: str, chain: tuple[str, ...]) -> None:
         """Note which attributes are read from which module."""
@@ -684,7 +709,9 @@ class _Encoder:
             if not isinstance(root, types.ModuleType):
                 return
             owner = root
-            root = vars(root).get(attribute)
+            root = vars(owner).get(attribute)
+            if attribute in vars(owner):
+                self.found(owner, attribute, root)
             if origin(owner.__name__) is None:
                 self.wanted.setdefault(owner.__name__, set()).add(attribute)
             elif isinstance(root, types.FunctionType) and origin(root.__globals__.get("__name__")) is None:
@@ -787,7 +814,7 @@ class _Encoder:
             self.on_state({k: v for k, v in vars(value).items() if k != "__wrapped__"})
 
     def on_module(self, value: types.ModuleType) -> None:
-        owner = origin(value.__name__)
+        owner = origin(self.found(value, "__name__", value.__name__))
         self.add(f"module {value.__name__} {owner}".encode())
         if owner is None:
             self.meet(value)

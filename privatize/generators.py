@@ -20,6 +20,7 @@ __all__ = ["StandIn", "go", "normal_kept", "start_of", "where", "with_normal"]
 
 _WORDS = 624  # of the Mersenne Twister, with which both are made; and a position
 _global: Any = getattr(random, "_inst", None)
+_setstate = random.setstate
 
 
 def _packed(words: Any, position: int) -> tuple[bytes, bytes]:
@@ -55,16 +56,21 @@ def _own() -> memoryview | None:
     return _memory(_global) if all(_memory(generator) is not None for generator in others) else None
 
 
+def _usual() -> bool:
+    """Tell whether the global generator is the one that it was, and not another in its place."""
+    return random.setstate is _setstate
+
+
 def where() -> Any:
     """Return where the global generator of `random` stands."""
-    memory = _own()
+    memory = _own() if _usual() else None
     return random.getstate() if memory is None else (bytes(memory), _global.gauss_next)
 
 
 def go(place: Any) -> None:
     """Put the global generator of `random` there."""
     memory = _own()
-    if memory is None:
+    if memory is None or type(place[0]) is not bytes:
         random.setstate(place)
     else:
         memory[:], _global.gauss_next = place
@@ -101,13 +107,17 @@ class StandIn:
         mtrand.set_bit_generator(self.bits)
 
 
-@functools.lru_cache(maxsize=64)
 def start_of(seed: int) -> tuple[Any, bytes]:
     """Return where a seed puts both: what `go` takes, and what `StandIn.go` takes."""
+    return _start(seed, _usual())
+
+
+@functools.lru_cache(maxsize=64)
+def _start(seed: int, usual: bool) -> tuple[Any, bytes]:
     state: Any = np.random.RandomState(seed).get_state(legacy=False)
     numpys = b"".join(_packed(state["state"]["key"], state["state"]["pos"]))
     own = random.Random(seed)  # noqa: S311 - public coins
-    memory = None if _own() is None else _memory(own)
+    memory = _memory(own) if usual and _own() is not None else None
     return own.getstate() if memory is None else (bytes(memory), None), numpys
 
 

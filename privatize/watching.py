@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from privatize.fingerprint import code_of, is_builtin, is_installed, origin
+from privatize.fingerprint import Read, code_of, is_builtin, is_installed, origin
 
 __all__ = ["Watch", "watch"]
 
@@ -48,12 +48,24 @@ class Watch:
                 if scope.get(name, _NOTHING) is not value:
                     return False
         for owner, name, value in self._places:
+            if name == "__name__" and type(owner) is not types.ModuleType:  # it may make up attributes by now
+                return False
             if (sys.modules if owner is None else owner.__dict__).get(name, _NOTHING) is not value:
                 return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
         except ValueError:  # one is empty by now
             return False
+
+    def saw(self, read: Read) -> bool:
+        """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
+        found = [((id(cell), ""), value) for cell, value in self._cells]
+        for function, code, defaults, _, names in self._functions:
+            found += [((id(function), "its code"), code), ((id(function), "its defaults"), defaults)]
+            found += [((id(function), name), value) for name, value in names]
+        for owner, name, value in self._places:
+            found.append(((id(sys.modules if owner is None else owner), name), value))
+        return all(read.get(place, _NOTHING) is value for place, value in found)
 
     def _note(self, owner: types.ModuleType | None, name: str) -> Any:
         value = (sys.modules if owner is None else vars(owner)).get(name, _NOTHING)
@@ -77,6 +89,8 @@ class Watch:
         module, code = function.__module__, function.__code__
         globals_: list[tuple[str, Any]] = []
         self._functions.append((function, code, function.__defaults__, module, globals_))
+        if type(function.__globals__) is not dict:  # it may look names up in its own way
+            return False
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(module):
             return False
         _, names, attributes, imports, chains = code_of(code)
@@ -119,14 +133,17 @@ def watch(function: Any) -> Watch | None:
 
     Examples
     --------
-    >>> limit = 65
-    >>> def share(ages): return (ages >= limit).mean()
-    >>> watched = watch(share)
+    >>> program = {"__name__": "__main__", "limit": 65}
+    >>> exec("def share(ages): return (ages >= limit).mean()", program)
+    >>> watched = watch(program["share"])
     >>> watched.same()
     True
-    >>> limit = 66
+    >>> program["limit"] = 66
     >>> watched.same()
     False
     """
     made = Watch()
-    return made if type(function) is types.FunctionType and made._function(function) else None
+    try:
+        return made if type(function) is types.FunctionType and made._function(function) else None
+    except Exception:  # whatever is odd about it, the fingerprint says so
+        return None

@@ -833,10 +833,25 @@ def test_the_usual_case_is_what_the_general_one_is(values, low, high, flat):
     with np.errstate(all="ignore"):
         expected = domains.bring_numbers(data, data.dtype, (low, high))
     assert np.array_equal(data, kept, equal_nan=True)
-    assert (found is None) == bool(np.isnan(data).any())
-    if found is not None:
-        assert found.dtype == expected.dtype and np.array_equal(found, expected)
-        assert not np.shares_memory(found, data)
+    assert found is not None and found.dtype == expected.dtype and np.array_equal(found, expected)
+    assert not np.shares_memory(found, data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(VALUES, min_size=2, max_size=12), VALUES, st.integers(0, 11), ENDS, ENDS)
+def test_no_record_has_an_effect_on_how_others_are_brought_in(values, other, at, low, high):
+    """Neighbours must stay neighbours, to the sign of a zero: a function may divide by it."""
+    one = np.array(values, dtype=np.float64)
+    two, at = one.copy(), at % len(values)
+    two[at] = other
+    low, high = min(low, high), max(low, high)
+    for bring in (
+        lambda data: domains.bring_usual(data, data[:0], (low, high)),
+        lambda data: records.bring_into(data, np.zeros(2), (low, high)),
+    ):
+        with np.errstate(all="ignore"):
+            found, neighbour = (np.delete(bring(data), at) for data in (one, two))
+        assert found.tobytes() == neighbour.tobytes()
 
 
 @pytest.mark.parametrize(

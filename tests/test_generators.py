@@ -1,5 +1,6 @@
 """The global generators: copying their memory does what setting their state does."""
 
+import os
 import random
 
 import numpy as np
@@ -22,13 +23,13 @@ def _own_globals():
 @pytest.fixture(params=["memory", "state"])
 def way(request, monkeypatch):
     """Copy memory, or do without where it is not laid out as expected."""
-    generators.start_of.cache_clear()
+    generators._start.cache_clear()
     monkeypatch.setattr(coins, "_stand_ins", [])
     if request.param == "state":
         monkeypatch.setattr(generators, "_own", lambda: None)
         monkeypatch.setattr(generators, "_seen", lambda address, size: memoryview(bytearray(size)))
     yield request.param
-    generators.start_of.cache_clear()
+    generators._start.cache_clear()
 
 
 def test_memory_is_found():
@@ -100,3 +101,43 @@ def test_both_ways_agree(way):
     assert random.getstate() == random.Random(11).getstate()
     state = np.random.RandomState(11).get_state(legacy=False)["state"]
     assert numpys == b"".join(generators._packed(state["key"], state["pos"]))
+
+
+class Other(random.Random):
+    """A generator that somebody puts in the place of the usual one."""
+
+
+def test_another_generator_in_its_place(monkeypatch):
+    """Public coins and the caller's state are those of whatever generator is there."""
+    other = Other(5)
+    for name in ("random", "seed", "getstate", "setstate", "gauss"):
+        monkeypatch.setattr(random, name, getattr(other, name))
+    monkeypatch.setattr(random, "_inst", other)
+    expected = random.Random(7).random()
+    before = other.getstate()
+    with coins.public_coins(7) as flips:
+        for _ in range(2):
+            flips.toss()
+            assert other.random() == expected
+            assert flips.moved()
+    assert other.getstate() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # other tests have left threads
+def test_a_fork_in_the_midst_of_public_coins():
+    """The child has the stand-in as its own generator, and must not lose its place."""
+    with coins.public_coins(7) as flips:
+        flips.toss()
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                before = np.random.get_state()[1].tobytes()
+                with coins.public_coins(8) as inner:
+                    inner.toss()
+                    np.random.random(700)
+                code = 0 if np.random.get_state()[1].tobytes() == before else 2
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import DataError
-from privatize.fingerprint import fingerprint
+from privatize.fingerprint import Unencodable, fingerprint
 from privatize.watching import watch
 
 SOURCE = """
@@ -170,6 +170,68 @@ def test_other_callables_are_not_watched(function):
     assert watch(function) is None
 
 
+class Shadowing(dict):
+    """A scope that makes up what a name means."""
+
+    made_up = 1
+
+    def __getitem__(self, name):
+        return self.made_up if name == "limit" else super().__getitem__(name)
+
+
+def test_scopes_that_are_no_plain_dicts_are_not_watched():
+    """What they find for a name is theirs to say."""
+    scope = Shadowing(limit=3)
+    exec("def f(x): return limit", scope)
+    assert watch(scope["f"]) is None
+
+
+def test_a_module_that_becomes_another_kind_is_seen(scope):
+    """It may make up its attributes from then on."""
+
+    class Odd(types.ModuleType):
+        pi = 3
+
+    exec("import calendar\ndef h(x): return x * calendar.EPOCH", vars(scope))
+    watched = watch(scope.h)
+    assert watched is not None and watched.same()
+    scope.calendar.__class__ = Odd
+    try:
+        with pytest.raises(Unencodable):
+            fingerprint(scope.h)
+        assert not watched.same()
+    finally:
+        scope.calendar.__class__ = types.ModuleType
+
+
+def test_what_changed_to_and_fro_while_the_fingerprint_was_taken(scope):
+    """A key of another moment must not be filed under a watch of this one."""
+    watched = watch(scope.f)
+    for name, change in CHANGES.items():
+        undo = change(scope)
+        read = {}
+        fingerprint(scope.f, read=read)
+        undo()
+        assert watched.same()
+        if name not in ("its keyword defaults", "an attribute of it"):  # which `same` alone looks at
+            assert not watched.saw(read), name
+    read = {}
+    fingerprint(scope.f, read=read)
+    assert watched.saw(read)
+
+
+@pytest.mark.parametrize("odd", [[], {}])
+def test_odd_functions_are_the_fingerprints_business(scope, odd):
+    """A watch that raises would be an error without a word."""
+    scope.f.__module__ = odd
+    assert watch(scope.f) is None
+    deep = ()
+    for _ in range(5000):
+        deep = (deep,)
+    scope.g.__closure__[0].cell_contents = deep
+    assert watch(scope.g) is None
+
+
 def test_functions_that_call_each_other_end(scope):
     """Recursion must not be the end of the program."""
     exec("def even(x): return x == 0 or odd(x - 1)\ndef odd(x): return x != 0 and even(x - 1)", vars(scope))
@@ -218,6 +280,22 @@ def test_arguments_that_are_equal_but_not_the_same_are_told_apart():
         found = [private.release(data, by).sensitivity for by in (1, 1.0, True, 0.0, -0.0)]
     one = found[0]
     assert np.allclose(found, [one, 2 * one, 3 * one, 2 * one, 2 * one], rtol=1e-12)
+
+
+def test_numbers_of_every_kind_as_arguments():
+    """A NaN has a sign, and a whole number may have more digits than Python writes."""
+
+    def f(x, by=0):
+        return float(x.mean()) * (100.0 if math.copysign(1.0, by) < 0 else 1.0)
+
+    private = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(f)
+    data = np.linspace(0, 1, 20)
+    for _ in range(3):
+        found = [private.release(data, by).sensitivity for by in (math.nan, -math.nan, 0.0, -0.0)]
+    assert np.allclose(found, [found[0], 100 * found[0]] * 2, rtol=1e-12)
+    wide = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(lambda x, by: x.mean())
+    for _ in range(3):
+        assert wide.release(data, 10**5000).sensitivity == wide.estimate(20, 10**5000).value
 
 
 def test_forgetting_reaches_what_is_watched():
