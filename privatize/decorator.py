@@ -44,7 +44,7 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.fingerprint import PrivateReachable, identity_of, token, warn_changed
+from privatize.fingerprint import PrivateReachable, identity_of, origin, token, warn_changed
 from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
@@ -482,6 +482,7 @@ class PrivateFunction(Generic[P, R]):
             "_binding",
             "_asked",
             "_fixed",
+            "_libraries",
             "_draws_public",
             "_settings",
             "_memory",
@@ -947,7 +948,20 @@ class PrivateFunction(Generic[P, R]):
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
-        return [n, self.__wrapped__, call.others(), like, self._asked]
+        return [n, self.__wrapped__, call.others(), like, self._asked, self._versions(like)]
+
+    def _versions(self, like: Any) -> list[str | None]:
+        """Return the versions of the libraries whose objects, and so whose methods, the function gets."""
+        names = self._libraries if like is None else self._libraries | records.libraries(like)
+        return [origin(name) for name in sorted(names)]
+
+    @functools.cached_property
+    def _libraries(self) -> set[str]:
+        """The packages that what P draws is from."""
+        try:
+            return records.libraries(records.describe(self._drawn()))
+        except Exception:  # calibration says what is wrong with P
+            return {"numpy"}
 
     @functools.cached_property
     def _asked(self) -> Any:

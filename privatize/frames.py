@@ -6,6 +6,7 @@ taken for every sampled pair, and a detour would cost more than the work itself.
 
 from __future__ import annotations
 
+import contextlib
 import copy as _copy
 import datetime as dt
 import functools
@@ -121,7 +122,7 @@ def take(data: Any, positions: Array) -> Any:
 
     # The same, sooner, and in the same order in memory: sums round as they do in pandas' own rows.
     rows = whole[positions] if whole.flags.c_contiguous else whole.T.take(positions, axis=1).T
-    return pd.DataFrame(rows, columns=data.columns.view(), copy=False)
+    return pd.DataFrame(rows, columns=_labels_of(data), copy=False)
 
 
 def _whole(data: Any) -> Array | None:
@@ -644,13 +645,36 @@ def _assembled(parts: list[Any], heads: Any) -> Any:
     return frame
 
 
+def _labels_of(data: Any) -> Any:
+    """Return the names of a frame's columns for another frame: what is written into one stays there."""
+    return _apart_from(data.columns)
+
+
+def _apart_from(labels: Any) -> Any:
+    return labels.view() if _sealed(labels.dtype) else labels.copy(deep=True)
+
+
+@functools.cache
+def _sealed(dtype: Any) -> bool:
+    """Tell whether pandas keeps everybody from writing into an index: from 3.1 on, of some texts."""
+    import pandas as pd
+
+    if not isinstance(dtype, pd.StringDtype):
+        return False
+    made = pd.Index(["a"], dtype=dtype)
+    for own in (made.array, made.values, made.to_numpy(), np.asarray(made)):
+        with contextlib.suppress(ValueError):
+            own[0] = "b"
+    return bool(made[0] == "a")
+
+
 def _heads(called: tuple[Any, ...]) -> Any:
     """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
     import pandas as pd
 
-    if not _copies_on_write() or not all(type(name) is str for name in called):
-        return pd.Index(called, tupleize_cols=False)  # what is written into it must not stay
-    return _known_heads(called).view()
+    if not all(type(name) is str for name in called):
+        return pd.Index(called, tupleize_cols=False)
+    return _apart_from(_known_heads(called))
 
 
 @functools.lru_cache(maxsize=256)
@@ -1023,10 +1047,10 @@ def _bring_pandas(data: Any, template: Any, ends: Mapping[Any, Any]) -> Any:
         others = zip(parts, columns(data), columns(template), supports, strict=True)
         parts = [_bring_column(*rest) if part is None else part for part, *rest in others]
     if parts:
-        return _assembled(parts, template.columns.view())
+        return _assembled(parts, _labels_of(template))
     import pandas as pd
 
-    return pd.DataFrame(index=range(len(data)), columns=template.columns.view())
+    return pd.DataFrame(index=range(len(data)), columns=_labels_of(template))
 
 
 def _straight(own: Any, drawn: Any, support: Any) -> bool:

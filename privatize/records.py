@@ -337,6 +337,24 @@ def describe(data: Any) -> Any:
     return ["array", _code(data.dtype), list(data.shape[1:])]
 
 
+def libraries(schema: Any) -> set[str]:
+    """Return the packages that the containers of a schema are from; numpy is in all of them.
+
+    Examples
+    --------
+    >>> sorted(libraries(["tuple", ["frame", "pandas", [], None, None], ["list"]]))
+    ['numpy', 'pandas']
+    """
+    kind = schema[0]
+    if kind == "tuple":
+        return {"numpy"}.union(*map(libraries, schema[1:]))
+    if kind == "dict":
+        return {"numpy"}.union(*(libraries(part) for _, part in schema[1]))
+    if kind in ("frame", "series"):
+        return {"numpy", schema[1]}
+    return {"numpy"} | {"sparse": {"scipy"}, "tensor": {"torch"}}.get(kind, set())
+
+
 def _code(dtype: np.dtype[Any]) -> Any:
     """Return a dtype as JSON: a string, or names, kinds, offsets and size of a structured one."""
     if dtype.subdtype is not None:

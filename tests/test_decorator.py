@@ -26,6 +26,7 @@ from privatize import (
     Plan,
     Release,
     Sensitivity,
+    decorator,
     estimate_sensitivity,
     plan,
     privatize,
@@ -839,3 +840,16 @@ def test_what_p_draws_is_looked_at_anew_where_it_cannot_be_compared():
         notes.kinds.clear()
         f(np.arange(20.5))
         assert set(notes.kinds) == {kind}
+
+
+@pytest.mark.parametrize("library", ["numpy", "pandas"])
+def test_another_version_of_what_the_function_gets_is_a_miss(library, monkeypatch):
+    """A function of nothing but a frame's methods is another one after an update."""
+    pytest.importorskip(library)
+    P = samplers.table(a=samplers.uniform(0, 1))
+    first = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1)(lambda d: float(d.sum().iloc[0]))
+    first.estimate(10)
+    assert first.remembers(10)
+    real = decorator.origin
+    monkeypatch.setattr(decorator, "origin", lambda name: "another" if name == library else real(name))
+    assert not first.remembers(10)

@@ -1386,3 +1386,43 @@ def test_what_is_noted_on_a_dtype_is_not_kept():
         each for known in (frames._KNOWN, frames._NUMPYS, frames._PLAIN, frames._SPELLED) for each in known
     ]
     assert not any(getattr(each, "metadata", None) for each in kept)
+
+
+# --- names of columns that are written into ---
+
+
+def write_labels(labels, value):
+    """Write into an index in every way that pandas lets anybody."""
+    for take in (
+        lambda: labels.array,
+        lambda: labels.values,
+        lambda: labels.to_numpy(),
+        lambda: np.asarray(labels),
+    ):
+        with contextlib.suppress(ValueError, TypeError):
+            take()[0] = value
+
+
+@pytest.mark.filterwarnings("ignore:.*infer_string.*")  # the option goes away, and such names with it
+@pytest.mark.parametrize("infer", [True, False])
+@pytest.mark.parametrize("several", [True, False])
+def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, several):
+    """A private value would show in the names of every frame that is drawn later in the process."""
+    parts = {"height": samplers.uniform(0, 1)} | ({"weight": samplers.uniform(0, 1)} if several else {})
+
+    def function(frame):
+        value = float(frame.iloc[:, 0].mean())
+        write_labels(frame.columns, f"{frame.iloc[0, 0]:.3f}")
+        write_labels(frame.mean().index, f"{frame.iloc[0, 0]:.3f}")
+        return value
+
+    with pd.option_context("future.infer_string", infer):
+        P = samplers.table(parts)
+        data = P.draw(20, np.random.default_rng(0))
+        private = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1, store=None)(function)
+        for _ in range(2):
+            with contextlib.suppress(PrivatizeError):  # it may well be refused
+                private(data)
+            assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
+            assert list(data.columns) == list(parts)
+            assert list(private._drawn().columns) == list(parts)
