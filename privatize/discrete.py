@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Stream", "below", "coarse", "discrete_gaussian", "discrete_laplace", "exp_bounds", "source"]
+__all__ = [
+    "Stream",
+    "below",
+    "coarse",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exp_bounds",
+    "laplace_one",
+    "source",
+]
 
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -211,8 +220,7 @@ def _geometric(prefix: int, stream: Stream) -> int:
 
 def _laplace_one(t: int, shift: int, stream: Stream) -> int:
     while True:
-        u = stream.below(t)
-        decider = stream.word() >> 11
+        u, decider = stream.below(t), stream.word() >> 11
         # A quotient of integers is correctly rounded, whatever their size.
         p, low = _exp(u / t), decider * 2.0**-53
         if low >= p + _DOUBT:
@@ -223,6 +231,11 @@ def _laplace_one(t: int, shift: int, stream: Stream) -> int:
         x = (_geometric(word >> 1, stream) * t + u) >> shift
         if x or word & 1:  # zero has one sign only
             return x if word & 1 else -x
+
+
+def laplace_one(t: int, shift: int) -> int:
+    """Draw one integer as `discrete_laplace` does."""
+    return _laplace_one(t, shift, Stream())
 
 
 def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:

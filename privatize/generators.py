@@ -130,11 +130,18 @@ def with_normal() -> Any:
 
 def normal_kept() -> bool:
     """Tell whether numpy's global generator keeps a normal deviate for later."""
-    at = _flag_at()
-    if at is not None:
-        return bool(ctypes.c_int.from_address(id(mtrand._rand) + at).value)
+    flag = _flag(mtrand._rand)
+    if flag is not None:
+        return bool(flag[0])
     legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
     return bool(legacy["has_gauss"])
+
+
+@functools.lru_cache(maxsize=1)
+def _flag(generator: Any) -> Any:
+    """Return the number that says so, as it is in a generator's memory, or None."""
+    at = _flag_at()
+    return None if at is None else (ctypes.c_int * 1).from_address(id(generator) + at)
 
 
 @functools.cache

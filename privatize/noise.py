@@ -25,6 +25,7 @@ from privatize.discrete import (
     discrete_gaussian,
     discrete_laplace,
     exp_bounds,
+    laplace_one,
 )
 
 __all__ = ["choose", "gaussian", "gaussian_grid", "laplace", "laplace_grid"]
@@ -66,7 +67,12 @@ def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[n
     `whole` coordinates are integers and stay so.
     """
     size = len(vector)
-    integers = int(whole[0]) if size == 1 else int(np.count_nonzero(whole))
+    if size == 1:  # the usual case, in Python's own numbers
+        integer = bool(whole[0])
+        exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, 0 if integer else 1)
+        drawn = laplace_one(t_whole, shift) if integer else laplace_one(t, 0)
+        return np.array([_noised_one(vector.item(), 0 if integer else exponent, drawn)])
+    integers = int(np.count_nonzero(whole))
     exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, size - integers)
     if integers == 0:
         return _noised(vector, exponent, discrete_laplace(t, 0, size))

@@ -499,7 +499,7 @@ def test_the_flag_is_where_it_is_looked_for():
 
 def test_without_the_flag_the_state_is_read(monkeypatch):
     """Where memory cannot be looked into, nothing is lost."""
-    monkeypatch.setattr(generators, "_flag_at", lambda: None)
+    monkeypatch.setattr(generators, "_flag", lambda generator: None)
     kept = np.random.get_state()
     try:
         np.random.seed(1)
