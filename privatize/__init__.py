@@ -15,7 +15,7 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-from privatize import errors, samplers, sums
+from privatize import errors, samplers
 from privatize.budget import Budget
 from privatize.decorator import PrivateFunction, Release, privatize
 from privatize.mechanisms import (
@@ -31,12 +31,13 @@ from privatize.policy import configure
 from privatize.sealed import Sealed, private_source, seal
 from privatize.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
-from privatize.sums import additive
 
 if TYPE_CHECKING:
+    from privatize import sums
     from privatize.auditing import Audit, audit
     from privatize.instrumenting import instrument
     from privatize.reports import Report, report
+    from privatize.sums import additive
 
 __version__ = "0.1.0.dev0"
 
@@ -76,9 +77,11 @@ __all__ = [
 _LATER = {
     "Audit": "auditing",
     "Report": "reports",
+    "additive": "sums",
     "audit": "auditing",
     "instrument": "instrumenting",
     "report": "reports",
+    "sums": "sums",
 }
 
 
@@ -87,7 +90,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(f"privatize.{_LATER[name]}"), name)
+    room = import_module(f"privatize.{_LATER[name]}")
+    found = globals()[name] = room if name == _LATER[name] else getattr(room, name)
     return found
 
 

@@ -458,7 +458,7 @@ def number(value: Any, tree: Tree) -> float:
         whole = False
     else:
         raise StructureChanged
-    if not whole and (tree[0] == "int" or (tree[0] == "numpy" and np.dtype(tree[1]).kind in "iu")):
+    if not whole and (tree[0] == "int" or (tree[0] == "numpy" and tree[1][1] in "iu")):
         raise StructureChanged
     try:
         return float(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import sys
 import time
 import traceback
 from bisect import bisect_left
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, outputs, records, sums
+from privatize import coins, outputs, records
 from privatize.coins import sources
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sizes, sup
@@ -213,7 +214,8 @@ class Pairs:
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
         alone = pair is None and not batch and not whole and getattr(sampler, "one_by_one", False)
-        self.summed = sums.rows_of(function) if alone else None
+        sums: Any = sys.modules.get("privatize.sums")  # where nobody has been there, nothing is one of them
+        self.summed = sums.rows_of(function) if alone and sums is not None else None
         self.average = self.summed is not None and self.summed.average
         self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
         self.structure: list[Any] | None = None
