@@ -14,6 +14,7 @@ __all__ = ["Task", "Work"]
 
 # Seconds that a task should take: long enough to make handing it out cheap, short enough to balance.
 _INLINE, _TASK = 0.1, 0.3
+_PAIRS = 2**16  # whatever they take, so that what is found fits into little memory
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class Work:
         if self.structure is None or not self._largest:
             return 1
         seconds = _INLINE if workers == 1 else _TASK
-        fits = int(min(seconds / max(self.cost, 1e-9), 1e9))
+        fits = int(min(seconds / max(self.cost, 1e-9), _PAIRS))
         # Not too much on the word of a few; and everybody should have something to do until the end.
         share = self.left if workers == 1 else -(-self.left // (2 * workers))
         return max(1, min(fits, 16 * self._largest, share))
