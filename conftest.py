@@ -1,10 +1,13 @@
 """The code blocks of the README and of the docs are tests."""
 
 import os
+import random
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
+from numpy.random import mtrand
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -32,3 +35,13 @@ pytest_collect_file = Sybil(
     setup=lambda namespace: namespace.update(missing=_missing),
     patterns=["README.md", "docs/*.md"],
 ).pytest()
+
+
+@pytest.fixture
+def own_generators():
+    """Keep a test's use of the global generators to itself."""
+    mine, bits, legacy = random.getstate(), mtrand.get_bit_generator(), np.random.get_state(legacy=False)
+    yield
+    random.setstate(mine)
+    mtrand.set_bit_generator(bits)
+    np.random.set_state(legacy)

@@ -34,7 +34,6 @@ class _Hole:
     immutable: ClassVar[bool] = True
 
 
-_UNSEEN: Any = object()
 _SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
 
 
@@ -62,7 +61,7 @@ class Call:
     kwargs: Mapping[str, Any]
     open: str | None
     key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
-    _plain: Any = field(default=_UNSEEN, init=False, repr=False, compare=False)
+    _plain: Any = field(default=False, init=False, repr=False, compare=False)  # False until it is asked for
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
@@ -78,7 +77,7 @@ class Call:
 
     def plain(self) -> tuple[Any, ...] | None:
         """Return the public arguments as a tuple to compare; None if one could change or hide something."""
-        if self._plain is _UNSEEN:
+        if self._plain is False:
             args, kwargs = self.key or (self.args, self.kwargs)
             values = (*args, *kwargs.values())
             settled = all(type(value) in _SETTLED for value in values)

@@ -1227,7 +1227,7 @@ def _never_changes(value: Any) -> bool:
 
 def _obey(name: str, settings: Settings, rules: Policy) -> None:
     """Refuse what the policy does not allow."""
-    if rules.file is None:
+    if rules.file is None:  # there is no policy
         return
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
     if problems and not lenient.get():

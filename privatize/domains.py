@@ -228,7 +228,7 @@ def bring_numbers(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask 
 def bring_usual(values: Any, drawn: Any, support: Any) -> Array | None:
     """Return the same as `bring_numbers`, without warnings, in the usual case, or None.
 
-    That is: arrays of float64, and a support with two ends. It takes a fifth of the time. What the usual case
+    That is: arrays of float64, and a support with two ends. It takes a third of the time. What the usual case
     is depends on no value: whether a record is missing must not change how others are brought in, not even
     the sign of a zero.
 

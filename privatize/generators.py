@@ -1,7 +1,7 @@
 """The global generators of `random` and numpy: where they stand, and putting them elsewhere.
 
 By copying their memory. Through Python the state of `random` is 625 integers, and to read and set both
-generators takes a third of a private call. Where a state lies is found by looking, and where it is not as
+generators takes a quarter of a private call. Where a state lies is found by looking, and where it is not as
 expected, the slow way is taken.
 """
 

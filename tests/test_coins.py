@@ -18,6 +18,7 @@ from numpy.random import mtrand
 from privatize import coins, generators
 from privatize.errors import SettingsError
 
+pytestmark = pytest.mark.usefixtures("own_generators")
 TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, coins.CHECK]
 
 
@@ -42,16 +43,6 @@ def use_everything():
     random.gauss(0, 1)
     np.random.standard_normal()
     return random.random(), np.random.random()
-
-
-@pytest.fixture(autouse=True)
-def _own_globals():
-    """Keep these tests' use of the global generators to themselves."""
-    mine, bits, legacy = random.getstate(), mtrand.get_bit_generator(), np.random.get_state(legacy=False)
-    yield
-    random.setstate(mine)
-    mtrand.set_bit_generator(bits)
-    np.random.set_state(legacy)
 
 
 # --- streams ---

@@ -9,15 +9,7 @@ from numpy.random import mtrand
 
 from privatize import coins, generators
 
-
-@pytest.fixture(autouse=True)
-def _own_globals():
-    """Keep these tests' use of the global generators to themselves."""
-    mine, bits, legacy = random.getstate(), mtrand.get_bit_generator(), np.random.get_state(legacy=False)
-    yield
-    random.setstate(mine)
-    mtrand.set_bit_generator(bits)
-    np.random.set_state(legacy)
+pytestmark = pytest.mark.usefixtures("own_generators")
 
 
 @pytest.fixture(params=["memory", "state"])
@@ -33,7 +25,7 @@ def way(request, monkeypatch):
 
 
 def test_memory_is_found():
-    """Without it every call takes a third longer; a Python that keeps it elsewhere should be noticed."""
+    """Without it every call takes longer; a Python that keeps it elsewhere should be noticed."""
     assert generators._own() is not None
     assert generators.StandIn()._memory is not None
 
