@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 import inspect
 import operator
@@ -69,6 +70,16 @@ class Distribution(abc.ABC):
         return Column(values)
 
     immutable: ClassVar[bool] = False
+    # What a kind is called in stored keys and in ledgers, wherever its class lies; every kind has its own.
+    tag: ClassVar[str]
+    # Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
+    draw_version: ClassVar[int] = 1
+    # Raised by whoever changes the distribution itself: in a ledger it is then another P.
+    law_version: ClassVar[int] = 1
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what determines the law of this kind, by name."""
+        return own_fields(self)
 
     def parts(self) -> Iterator[Any]:
         """Return the samplers that it is made of."""
@@ -218,6 +229,11 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     if found != n:
         raise SamplerError(f"The sampler {sampler!r} was asked for {n} records and drew {found}.")
     return drawn
+
+
+def own_fields(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass, by name."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
 
 
 # --- what they share --------------------------------------------------------------------------

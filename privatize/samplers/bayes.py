@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -65,6 +65,7 @@ def marginal(
 
 @dataclass(frozen=True, repr=False)
 class _Marginal(Distribution):
+    tag: ClassVar[str] = "marginal"
     prior: Sampler
     likelihood: Callable[..., Any]
     per: str

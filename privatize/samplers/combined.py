@@ -7,7 +7,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -71,6 +71,7 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
 
 @dataclass(frozen=True, repr=False)
 class _Mixture(Distribution):
+    tag: ClassVar[str] = "mixture"
     components: tuple[Sampler, ...]
     weights: Frozen
     none: tuple[Any, ...] = field(compare=False)
@@ -88,6 +89,9 @@ class _Mixture(Distribution):
 
     def parts(self) -> Iterator[Any]:
         yield from self.components
+
+    def parameters(self) -> dict[str, Any]:
+        return {"components": self.components, "weights": self.weights}
 
     def _identity(self) -> Any:
         return self.components, self.weights
@@ -143,6 +147,7 @@ def _number_by_number(function: Any) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class _Mapped(Distribution):
+    tag: ClassVar[str] = "mapped"
     inner: Distribution
     function: Callable[[Any], Any]
     given: Support | None
@@ -220,6 +225,7 @@ def truncated(inner: Distribution, low: Any, high: Any) -> Distribution:
 
 @dataclass(frozen=True, repr=False)
 class _Truncated(Distribution):
+    tag: ClassVar[str] = "truncated"
     inner: Distribution
     low: Frozen
     high: Frozen
@@ -280,6 +286,7 @@ def clipped(inner: Distribution, low: Any, high: Any) -> Distribution:
 
 @dataclass(frozen=True, repr=False)
 class _Clipped(Distribution):
+    tag: ClassVar[str] = "clipped"
     inner: Distribution
     low: Frozen
     high: Frozen
@@ -315,6 +322,7 @@ def fixed(inner: Distribution, size: Any) -> Distribution:
 
 @dataclass(frozen=True, repr=False)
 class _Fixed(Distribution):
+    tag: ClassVar[str] = "fixed size"
     inner: Distribution
     size: int
 

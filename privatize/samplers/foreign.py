@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -129,6 +129,7 @@ def _end(end: Frozen) -> str:
 
 @dataclass(frozen=True, repr=False)
 class _Function(Distribution):
+    tag: ClassVar[str] = "function"
     function: Callable[[int, Rng], Any]
     given: Support | None = None
     vouched: bool = False
@@ -239,6 +240,7 @@ def _frozen(distribution: Any) -> Any:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Scipy(Distribution):
+    tag: ClassVar[str] = "scipy"
     distribution: Any
 
     @property
@@ -310,6 +312,13 @@ class _Scipy(Distribution):
         low, high = ends()
         return Frozen(low).end, Frozen(high).end
 
+    def parameters(self) -> dict[str, Any]:
+        frozen = self.distribution
+        if not hasattr(frozen, "dist") or type(frozen.dist).__module__ not in _PLAIN or not _of_scipy(frozen):
+            return {"distribution": frozen}
+        _, name, given, _ = self._facts()
+        return {"name": name, "given": given}
+
     def _identity(self) -> Any:
         return self._facts()
 
@@ -357,6 +366,7 @@ def _content(value: Any) -> Any:
 class _ScipyNew(Distribution):
     """The distributions that `scipy.stats.make_distribution` and its kin give."""
 
+    tag: ClassVar[str] = "scipy, newer"
     distribution: Any
 
     @property
@@ -373,6 +383,10 @@ class _ScipyNew(Distribution):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
+
+    def parameters(self) -> dict[str, Any]:
+        kind, shown = self._identity()
+        return {"class": kind, "shown": shown}
 
     def _identity(self) -> Any:
         with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):

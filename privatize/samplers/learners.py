@@ -83,6 +83,7 @@ def _is_function(labels: Any) -> bool:
 
 @dataclass(frozen=True, repr=False)
 class _Labelled(Distribution):
+    tag: ClassVar[str] = "labelled"
     features: Sampler
     labels: Sampler | Callable[..., Any]
     given: Support | None
@@ -168,6 +169,7 @@ def blobs(
 
 @dataclass(frozen=True, repr=False)
 class _Blobs(Distribution):
+    tag: ClassVar[str] = "blobs"
     immutable: ClassVar[bool] = True
     centers: Frozen
     std: Frozen

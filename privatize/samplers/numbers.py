@@ -141,6 +141,7 @@ def _bounds(low: Any, high: Any, shape: tuple[int, ...]) -> tuple[Frozen, Frozen
 
 @dataclass(frozen=True, repr=False)
 class _Uniform(Distribution):
+    tag: ClassVar[str] = "uniform"
     immutable: ClassVar[bool] = True
     low: Frozen
     high: Frozen
@@ -172,6 +173,7 @@ class _Uniform(Distribution):
 
 @dataclass(frozen=True)
 class _Integers(Distribution):
+    tag: ClassVar[str] = "integers"
     immutable: ClassVar[bool] = True
     low: int
     high: int
@@ -195,6 +197,7 @@ class _Integers(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class _Normal(Distribution):
+    tag: ClassVar[str] = "normal"
     immutable: ClassVar[bool] = True
     mean: Frozen
     std: Frozen
@@ -248,6 +251,7 @@ def truncated_normal(low: Any, high: Any, u: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class _Correlated(Distribution):
+    tag: ClassVar[str] = "normal with covariance"
     immutable: ClassVar[bool] = True
     mean: Frozen
     cov: Frozen

@@ -8,7 +8,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Bootstrap(Distribution):
+    tag: ClassVar[str] = "bootstrap"
     public: Any
     smooth: float
     digest: str
@@ -90,6 +91,9 @@ class _Bootstrap(Distribution):
     @property
     def support(self) -> Any:
         return copied(self.own)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"public": self.public, "smooth": self.smooth}
 
     def _identity(self) -> Any:
         return self.digest, self.smooth

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from privatize.samplers.base import (
     draw,
     loose,
     name_of,
+    own_fields,
     shown,
     with_coins,
 )
@@ -122,8 +123,15 @@ def dependent(function: Callable[..., Any], support: Any = None) -> Any:
 class Dependent:
     """A column that is made from those before it."""
 
+    tag: ClassVar[str] = "dependent column"
+    draw_version: ClassVar[int] = 1
+    law_version: ClassVar[int] = 1
     function: Callable[..., Any]
     given: Support | None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what determines its values, by name."""
+        return own_fields(self)
 
     @property
     def support(self) -> Any:
@@ -151,6 +159,7 @@ class Dependent:
 
 @dataclass(frozen=True, repr=False)
 class _Table(Distribution):
+    tag: ClassVar[str] = "table"
     columns: tuple[tuple[str, Any], ...]
     frame: Frame
 
@@ -251,6 +260,7 @@ def _part(support: Any, wanted: list[str], several: bool) -> Any:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class _Split(Distribution):
+    tag: ClassVar[str] = "labelled column"
     parent: Distribution
     label: str
     others: tuple[str, ...]
@@ -266,6 +276,9 @@ class _Split(Distribution):
 
     def parts(self) -> Iterator[Any]:
         yield self.parent
+
+    def parameters(self) -> dict[str, Any]:
+        return {"parent": self.parent, "label": self.label}
 
     def _identity(self) -> Any:
         return self.parent, self.label
@@ -286,6 +299,7 @@ class _Split(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class _Projection(Distribution):
+    tag: ClassVar[str] = "columns"
     parent: Distribution
     columns: tuple[str, ...]
     several: bool
@@ -311,6 +325,9 @@ class _Projection(Distribution):
 
     def parts(self) -> Iterator[Any]:
         yield self.parent
+
+    def parameters(self) -> dict[str, Any]:
+        return {"parent": self.parent, "columns": self.columns, "several": self.several}
 
     def _identity(self) -> Any:
         return self.parent, self.columns, self.several

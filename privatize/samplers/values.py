@@ -117,6 +117,7 @@ def _kinds(values: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class _Values(Distribution):
+    tag: ClassVar[str] = "values"
     immutable: ClassVar[bool] = True
     values: tuple[Any, ...]
     kind: str
@@ -211,6 +212,7 @@ def _to_utc(moment: Any, tz: str) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class _Dates(Distribution):
+    tag: ClassVar[str] = "dates"
     immutable: ClassVar[bool] = True
     start: Any
     end: Any
@@ -267,6 +269,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
 
 @dataclass(frozen=True, repr=False)
 class _Missing(Distribution):
+    tag: ClassVar[str] = "with missing"
     values: Sampler
     rate: float
 
