@@ -1,11 +1,11 @@
 """The declared identity of P: what a ledger calls a public distribution, whatever version is installed.
 
-A fingerprint answers "could a stored estimate be stale?", so it holds versions and every detail that code
-can read. A ledger asks something else: "is this the P that the earlier answers were about?" The answer must be
-the same for a whole team, on every Python and after every update, so a declared identity holds nothing but the
-law: a fixed tag for each kind of sampler, its parameters in exact form, and the version of the kind's law,
-which is raised if a fix changes the distribution. Functions of the user's own count by the syntax tree
-of their source and by the values that they use. What cannot be compared is the same only as this very object.
+A fingerprint answers "could a stored estimate be stale?", so it holds versions and every detail that code can
+read. A ledger asks something else: "is this the P that the earlier answers were about?" The answer must be
+the same for a whole team, on every Python and after every update. So a declared identity holds nothing but
+the law: a fixed tag for each kind of sampler, its parameters in exact form, and the version of its law, which
+is raised if a fix changes the distribution. Functions of the user's own count by the syntax tree of their
+source and by the values that they use. What cannot be compared is the same only as this very object.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
 
 
 def _made_by(node: ast.AST, code: types.CodeType) -> bool:
-    """Tell whether a code object was compiled from a node: by its name, its line, and for lambdas its columns."""
+    """Tell whether code was compiled from a node: by its name, its line, and for lambdas its columns."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
         return node.name == code.co_name and first == code.co_firstlineno

@@ -130,6 +130,7 @@ def _end(end: Frozen) -> str:
 @dataclass(frozen=True, repr=False)
 class _Function(Distribution):
     tag: ClassVar[str] = "function"
+    by_itself: ClassVar[bool] = True
     function: Callable[[int, Rng], Any]
     given: Support | None = None
     vouched: bool = False
@@ -139,7 +140,7 @@ class _Function(Distribution):
 
     @property
     def one_by_one(self) -> bool:
-        return self.vouched
+        return self.vouched and super().one_by_one
 
     @property
     def support(self) -> Any:
@@ -152,17 +153,34 @@ class _Function(Distribution):
 
 
 _PLAIN = ("scipy.stats._continuous_distns", "scipy.stats._discrete_distns")
+_KNOWN = (*_PLAIN, "scipy.stats._multivariate", "scipy.stats._new_distributions")
+_INFRASTRUCTURE = {
+    ("scipy.stats._distn_infrastructure", name)
+    for name in ("rv_continuous_frozen", "rv_discrete_frozen", "rv_sample")
+}
 _NUMBER_BY_NUMBER = ("expon_gen", "norm_gen", "uniform_gen")
 
 
 def _of_scipy(distribution: Any) -> bool:
     """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
-    parts = (distribution, getattr(distribution, "dist", distribution))
-    return all(
-        type(part).__module__.partition(".")[0] == "scipy"
-        and not {"rvs", "_rvs"} & getattr(part, "__dict__", {}).keys()
-        for part in parts
-    )
+    for part in (distribution, getattr(distribution, "dist", distribution)):
+        kind: Any = type(part)
+        names = _names_of(kind)
+        if names is None or not names.isdisjoint(getattr(part, "__dict__", ())):
+            return False
+    return True
+
+
+@functools.cache
+def _names_of(kind: type) -> frozenset[str] | None:
+    """Return the names that a class of SciPy's own defines, which none of its objects has of its own.
+
+    None for other classes. One that SciPy made, perhaps of functions of the user's, is not found by its name.
+    """
+    known = kind.__module__ in _KNOWN or (kind.__module__, kind.__name__) in _INFRASTRUCTURE
+    if not known or getattr(sys.modules[kind.__module__], kind.__name__, None) is not kind:
+        return None
+    return frozenset(dir(kind)) - {"__doc__"}
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -241,11 +259,12 @@ def _frozen(distribution: Any) -> Any:
 @dataclass(frozen=True, repr=False, eq=False)
 class _Scipy(Distribution):
     tag: ClassVar[str] = "scipy"
+    by_itself: ClassVar[bool] = True
     distribution: Any
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution)
+        return _of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         quick = self._quick
@@ -367,11 +386,12 @@ class _ScipyNew(Distribution):
     """The distributions that `scipy.stats.make_distribution` and its kin give."""
 
     tag: ClassVar[str] = "scipy, newer"
+    by_itself: ClassVar[bool] = True
     distribution: Any
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution)
+        return _of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))

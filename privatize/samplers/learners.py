@@ -84,6 +84,7 @@ def _is_function(labels: Any) -> bool:
 @dataclass(frozen=True, repr=False)
 class _Labelled(Distribution):
     tag: ClassVar[str] = "labelled"
+    by_itself: ClassVar[bool] = True
     features: Sampler
     labels: Sampler | Callable[..., Any]
     given: Support | None
@@ -170,6 +171,7 @@ def blobs(
 @dataclass(frozen=True, repr=False)
 class _Blobs(Distribution):
     tag: ClassVar[str] = "blobs"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     centers: Frozen
     std: Frozen

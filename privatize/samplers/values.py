@@ -118,6 +118,7 @@ def _kinds(values: tuple[Any, ...]) -> str:
 @dataclass(frozen=True, repr=False)
 class _Values(Distribution):
     tag: ClassVar[str] = "values"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     values: tuple[Any, ...]
     kind: str
@@ -213,6 +214,7 @@ def _to_utc(moment: Any, tz: str) -> Any:
 @dataclass(frozen=True, repr=False)
 class _Dates(Distribution):
     tag: ClassVar[str] = "dates"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     start: Any
     end: Any
@@ -270,6 +272,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
 @dataclass(frozen=True, repr=False)
 class _Missing(Distribution):
     tag: ClassVar[str] = "with missing"
+    by_itself: ClassVar[bool] = True
     values: Sampler
     rate: float
 
