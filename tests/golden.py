@@ -1,7 +1,7 @@
-"""What every kind of sampler draws, and every mechanism measures, as digests that are stored beside this file.
+"""What every kind of sampler draws, and every mechanism measures, as digests in a file beside this one.
 
-A stored estimate is used as long as its key is the same, and of our own classes the key holds nothing but a tag
-and a version. So whoever changes which records a kind draws must raise its `draw_version` (a mechanism's
+A stored estimate is used as long as its key is the same, and of our own classes the key holds nothing but a
+tag and a version. So whoever changes which records a kind draws must raise its `draw_version` (a mechanism's
 `gap_version`, or `coins.SCHEME`), and add the new digests: ``python -m tests.golden`` prints what is missing,
 and ``python -m tests.golden --write`` adds it. Rows of earlier versions stay as they are.
 
