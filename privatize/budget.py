@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from privatize import drawing, views
 from privatize.composition import NOTHING, Cost, exact, tight
@@ -37,9 +37,10 @@ def current() -> tuple[Budget | Part, ...]:
 
 
 class _Entered:
-    """What a budget and a part of one have in common: ``with``."""
+    """What a budget and a part of one have in common: ``with``, and that no answer depends on them."""
 
     __slots__ = ()
+    opaque: ClassVar[bool] = True  # to fingerprints
 
     def __enter__(self: Any) -> Any:
         _entered.set((*_entered.get(), self))
@@ -421,6 +422,8 @@ class Elsewhere(_Entered):
 
 class Partition(Mapping[str, "Part"]):
     """The parts of a budget that a replaced record cannot leave. Made by `Budget.partition`."""
+
+    opaque: ClassVar[bool] = True  # to fingerprints
 
     def __init__(self, budget: Budget, name: str, parts: Sequence[str]) -> None:
         listed = [parts] if isinstance(parts, str) else list(parts)

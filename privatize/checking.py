@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +15,7 @@ from typing import Any
 
 from privatize.decorator import PrivateFunction
 from privatize.errors import PrivatizeError, SettingsError
+from privatize.fingerprint import Unencodable, fingerprint
 from privatize.policy import lenient, policy
 
 __all__ = ["Finding", "check", "find", "table"]
@@ -58,10 +61,10 @@ def check(targets: Iterable[str]) -> list[Finding]:
         for target in targets:
             for module in _modules(target):
                 names.add(module.__name__)
-                for name, function in _functions(module):
+                for name, function, owner in _functions(module):
                     if id(function) not in seen:
                         seen.add(id(function))
-                        found.append(_finding(name, function))
+                        found.append(_finding(name, function, owner))
     finally:
         lenient.reset(mark)
     listed = {finding.name for finding in found}
@@ -98,7 +101,7 @@ def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
 
 
 def _known(module: types.ModuleType) -> str:
-    names = [name.rpartition(":")[2] for name, _ in _functions(module)]
+    names = [name.rpartition(":")[2] for name, _, _ in _functions(module)]
     return f" Its private functions: {', '.join(names)}." if names else " It has no private function."
 
 
@@ -153,7 +156,9 @@ def _load(file: Path) -> types.ModuleType:
     if Path(getattr(module, "__file__", None) or "").resolve() == file:
         return module
     # Another module has that name: this one gets one of its own.
-    spec = importlib.util.spec_from_file_location(f"{name}__{abs(hash(str(file))):x}", file)
+    # The same in every process, since it is part of the keys of estimates.
+    digest = hashlib.sha256(os.fsencode(file)).hexdigest()[:16]
+    spec = importlib.util.spec_from_file_location(f"{name}__{digest}", file)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file.name} is no module.")
     module = importlib.util.module_from_spec(spec)
@@ -162,17 +167,22 @@ def _load(file: Path) -> types.ModuleType:
     return module
 
 
-def _functions(module: types.ModuleType) -> Iterator[tuple[str, PrivateFunction[..., Any]]]:
-    yield from _inside(module.__name__, vars(module), module.__name__, "")
+_Listed = tuple[str, PrivateFunction[..., Any], type | None]
 
 
-def _inside(module: str, names: Any, own: str, path: str) -> Iterator[tuple[str, PrivateFunction[..., Any]]]:
-    for name, value in list(names.items()):
+def _functions(module: types.ModuleType) -> Iterator[_Listed]:
+    """Yield the private functions of a module, their names, and the classes that they are methods of."""
+    yield from _inside(module.__name__, module, module.__name__, "")
+
+
+def _inside(module: str, holder: Any, own: str, path: str) -> Iterator[_Listed]:
+    for name, value in list(vars(holder).items()):
         plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
         if isinstance(plain, PrivateFunction):
-            yield _named(plain, f"{module}:{path}{name}"), plain
+            owner = holder if isinstance(holder, type) else None
+            yield _named(plain, f"{module}:{path}{name}"), plain, owner
         elif isinstance(value, type) and value.__module__ == own:
-            yield from _inside(module, vars(value), own, f"{path}{name}.")
+            yield from _inside(module, value, own, f"{path}{name}.")
 
 
 def _named(function: PrivateFunction[..., Any], found: str) -> str:
@@ -184,14 +194,19 @@ def _named(function: PrivateFunction[..., Any], found: str) -> str:
     return f"{module}:{path}" if thing is function else found
 
 
-def _finding(name: str, function: PrivateFunction[..., Any]) -> Finding:
+def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None) -> Finding:
     settings, rules = function.settings, policy()
     delta = f", delta={settings.delta:g}" if settings.delta else ""
     budget = "" if settings.budget is None else f", budget {getattr(settings.budget, 'name', 'part')!r}"
     kind = type(settings.mechanism).__name__
     promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, gamma={settings.gamma:g}{budget}"
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
-    for n in rules.sizes.get(name, []):
+    unknown = _unknown(function, owner)
+    if unknown:
+        problems.append(
+            f"its estimates cannot be remembered: it depends on {unknown}, whose content cannot be compared"
+        )
+    for n in [] if unknown else rules.sizes.get(name, []):
         try:
             fresh = function.remembers(n)
         except PrivatizeError as error:
@@ -200,6 +215,18 @@ def _finding(name: str, function: PrivateFunction[..., Any]) -> Finding:
         if not fresh:
             problems.append(f"n={n}: no fresh estimate is remembered; call estimate({n})")
     return Finding(name, promise, tuple(problems))
+
+
+def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
+    """Return what keeps a function's estimates from being remembered, also in a method's class, or ""."""
+    settings = function.settings
+    try:
+        fingerprint([function.__wrapped__, settings, owner], version=settings.version)
+    except Unencodable as error:
+        return str(error)
+    except Exception as error:  # whatever somebody's class does when it is looked at
+        return f"something that raised {type(error).__name__} when it was looked at"
+    return ""
 
 
 def table(findings: list[Finding]) -> str:

@@ -495,7 +495,6 @@ class PrivateFunction(Generic[P, R]):
             "_samplers",
             "_answers",
             "__wrapped__",
-            *functools.WRAPPER_ASSIGNMENTS,
         )
         return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in own}
 
@@ -948,7 +947,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
-        return [n, self.__wrapped__, call.others(), like, self._asked, self._versions(like)]
+        return [n, self.__wrapped__, call.others(), like, self._asked, self._versions(like), np.geterr()]
 
     def _versions(self, like: Any) -> list[str | None]:
         """Return the versions of the libraries whose objects, and so whose methods, the function gets."""

@@ -6,12 +6,13 @@ versions; different whenever anything that is seen here changes. The user's own 
 and modules are encoded by content, recursively; installed code by name and version; values by
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
-What is not seen: names that are computed (``getattr`` with anything but a literal, ``eval``), installed
-code that was patched at run time, files, environment variables, databases, the clock.
+What is not seen: installed code that was patched at run time, state that compiled code keeps to itself,
+files, environment variables, databases, the clock.
 """
 
 from __future__ import annotations
 
+import abc
 import builtins
 import contextlib
 import copyreg
@@ -21,18 +22,22 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import locale
 import os
 import random
+import re
 import struct
 import sys
 import sysconfig
+import time
 import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -54,12 +59,20 @@ __all__ = [
     "warn_changed",
 ]
 
-VERSION = 2
+VERSION = 3
 """Version of the encoding; part of every fingerprint."""
 
 
 class Unencodable(Exception):  # noqa: N818 - a signal between rooms
     """Something that a function depends on has no content that could be compared."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        shown = self.path if len(self.path) < 10 else [*self.path[:5], "...", *self.path[-3:]]
+        return f"{self.args[0]} (reached by {' -> '.join(shown)})" if shown else str(self.args[0])
 
 
 class PrivateReachable(Exception):  # noqa: N818 - a signal between rooms
@@ -157,6 +170,7 @@ _LOOKUPS = frozenset(
     {
         *("globals", "vars", "dir", "eval", "exec", "__import__", "import_module", "modules"),
         *("__dict__", "__globals__", "getmembers", "getmembers_static", "get_type_hints", "reload"),
+        *("get_annotations", "__subclasses__", "__type_params__"),
     }
 )
 
@@ -223,7 +237,9 @@ def outside() -> int:
 
 @functools.cache
 def _header() -> bytes:
-    python = f"{_implementation()} {sys.version_info[:3]} {sys.byteorder}"
+    # The magic number changes with the bytecode, so patch versions need not count.
+    magic = importlib.util.MAGIC_NUMBER.hex()
+    python = f"{_implementation()} {sys.version_info[:2]} {magic} {sys.byteorder}"
     return f"privatize fingerprint {VERSION}, {python}".encode()
 
 
@@ -250,7 +266,7 @@ def is_installed(file: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def origin(module: str | None) -> str | None:
     """Return whose code a module is: a name and version, or None for the user's own."""
-    if not module or module == "__main__":
+    if not isinstance(module, str) or not module or module == "__main__":
         return None
     top = module.partition(".")[0]
     if top == "privatize":
@@ -270,10 +286,25 @@ def origin(module: str | None) -> str | None:
 
 def _file(module: Any) -> str | None:
     """Return where a module comes from; of a package without an ``__init__``, its folder."""
-    file = getattr(module, "__file__", None)
+    file = _attribute(module, "__file__")
     if file is None:
-        file = next(iter(getattr(module, "__path__", None) or ()), None)
+        with contextlib.suppress(Exception):  # a path may be anything
+            file = next(iter(_attribute(module, "__path__") or ()), None)
     return file if isinstance(file, str) else None
+
+
+def _attribute(value: Any, name: str) -> Any:
+    """Return an attribute, or None if there is none; a lazy module may raise anything when it is asked."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
+
+
+def _module_of(value: Any) -> str | None:
+    """Return the module that a function or class says it is from; None if what it says is no name."""
+    found = _attribute(value, "__module__")
+    return found if isinstance(found, str) else None
 
 
 def own_modules() -> dict[str, types.ModuleType]:
@@ -292,13 +323,13 @@ def own_modules() -> dict[str, types.ModuleType]:
 def _spec(top: str) -> Any:
     try:
         return importlib.util.find_spec(top)
-    except (ImportError, ValueError):
+    except Exception:  # a module's finder is anybody's code
         return None
 
 
 @functools.lru_cache(maxsize=1024)
 def _version(top: str) -> str:
-    told = getattr(sys.modules.get(top), "__version__", None)
+    told = _attribute(sys.modules.get(top), "__version__")
     if top in _TOLD and isinstance(told, str):
         return told
     from importlib import metadata  # only here: it takes 30 ms
@@ -318,7 +349,7 @@ def _found(thing: Any, module: str | None, qualname: str) -> bool:
     """Tell whether a thing is what its own name leads to, so that the name stands for it."""
     found: Any = sys.modules.get(module or "")
     for part in qualname.split("."):
-        found = getattr(found, part, None)
+        found = _attribute(found, part)
     return found is thing
 
 
@@ -327,16 +358,23 @@ def _exactly(owner: str | None) -> str | None:
     return f"privatize {sources()}" if owner == "privatize" else owner
 
 
-def _name_of(kind: type) -> str:
-    """Return the name of a class; of a sampler or mechanism of ours its tag and the version of what it does.
+_STARTED = time.time()
 
-    So a class of ours can move to another module, and one that draws or measures otherwise has another name.
-    """
-    tag = vars(kind).get("tag")
-    if tag is None or not (kind.__module__ or "").startswith("privatize."):
-        return f"{kind.__module__}.{kind.__qualname__}"
-    version = getattr(kind, "draw_version", None) or getattr(kind, "gap_version", None)
-    return f"{tag} {version}"
+
+def _binary(file: str) -> str:
+    """Return the hash of a compiled library that this process has loaded."""
+    about = Path(file).stat()
+    if max(about.st_mtime, about.st_ctime) > _STARTED:
+        # What was loaded may be an earlier build than what lies there now.
+        raise Unencodable(f"the compiled library {Path(file).name}, built after this program started")
+    return _hashed(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hashed(file: str, *state: int) -> str:
+    del state  # only for the cache
+    with Path(file).open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 # --- code objects ---------------------------------------------------------------------------
@@ -358,8 +396,8 @@ def code_of(
 
     A chain is a name and the attributes that are read from it one after the other: a.b.c.
 
-    Line numbers, file and own name are left out. Constants stand where they are used, so that a
-    docstring, which no instruction loads, does not count (unless `__doc__` is read somewhere).
+    Line numbers and the file are left out, so that a function may move: code that reads them is a doubt.
+    Constants stand where they are used, and the docstring, which no instruction loads, at the end.
     """
     encoder = _Encoder()
     names: set[str] = set()
@@ -385,7 +423,7 @@ def code_of(
                 imports.update(inner_imports)
             else:
                 encoder.encode(instruction.argval)
-                literals |= _identifiers(instruction.argval)
+                literals |= _words(instruction.argval)
         else:
             encoder.add(b"%d %d" % (instruction.opcode, instruction.arg or 0))
         if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
@@ -396,14 +434,18 @@ def code_of(
             )
             wanted = names_of if isinstance(names_of, tuple) else ()
             imports.add((instruction.argval, level if isinstance(level, int) else 0, wanted))
+        if way := _way(instructions, at):
+            attributes.add(f"{way} by {instruction.argval!r}")
+    encoder.encode((code.co_name, code.co_qualname))
     encoder.encode((code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars))
     encoder.encode((code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount))
     encoder.encode(code.co_exceptiontable)
-    if "__doc__" in code.co_names and code.co_consts:
+    if code.co_consts:
         encoder.encode(code.co_consts[0] if isinstance(code.co_consts[0], str) else None)
-    # getattr(module, "name") and globals()["name"] name what they read as well.
+    # getattr(module, "name"), "{0.name}".format(module) and globals()["name"] name what they read as well.
     attributes |= literals
-    if "globals" in code.co_names:
+    attributes.update(f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
+    if not _EVALUATE.isdisjoint(code.co_names):
         names |= literals
     return (
         b"".join(encoder.parts),
@@ -414,14 +456,82 @@ def code_of(
     )
 
 
-def _identifiers(value: Any) -> set[str]:
-    """Return the names in a literal such as ``"package.module"``."""
-    if not isinstance(value, str) or len(value) > 200:
-        return set()
-    parts = value.split(".")
-    if not all(part.isidentifier() for part in parts):
-        return set()
-    return {*parts, *(".".join(parts[: end + 1]) for end in range(len(parts)))}
+_WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+def _words(value: Any) -> set[str]:
+    """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them."""
+    if isinstance(value, tuple | frozenset):
+        return set().union(*map(_words, value))
+    found: set[str] = set()
+    for text in _WORDS.findall(value) if isinstance(value, str) else ():
+        parts = text.split(".")
+        found.update(parts, (".".join(parts[: end + 1]) for end in range(len(parts))))
+    return found
+
+
+# Ways of looking something up by a name that the code need not spell out. Where it may be an attribute, all
+# attributes of the user's modules count; where it may be anything, that is a doubt.
+_CALLED = {
+    **dict.fromkeys(("getattr", "hasattr", "format"), "an attribute"),
+    **dict.fromkeys(("eval", "exec", "globals", "__import__", "import_module", "modules"), "anything"),
+}
+_WAYS = {
+    **dict.fromkeys(("vars", "dir", "__dict__", "__getattribute__", "getmembers"), "an attribute"),
+    **dict.fromkeys(("getmembers_static", "getattr_static", "attrgetter", "methodcaller"), "an attribute"),
+    **dict.fromkeys(("Formatter", "format_map", "vformat"), "an attribute"),
+    **dict.fromkeys(("__globals__", "__builtins__", "builtins", "f_globals", "f_locals"), "anything"),
+    **dict.fromkeys(("getclosurevars", "locate", "resolve_name", "run_module", "run_path"), "anything"),
+    **dict.fromkeys(("reload", "get_objects", "get_referrers", "spec_from_file_location"), "anything"),
+    # Where code stands in its file is left out.
+    **dict.fromkeys(("co_firstlineno", "co_filename", "co_lines", "co_positions", "co_consts"), "anything"),
+    **dict.fromkeys(("co_linetable", "co_lnotab", "f_lineno", "tb_lineno", "__firstlineno__"), "anything"),
+    **dict.fromkeys(("getsource", "getsourcelines", "getcomments", "getframeinfo"), "anything"),
+    **dict.fromkeys(("extract_stack", "extract_tb", "walk_stack", "walk_tb"), "anything"),
+}
+_EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
+_IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
+_LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
+
+
+def _way(instructions: list[dis.Instruction], at: int) -> str:
+    """Return what is looked up at an instruction by a name that is computed, or "".
+
+    A name that is not plainly seen to be a literal counts as computed.
+    """
+    this, before = instructions[at], instructions[at - 1]
+    read = this.opname in ("LOAD_ATTR", "LOAD_METHOD")
+    if not read and this.opname not in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_FROM"):
+        return ""
+    if this.argval not in _CALLED:
+        return _WAYS.get(this.argval, "")
+    name, loads = this.argval, []
+    if name in ("eval", "exec") and read:  # of a data frame, say: see _EVALUATE
+        return ""
+    if name == "format":  # of a text; the function format() reads no attribute
+        return _CALLED[name] if read and before.opname != "LOAD_CONST" else ""
+    if name == "modules" and read and before.argval != "sys":  # of a neural network, say
+        return ""
+    following = [each for each in instructions[at + 1 :] if each.opname not in _IDLE]
+    if name == "modules" and following[0].argval == "get":
+        following = following[1:]
+    if name == "globals":  # globals()["name"]
+        following = following[1:] if following[0].opname.startswith("CALL") else []
+    for instruction in following:
+        if instruction.is_jump_target:  # there may be another value
+            break
+        if instruction.opname.startswith(_LOADS):
+            loads.append(instruction)
+        elif loads and instruction.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            loads[-1] = instruction
+        elif instruction.opname.startswith("CALL") and instruction.arg != len(loads):
+            break
+        else:
+            wanted = loads[1 if name in ("getattr", "hasattr") else 0 :]
+            fixed = wanted and (wanted[0].opname == "LOAD_CONST" or wanted[0].argval == "__name__")
+            last = instruction.opname
+            return "" if fixed and last.startswith(("CALL", "BINARY")) else _CALLED[name]
+    return _CALLED[name]
 
 
 def _chains(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -477,27 +587,165 @@ def _state(value: Any) -> dict[str, Any]:
     return state
 
 
+NAMES = ("__module__", "__name__", "__qualname__", "__doc__", "__type_params__")
+"""What a function says of itself, besides its annotations."""
+_WRITTEN = frozenset(
+    {"__builtins__", "__loader__", "__spec__", "__cached__", "__warningregistry__", "__file__"}
+)
+_DISPATCHING = ("registry", "dispatch", "register", "_clear_cache")
+_DISPATCH = cast("Any", functools.singledispatch(len)).__code__
+
+
+def _name(module: types.ModuleType) -> str:
+    """Return a module's name, whatever became of it."""
+    found = vars(module).get("__name__")
+    return found if isinstance(found, str) else "?"
+
+
+def _spelled(value: Any, owner: str) -> str:
+    """Return how installed code is named; ours without its module, which may change."""
+    if owner == "privatize":
+        return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _annotations(value: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class; a class's own, not its bases'."""
+    try:
+        found = vars(value).get("__annotations__") if isinstance(value, type) else value.__annotations__
+    except Exception:  # from Python 3.14 on they are computed when they are read
+        return {"": getattr(value, "__annotate__", None)}
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def spelled(annotations: dict[str, Any]) -> set[str]:
+    """Return the names in annotations that are texts."""
+    return set().union(*(_words(each) for each in annotations.values() if isinstance(each, str)))
+
+
+def _registered(value: type) -> list[type]:
+    """Return the classes that were registered with an abstract one."""
+    if "_abc_impl" not in vars(value):
+        return []
+    with contextlib.suppress(Exception):
+        registry: Any = cast("Any", abc)._get_dump(value)[0]
+        return [kind for found in registry if (kind := found()) is not None]
+    return []
+
+
+def _derived(value: type) -> Iterator[type]:
+    """Yield the user's own classes that derive from a class, as `__subclasses__` finds them."""
+    for kind in type.__subclasses__(value):
+        if origin(_module_of(kind)) is None:
+            yield kind
+        yield from _derived(kind)
+
+
+def _generated(value: type) -> bool:
+    """Tell whether a dataclass's docstring is the one that Python makes of its signature.
+
+    It holds the defaults' reprs, and so their addresses, or sets in any order.
+    """
+    text = value.__doc__ or ""
+    if not text.startswith(f"{value.__name__}("):
+        return False
+    with contextlib.suppress(Exception):
+        return text == value.__name__ + str(inspect.signature(value)).replace(" -> None", "")
+    return False
+
+
+def _numbered(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of a torch module with its hooks in order, without numbers that count earlier ones."""
+    hooks = {name: part for name, part in state.items() if isinstance(part, dict) and "_hooks" in name}
+    keys = sorted({key for part in hooks.values() for key in part if isinstance(key, int)})
+    order = {key: at for at, key in enumerate(keys)}
+    return state | {
+        name: [(order.get(key, key), hook) for key, hook in part.items()] for name, part in hooks.items()
+    }
+
+
+def _logging(value: Any) -> str:
+    """Return what code can read from a logger."""
+    handlers = [(type(each).__qualname__, each.level) for each in value.handlers]
+    level = value.level, value.getEffectiveLevel(), value.manager.disable
+    return f"{value.name} {level} {value.disabled} {value.propagate} {handlers}"
+
+
 # --- the encoder ----------------------------------------------------------------------------
 
+# Of a class: what Python adds, what follows from the rest, and what grows with use.
 _SKIPPED = frozenset(
     {
-        *("__dict__", "__weakref__", "__doc__", "__module__", "__qualname__", "__firstlineno__"),
-        *("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"),
-        *("__static_attributes__", "__dataclass_fields__", "__dataclass_params__", "__abstractmethods__"),
-        *("_abc_impl", "__parameters__", "__orig_bases__", "__type_params__", "__slotnames__"),
-        "_value2member_map_",  # of flags: it grows with use
+        *("__dict__", "__weakref__", "__firstlineno__", "__static_attributes__", "__slotnames__"),
+        *("__annotations_cache__", "_abc_impl", "_value2member_map_"),
     }
 )
 _HEAP_TYPE = 1 << 9
+_COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 _MOST = 1024  # encodings that are kept
-_BY_TYPE = frozenset({"_thread.lock", "_thread.RLock", "_thread._local"})
-_BUILTINS = frozenset(vars(builtins))
+_WALKED = frozenset({"vars", "__dict__"})
+_LOCKED = frozenset({"locked", "locked_lock", "acquire", "acquire_lock", "_is_owned"})
+_LOGGED = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "disabled", "handlers", "hasHandlers"})
+# What makes a value of typing's what it is; `pickle` knows these by name alone.
+_TYPING = {
+    **dict.fromkeys(("TypeVar", "ParamSpec", "TypeVarTuple"), ("__name__", "__bound__", "__constraints__")),
+    "NewType": ("__name__", "__qualname__", "__module__", "__supertype__", "__doc__"),
+    "ForwardRef": ("__forward_arg__", "__forward_module__", "__forward_is_class__"),
+    "TypeAliasType": ("__name__", "__module__", "__value__", "__type_params__"),
+}
+_VARIANCE = ("__covariant__", "__contravariant__", "__infer_variance__", "__default__")
+# What compiled code keeps of the globals that it was made from cannot be seen.
+_JITTED = ("numba.", "jax.", "jaxlib.", "torch.jit", "torch._dynamo", "torch._C")
+_BUILTINS = dict(vars(builtins))
 
 
 def is_builtin(name: str) -> bool:
-    """Tell whether a name is one of Python's own."""
-    return name in _BUILTINS
+    """Tell whether a name is one of Python's own, and means what it always did."""
+    return name in _BUILTINS and vars(builtins).get(name) is _BUILTINS[name]
 
+
+def tag_of(kind: type) -> str:
+    """Return the name of one of our own classes in keys, which stays when its module moves.
+
+    Samplers and mechanisms have a tag, and a version of what they draw or measure.
+    """
+    tag = vars(kind).get("tag")
+    if not isinstance(tag, str):
+        return kind.__qualname__
+    return f"{tag} {getattr(kind, 'draw_version', None) or getattr(kind, 'gap_version', None)}"
+
+
+def _decimal() -> str:
+    context = importlib.import_module("decimal").getcontext().copy()
+    context.clear_flags()  # which change with use
+    return repr(context)
+
+
+def _locale() -> str:
+    return repr([locale.setlocale(each) for each in (locale.LC_NUMERIC, locale.LC_COLLATE, locale.LC_TIME)])
+
+
+def _printing() -> str:
+    options = sys.modules["numpy"].get_printoptions()
+    return repr(sorted((name, repr(value)) for name, value in options.items()))
+
+
+# Settings that count only where code names what reads them.
+_SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
+    (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
+    (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
+    (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
+    (frozenset({"flags"}), lambda: repr(sys.flags)),
+    (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
+    (
+        frozenset({"get_option", "options"}),
+        lambda: repr(getattr(sys.modules.get("pandas._config.config"), "_global_config", None)),
+    ),
+]
+
+
+NAMED = frozenset({"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
+"""Names in code that make more of the process count than what a function refers to."""
 
 _encoded: dict[int, tuple[Any, bytes]] = {}  # with the value, so that its id stays its own
 
@@ -507,7 +755,7 @@ def _immutable(value: Any) -> bytes:
     known = _encoded.get(id(value))
     if known is None:
         encoder = _Encoder()
-        encoder.add(_name_of(type(value)).encode())
+        encoder.add(tag_of(type(value)).encode())
         encoder.on_state(_state(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
@@ -539,12 +787,29 @@ class _Encoder:
         self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
+        self.classes: list[type] = []
+        # State that counts only where code names what reads it.
+        self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
 
     def found(self, owner: Any, name: str, value: Any) -> Any:
         """Return what was found in a place, and note it if anybody wants to know."""
         if self.read is not None:
             self.read[id(owner), name] = value
         return value
+
+    def named(self, name: str, value: Any) -> None:
+        """Encode what was reached by a name, which errors tell."""
+        try:
+            self.encode(value)
+        except Unencodable as error:
+            error.path.insert(0, name)
+            raise
+
+    def doubt(self, what: str) -> None:
+        """Refuse what has no content, unless a version vouches for it."""
+        if self.version is None:
+            raise Unencodable(what)
+        self.add(f"vouched for: {what}".encode())
 
     def add(self, part: bytes) -> None:
         self.parts.append(b"%d:" % len(part))
@@ -614,7 +879,10 @@ class _Encoder:
             self.parts.append(b"{%d;" % len(value))
             for key, item in value.items():
                 self.encode(key)
-                self.encode(item)
+                if isinstance(key, str):
+                    self.named(f"[{key!r}]", item)
+                else:
+                    self.encode(item)
 
     def on_set(self, value: Iterable[Any]) -> None:
         digests = []
@@ -627,6 +895,8 @@ class _Encoder:
             self.attributes |= inner.attributes
             self.owners |= inner.owners
             self.lookups |= inner.lookups
+            self.classes += inner.classes
+            self.later += inner.later
             for name, attributes in inner.wanted.items():
                 self.wanted.setdefault(name, set()).update(attributes)
         self.add(type(value).__name__.encode())
@@ -637,11 +907,12 @@ class _Encoder:
         self.encode(dict(value))
 
     def on_state(self, value: dict[str, Any]) -> None:
-        """Attributes, whose order nobody sees."""
+        """Encode attributes, whose order few see."""
         self.parts.append(b"<%d;" % len(value))
+        self.later.append((_WALKED, lambda: repr(list(value))))
         for name in sorted(value):
             self.on_str(name)
-            self.encode(value[name])
+            self.named(name, value[name])
 
     def on_array(self, value: Any) -> None:
         view = value
@@ -670,21 +941,30 @@ class _Encoder:
     def on_function(self, value: types.FunctionType) -> None:
         if self.again(value):
             return
-        owner = origin(value.__module__)
+        owner = origin(_module_of(value))
         if owner is not None and _found(value, value.__module__, value.__qualname__):
-            if value.__name__ in _LOOKUPS:  # under another name
-                self.lookups.add(value.__name__)
-            self.add(f"function {_exactly(owner)} {value.__module__}.{value.__qualname__}".encode())
+            self.on_lookup(value.__name__, owner)
+            self.add(f"function {_exactly(owner)} {_spelled(value, owner)}".encode())
+            return
+        if value.__dict__.get("opaque") and value.__globals__.get("__name__") == "privatize.sealed":
+            self.add(b"a source of sealed data, which nothing but a private function opens")
             return
         code = self.found(value, "its code", value.__code__)
         encoded, names, attributes, imports, chains = code_of(code)
-        self.owners.add(value.__module__ or "")
+        self.owners.add(_module_of(value) or "")
         self.add(b"function")
         self.add(encoded)
-        self.encode(self.found(value, "its defaults", value.__defaults__))
+        for name in NAMES[:-1] if self.narrow else NAMES:  # cloudpickle leaves the last one out
+            self.encode(self.found(value, name, getattr(value, name, None)))
+        self.on_annotations(value, value.__globals__)
+        self.named("its defaults", self.found(value, "its defaults", value.__defaults__))
         self.on_state(value.__kwdefaults__ or {})
-        for cell in value.__closure__ or ():
-            self.encode(self.found(cell, "", _content(cell)))
+        if value.__dict__.get("registry") and value.__code__ is _DISPATCH:
+            self.on_dict(dict(value.__dict__["registry"]))  # and not what it remembers of earlier calls
+            self.on_state({k: v for k, v in vars(value).items() if k not in _DISPATCHING})
+            return
+        for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=False):
+            self.named(name, self.found(cell, "", _content(cell)))
         if value.__dict__:
             self.on_state(value.__dict__)
         scope = value.__globals__
@@ -696,16 +976,19 @@ class _Encoder:
             return
         self.attributes.update(attributes)
         self.lookups |= _LOOKUPS.intersection(attributes)
+        self.lookups.update(each.split("'")[1] for each in attributes if each.startswith("anything by "))
         cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=False))
         for root, chain in chains:
             self.want(scope.get(root) if root not in cells else _content(cells[root]), root, chain)
         for name in names:
             if name in scope:
                 self.on_str(name)
-                self.encode(self.found(value, name, scope[name]))
-            elif name not in _BUILTINS:
+                self.named(name, self.found(value, name, scope[name]))
+            elif not is_builtin(name):
                 self.on_str(name)
                 self.encode(vars(builtins).get(name, "missing"))
+            elif isinstance(self.found(builtins, name, _BUILTINS[name]), type):
+                self.classes.append(_BUILTINS[name])
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
         if self.narrow:
@@ -716,8 +999,27 @@ class _Encoder:
             found = sys.modules.get(name)
             if found is not None:
                 self.found(sys.modules, name, found)
-                if origin(name) is None:
+                if origin(name) is None and isinstance(found, types.ModuleType):
                     self.meet(found)
+
+    def on_annotations(self, value: Any, scope: dict[str, Any]) -> None:
+        """Encode annotations in their order, and what those that are texts refer to."""
+        annotations = _annotations(value)
+        self.encode(annotations)
+        if not self.narrow:  # code that evaluates them is not shipped
+            for name in sorted(spelled(annotations)):
+                if name in scope:
+                    self.on_str(name)
+                    self.named(name, self.found(value, name, scope[name]))
+
+    def on_lookup(self, name: str, owner: str | None) -> None:
+        """Take note of ways to look names up that were reached under another name, or as a value."""
+        if owner == "python":
+            if name in _LOOKUPS:
+                self.lookups.add(name)
+            way = _CALLED.get(name) or _WAYS.get(name)
+            if way:
+                self.attributes.add(f"{way} by {name!r}")
 
     def want(self, root: Any, name: str, chain: tuple[str, ...]) -> None:
         """Note which attributes are read from which module."""
@@ -730,22 +1032,25 @@ class _Encoder:
             root = vars(owner).get(attribute)
             if attribute in vars(owner):
                 self.found(owner, attribute, root)
-            if origin(owner.__name__) is None:
-                self.wanted.setdefault(owner.__name__, set()).add(attribute)
+            if origin(_name(owner)) is None:
+                self.wanted.setdefault(_name(owner), set()).add(attribute)
             elif isinstance(root, types.FunctionType) and origin(root.__globals__.get("__name__")) is None:
                 # Installed code that was patched: by content, and not to be found elsewhere.
-                self.lookups.add(f"{owner.__name__}.{attribute} (which was patched)")
+                self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
                 self.encode(root)
+            elif isinstance(root, type):
+                self.classes.append(root)
 
     def wanted_from(self, module: str) -> set[str]:
         """Return the attributes of a module that code reads."""
         if not self.narrow:
-            return self.attributes
+            computed = any(name.startswith("an attribute by ") for name in self.attributes)
+            return set(vars(self.modules[module])) - _WRITTEN if computed else self.attributes
         return self.wanted.get(module, set()) | self.wanted.get("", set())
 
     def meet(self, module: types.ModuleType) -> None:
         """Take note of one of the user's own modules; of two with one name, of both."""
-        name = module.__name__
+        name = _name(module)
         while name in self.modules and self.modules[name] is not module:
             name += "'"
         self.modules[name] = module
@@ -796,17 +1101,46 @@ class _Encoder:
             self.encode(value)
 
     def on_builtin(self, value: Any) -> None:
-        if value.__name__ in _LOOKUPS:  # under another name
-            self.lookups.add(value.__name__)
-        owner = getattr(value, "__self__", None)
-        name = f"{getattr(value, '__module__', None)}.{value.__qualname__}"
-        self.add(f"builtin {name} {origin(getattr(value, '__module__', None) or 'builtins')}".encode())
+        owner, module = getattr(value, "__self__", None), _module_of(value)
+        if module is None and isinstance(owner, types.ModuleType):
+            module = _name(owner)
+        source = origin(module or "builtins")
+        self.on_lookup(value.__name__, source)
+        self.add(f"builtin {module}.{value.__qualname__} {source}".encode())
+        if source is None:
+            self.on_binary(module or "")
         if owner is not None and not isinstance(owner, types.ModuleType):
             self.on_owner(owner)
 
+    def on_binary(self, module: str) -> None:
+        """Encode a compiled module of the user's own by its file, and by what can be read from it."""
+        found = sys.modules.get(module)
+        file = _file(found)
+        if found is None or file is None or not file.endswith(tuple(EXTENSION_SUFFIXES)):
+            self.doubt(f"compiled code of {module!r}, whose file is not known")
+            return
+        self.on_file(file)
+        if not self.narrow:
+            self.attributes.add("an attribute by 'compiled code'")
+            self.meet(found)
+
+    def on_file(self, file: str) -> None:
+        """Encode a compiled library by its content."""
+        try:
+            self.add(f"file {_binary(file)}".encode())
+        except (OSError, Unencodable) as error:
+            self.doubt(str(error) if isinstance(error, Unencodable) else "a compiled library without a file")
+
     def on_descriptor(self, value: Any) -> None:
         owner = value.__objclass__
-        self.add(f"descriptor {owner.__module__}.{owner.__qualname__}.{value.__name__}".encode())
+        module = _module_of(owner)
+        self.add(f"descriptor {module}.{owner.__qualname__}.{value.__name__}".encode())
+        if origin(module) is None and type(value) in _COMPILED:
+            self.on_binary(module or "")
+
+    def on_code(self, value: types.CodeType) -> None:
+        self.add(b"code")
+        self.add(code_of(value)[0])
 
     def on_wrapped(self, value: Any) -> None:
         self.add(type(value).__qualname__.encode())
@@ -814,26 +1148,32 @@ class _Encoder:
 
     def on_property(self, value: property) -> None:
         self.add(b"property")
-        self.on_tuple((value.fget, value.fset, value.fdel))
+        self.on_tuple((value.fget, value.fset, value.fdel, value.__doc__))
 
     def on_partial(self, value: functools.partial[Any]) -> None:
         if not self.again(value):
             self.add(b"partial")
             self.encode(value.func)
             self.on_tuple(value.args)
-            self.on_state(value.keywords)
+            self.encode(dict(value.keywords))
             self.on_state(vars(value))
 
     def on_cached(self, value: Any) -> None:
         if not self.again(value):
+            module, name = _module_of(value), str(_attribute(value, "__qualname__"))
+            if origin(module) is not None and _found(value, module, name):
+                self.add(f"function {origin(module)} {module}.{name}".encode())
+                return
+            value.cache_clear()  # it may hold answers from before something changed
             self.add(b"lru_cache")
             self.encode(value.__wrapped__)
             self.on_state(value.cache_parameters())
             self.on_state({k: v for k, v in vars(value).items() if k != "__wrapped__"})
 
     def on_module(self, value: types.ModuleType) -> None:
-        owner = origin(self.found(value, "__name__", value.__name__))
-        self.add(f"module {value.__name__} {_exactly(owner)}".encode())
+        name = _name(value)
+        owner = origin(self.found(value, "__name__", name))
+        self.add(f"module {name} {_exactly(owner)}".encode())
         if owner is None:
             self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
@@ -842,55 +1182,100 @@ class _Encoder:
     def encode_modules(self) -> None:
         """Encode what can be reached through the user's own modules: every attribute that is named."""
         done: set[tuple[str, str]] = set()
+        classes: dict[int, type] = {}
         while True:
+            if not self.narrow and (ways := [n for n in self.attributes if n.startswith("anything by ")]):
+                self.doubt(f"code that can look up {min(ways)}, whatever its name")
             todo = sorted(
                 (name, attribute)
                 for name, module in self.modules.items()
                 for attribute in self.wanted_from(name)
                 if (name, attribute) not in done and attribute in vars(module)
             )
-            if not todo:
-                return
             for name, attribute in todo:
                 done.add((name, attribute))
                 self.on_str(f"{name}.{attribute}")
-                self.encode(vars(self.modules[name])[attribute])
+                self.named(f"{name}.{attribute}", vars(self.modules[name])[attribute])
+            derived = [c for c in self.classes if id(c) not in classes] if self.subclassed() else []
+            for each in derived:
+                classes[id(each)] = each
+                self.encode(list(_derived(each)))
+            if not todo and not derived:
+                break
+        read = sorted(read() for names, read in self.later if names & self.attributes)
+        self.encode(read)
+        if read:
+            self.lookups.add("the state of a lock, logger or object")
+        settings = [read() for names, read in _SETTINGS if names & self.attributes]
+        self.encode(None if self.narrow else settings)
+
+    def subclassed(self) -> bool:
+        return not self.narrow and "__subclasses__" in self.attributes
 
     def on_type(self, value: type) -> None:
-        owner = origin(value.__module__)
+        module = _module_of(value)
+        owner = origin(module)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
-        if owner is not None and (static or _found(value, value.__module__, value.__qualname__)):
-            if self.narrow and not static and origin(value.__module__) != "privatize":
+        registered = _registered(value)
+        self.classes.append(value)
+        if owner is not None and (static or _found(value, module, value.__qualname__)):
+            if self.narrow and not static and owner != "privatize":
                 for name, method in vars(value).items():
                     if (
                         isinstance(method, types.FunctionType)
                         and origin(method.__globals__["__name__"]) is None
                     ):
                         self.lookups.add(f"{value.__qualname__}.{name} (which was patched)")
-            self.add(f"class {owner} {_name_of(value)}".encode())
+            self.on_lookup(value.__name__, owner)
+            self.add(f"class {owner} {_spelled(value, owner)}".encode())
+            registered = [kind for kind in registered if origin(_module_of(kind)) is None]
+            if registered and not self.again(value):
+                self.on_set(registered)
+                self.lookups.add(f"{value.__qualname__}.register (which a class of yours is registered with)")
             return
         if self.again(value):
             return
-        self.owners.add(value.__module__ or "")
-        self.add(f"class {value.__name__}".encode())
+        self.owners.add(module or "")
+        self.add(f"class {value.__name__} {value.__qualname__}".encode())
+        if static or (_file(sys.modules.get(module or "")) or "").endswith(tuple(EXTENSION_SUFFIXES)):
+            self.on_binary(module or "")
         self.encode(type(value))
         self.on_tuple(value.__bases__)
+        if registered:
+            self.on_set(registered)
         kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
+        if "__dataclass_fields__" in kept and _generated(value):
+            del kept["__doc__"]
         # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
-        self.on_state({k: v for k, v in kept.items() if type(v) is not types.MemberDescriptorType})
+        kept = {k: v for k, v in kept.items() if type(v) is not types.MemberDescriptorType}
+        try:
+            self.on_state(kept)
+        except Unencodable as error:
+            error.path[0] = f"{value.__qualname__}.{error.path[0]}"
+            raise
+        if not self.narrow:
+            scope = _attribute(sys.modules.get(module or ""), "__dict__") or {}
+            for name in sorted(spelled(_annotations(value))):
+                if name in scope:
+                    self.on_str(name)
+                    self.named(name, scope[name])
 
     # -- everything else --
 
     def on_other(self, value: Any) -> None:
         kind = type(value)
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        ours = kind.__module__.startswith("privatize.")
+        module = _module_of(kind) or ""
+        ours = module.startswith("privatize.")
+        name = tag_of(kind) if ours else f"{module}.{kind.__qualname__}"
         if ours and getattr(kind, "immutable", False):
             self.parts.append(_immutable(value))
             return
+        if ours and getattr(kind, "opaque", False):
+            self.add(b"a budget, a ledger or sealed data, on which no answer depends")
+            return
         identity = getattr(kind, "_identity", None)
         if identity is not None and ours:
-            self.add(_name_of(kind).encode())
+            self.add(tag_of(kind).encode())
             self.encode(identity(value))
             return
         if isinstance(value, type):
@@ -910,46 +1295,60 @@ class _Encoder:
         if isinstance(value, np.ufunc):
             self.on_ufunc(value)
             return
-        if name in _BY_TYPE:
-            self.add(name.encode())
-            if name == "_thread._local":
-                self.on_state(vars(value))
+        if value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
+            self.on_owner(value)
             return
         if isinstance(value, weakref.ReferenceType):
             self.add(name.encode())
             self.encode(value())
             return
-        if callable(value) and isinstance(getattr(value, "__qualname__", None), str):  # of an extension
-            owner = origin(value.__module__)
-            if owner is not None and _found(value, value.__module__, value.__qualname__):
-                self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
+        if callable(value) and isinstance(qualname := _attribute(value, "__qualname__"), str):
+            made = _module_of(value)  # an extension's
+            owner = origin(made)
+            if owner is not None and _found(value, made, qualname):
+                self.add(f"function {owner} {_spelled(value, owner)}".encode())
+                return
+            if owner is None and (_file(sys.modules.get(made or "")) or "").endswith(
+                tuple(EXTENSION_SUFFIXES)
+            ):
+                self.add(f"function {made}.{qualname}".encode())
+                self.on_binary(made or "")
                 return
         if self.again(value):
             return
+        special = _SPECIAL.get(name)
         try:
-            self.on_reduced(value, kind)
+            if special is not None:
+                self.add(name.encode())
+                special(self, value)
+            elif module.startswith(_JITTED) and not hasattr(value, "detach"):
+                raise TypeError
+            elif module.partition(".")[0].startswith("typing") and kind.__name__ in _TYPING:
+                self.add(f"typing {kind.__name__}".encode())
+                self.on_tuple(tuple(_attribute(value, each) for each in _TYPING[kind.__name__] + _VARIANCE))
+            else:
+                self.on_reduced(value, kind)
         except (Unencodable, PrivateReachable, RecursionError):
             raise
         except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
-            if self.version is None:
-                raise Unencodable(f"a {name}") from None
-            self.add(f"vouched for: {name}".encode())
+            self.doubt(f"a {name}")
 
     def on_reduced(self, value: Any, kind: type) -> None:
         """Encode an object as what `copy` and `pickle` would make it again from."""
         if inspect.isgenerator(value) or inspect.iscoroutine(value):
             raise TypeError
-        if kind.__module__.startswith("torch") and hasattr(value, "detach"):
+        module = _module_of(kind) or ""
+        if module.startswith("torch") and hasattr(value, "detach"):
             # What a tensor is made of again holds the storage's address: its numbers are what counts.
             self.add(f"{kind.__qualname__} {value.dtype} {value.requires_grad} {origin('torch')}".encode())
             self.on_array(value.detach().cpu().numpy())
             return
         self.on_type(kind)
-        ours = kind.__module__.partition(".")[0] == "privatize"
-        if origin(kind.__module__) is None or ours:
+        ours = module.partition(".")[0] == "privatize"
+        if origin(module) is None or ours:
             # A class's own __reduce__ may leave out what its methods read, so the state comes first.
             self.on_state(_state(value))
-            if all(base is object or origin(base.__module__) is None for base in kind.__mro__):
+            if all(base is object or origin(_module_of(base)) is None for base in kind.__mro__):
                 return
             if ours:
                 return
@@ -962,6 +1361,8 @@ class _Encoder:
         made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
             self.add(f"global {made}".encode())
+            if origin(_module_of(value)) is None:
+                self.on_state(_state(value))
             return
         function, args, *rest = made
         self.encode(function)
@@ -970,18 +1371,50 @@ class _Encoder:
             if at in (1, 2) and part is not None:  # iterators over items
                 self.on_list(list(part))
             elif isinstance(part, dict) and all(isinstance(key, str) for key in part):
-                self.on_state(part)
+                self.on_state(_numbered(part) if "_forward_hooks" in part else part)
             else:
                 self.encode(part)
+
+    def on_library(self, value: Any) -> None:
+        """Encode a library that ctypes loaded by its file, which must be known."""
+        if not Path(value._name or "").is_file():
+            raise TypeError
+        self.on_file(value._name)
+
+    def on_lock(self, value: Any) -> None:
+        self.later.append((_LOCKED, lambda: repr(value).partition(" ")[0]))
+
+    def on_logger(self, value: Any) -> None:
+        self.add(value.name.encode())
+        self.later.append((_LOGGED, lambda: _logging(value)))
+
+    def on_variable(self, value: Any) -> None:
+        self.on_str(value.name)
+        self.encode(value.get(NotImplemented))
 
     def on_ufunc(self, value: np.ufunc) -> None:
         for module in ("numpy", "scipy.special", "numpy._core.umath"):
             if getattr(sys.modules.get(module), value.__name__, None) is value:
                 self.add(f"ufunc {module}.{value.__name__} {origin(module)}".encode())
                 return
-        if self.version is None:
-            raise Unencodable(f"the ufunc {value.__name__}")
-        self.add(f"vouched for: ufunc {value.__name__}".encode())
+        self.doubt(f"the ufunc {value.__name__}")
+
+
+_SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
+    "_thread.lock": _Encoder.on_lock,
+    "_thread.RLock": _Encoder.on_lock,
+    "_thread._local": lambda encoder, value: encoder.on_state(vars(value)),
+    "_contextvars.ContextVar": _Encoder.on_variable,
+    "logging.Logger": _Encoder.on_logger,
+    "logging.RootLogger": _Encoder.on_logger,
+    "ctypes.CDLL": _Encoder.on_library,
+    "ctypes.PyDLL": _Encoder.on_library,
+    "multiprocessing.shared_memory.ShareableList": lambda encoder, value: encoder.on_list(list(value)),
+    "multiprocessing.shared_memory.SharedMemory": lambda encoder, value: encoder.on_bytes(bytes(value.buf)),
+    "weakref.WeakSet": lambda encoder, value: encoder.on_set(set(value)),
+    "weakref.WeakKeyDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
+    "weakref.WeakValueDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
+}
 
 
 _HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {
@@ -1001,6 +1434,7 @@ _HANDLERS: dict[type, Callable[[_Encoder, Any], None]] = {
     frozenset: _Encoder.on_set,
     np.ndarray: _Encoder.on_array,
     types.FunctionType: _Encoder.on_function,
+    types.CodeType: _Encoder.on_code,
     types.MethodType: _Encoder.on_method,
     types.BuiltinFunctionType: _Encoder.on_builtin,
     types.MethodWrapperType: _Encoder.on_builtin,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from privatize.composition import NOTHING, Cost, exact
 from privatize.database import Database, DatabaseError, Run
@@ -123,6 +123,8 @@ class Ledger:
     shown : str, optional
         What to call it, if not by its URL: a copy by the name of what it was copied from.
     """
+
+    opaque: ClassVar[bool] = True  # to fingerprints
 
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, _TABLES, durable=True)

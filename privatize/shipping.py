@@ -336,8 +336,10 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
             made = super().reducer_override(thing)
             if isinstance(thing, type) and isinstance(made, tuple) and "skeleton" in made[0].__name__:
                 # cloudpickle finds classes again by this, and would change the ones that are there.
-                args = (*made[1][:-2], os.urandom(16).hex(), *made[1][-1:])
-                return (made[0], args, *made[2:])
+                args = [*made[1][:-2], os.urandom(16).hex(), *made[1][-1:]]
+                if isinstance(args[3], dict):  # attributes, among which cloudpickle forgets this one
+                    args[3] = args[3] | {"__qualname__": thing.__qualname__}
+                return (made[0], tuple(args), *made[2:])
             return made
 
     return Pickler(buffer)

@@ -1,19 +1,32 @@
 """Telling quickly that a function is still what it was.
 
 A fingerprint looks at everything that could change what a function computes, at every call. Most of that is
-in few places: the function's code and defaults, its closure, the globals that it names. Where these hold
-nothing but values that cannot change, modules with a version, and other such functions, the fingerprint is
-the same for as long as each place holds the very same object, and that is seen in a tenth of the time. Of all
-other functions there is no watch, and the fingerprint is taken.
+in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
+it names. Where these hold nothing but values that cannot change, modules with a version, and other such
+functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
+in a tenth of the time. Of all other functions there is no watch, and the fingerprint is taken.
 """
 
 from __future__ import annotations
 
+import builtins
+import operator
 import sys
 import types
 from typing import Any
 
-from privatize.fingerprint import Read, code_of, is_builtin, is_installed, origin
+import numpy as np
+
+from privatize.fingerprint import (
+    NAMED,
+    NAMES,
+    Read,
+    code_of,
+    is_builtin,
+    is_installed,
+    origin,
+    spelled,
+)
 
 __all__ = ["Watch", "watch"]
 
@@ -24,23 +37,24 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)
 class Watch:
     """The places that a function's fingerprint depends on, and what they held; made by `watch`."""
 
-    __slots__ = ("_cells", "_functions", "_places")
+    __slots__ = ("_cells", "_errors", "_functions", "_places")
 
     # It holds on to functions and modules, never to their scopes, which may have anything in them.
     def __init__(self) -> None:
-        self._functions: list[tuple[types.FunctionType, Any, Any, Any, list[tuple[str, Any]]]] = []
+        self._errors = np.geterr()
+        self._functions: list[tuple[types.FunctionType, Any, Any, _Said, list[tuple[str, Any]]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
         self._places: list[tuple[types.ModuleType | None, str, Any]] = []  # of modules, None for sys.modules
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        for function, code, defaults, module, names in self._functions:
+        for function, code, defaults, said, names in self._functions:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
-                or function.__module__ is not module
                 or function.__kwdefaults__
                 or function.__dict__
+                or not all(map(operator.is_, _said(function), said))
             ):
                 return False
             scope = function.__globals__
@@ -52,6 +66,8 @@ class Watch:
                 return False
             if (sys.modules if owner is None else owner.__dict__).get(name, _NOTHING) is not value:
                 return False
+        if np.geterr() != self._errors:
+            return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
         except ValueError:  # one is empty by now
@@ -60,8 +76,9 @@ class Watch:
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
         found = [((id(cell), ""), value) for cell, value in self._cells]
-        for function, code, defaults, _, names in self._functions:
+        for function, code, defaults, said, names in self._functions:
             found += [((id(function), "its code"), code), ((id(function), "its defaults"), defaults)]
+            found += [((id(function), name), value) for name, value in zip(NAMES, said, strict=False)]
             found += [((id(function), name), value) for name, value in names]
         for owner, name, value in self._places:
             found.append(((id(sys.modules if owner is None else owner), name), value))
@@ -79,6 +96,13 @@ class Watch:
             return True
         if kind is tuple:
             return all(map(self._settled, value))
+        if kind in (types.GenericAlias, types.UnionType):
+            return all(map(self._settled, value.__args__)) and self._settled(
+                getattr(value, "__origin__", None)
+            )
+        if kind is type:  # the types that a fingerprint knows by name
+            static = not value.__flags__ & 1 << 9
+            return static and origin(value.__module__) is not None
         if kind is types.ModuleType:
             return origin(value.__name__) is not None and self._note(value, "__name__") is value.__name__
         return kind is types.FunctionType and self._function(value)
@@ -86,15 +110,16 @@ class Watch:
     def _function(self, function: types.FunctionType) -> bool:
         if any(function is known for known, *_ in self._functions):
             return True
-        module, code = function.__module__, function.__code__
+        said, code = _said(function), function.__code__
         globals_: list[tuple[str, Any]] = []
-        self._functions.append((function, code, function.__defaults__, module, globals_))
+        self._functions.append((function, code, function.__defaults__, said, globals_))
         if type(function.__globals__) is not dict:  # it may look names up in its own way
             return False
-        if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(module):
+        if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
             return False
         _, names, attributes, imports, chains = code_of(code)
-        if imports or "modules" in attributes:
+        # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
+        if imports or not NAMED.isdisjoint(attributes) or any(" by " in each for each in attributes):
             return False
         contents = []
         for cell in function.__closure__ or ():
@@ -103,13 +128,21 @@ class Watch:
             except ValueError:  # not yet filled
                 return False
             self._cells.append((cell, contents[-1]))
-        if not all(map(self._settled, (function.__defaults__, *contents))):
+        if not all(map(self._settled, (function.__defaults__, *contents, *said))):
             return False
         scope = function.__globals__
+        for name in spelled(function.__annotations__):
+            globals_.append((name, scope.get(name, _NOTHING)))
+            if not (globals_[-1][1] is _NOTHING or self._settled(globals_[-1][1])):
+                return False
         for name in names:
             found = scope.get(name, _NOTHING)
             globals_.append((name, found))
-            if not (is_builtin(name) if found is _NOTHING else self._settled(found)):
+            if found is _NOTHING:
+                if not is_builtin(name):
+                    return False
+                self._places.append((builtins, name, vars(builtins)[name]))
+            elif not self._settled(found):
                 return False
         for name in attributes:  # a module of the user's own that it may look up
             if self._note(None, name) is not _NOTHING and origin(name) is None:
@@ -126,6 +159,24 @@ class Watch:
             if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
                 return False
         return True
+
+
+_Said = tuple[Any, ...]
+
+
+def _said(function: types.FunctionType) -> _Said:
+    """Return what a function says of itself: its names, docstring and annotations."""
+    annotations = function.__annotations__
+    return (
+        function.__module__,
+        function.__name__,
+        function.__qualname__,
+        function.__doc__,
+        getattr(function, "__type_params__", None),
+        *annotations,
+        *annotations.values(),
+        None,  # so that more annotations than before are seen
+    )
 
 
 def watch(function: Any) -> Watch | None:
