@@ -308,9 +308,9 @@ def _of_column(column: Any, native: Any) -> str:
     if str(native) == "object":
         return "object"
     dtype = _nw(column).dtype
-    if "128" in str(dtype):
-        return "other"
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    if name in ("Int128", "UInt128"):  # numpy has none
+        return "other"
     if dtype.is_integer():
         return "int"
     if dtype.is_float():
@@ -341,7 +341,7 @@ def _code(dtype: Any, what: str) -> str:
 def _categories(dtype: Any) -> str:
     """Return what the categories of a dtype are, without saying which."""
     if hasattr(dtype, "value_type"):
-        return "texts" if "string" in str(dtype.value_type) else "numbers"
+        return "texts" if str(dtype.value_type) in ("string", "large_string", "string_view") else "numbers"
     inside: Any = getattr(dtype, "categories", ())
     kind = getattr(getattr(inside, "dtype", None), "kind", "O")
     return "numbers" if kind in "iufb" and len(inside) else "texts"
