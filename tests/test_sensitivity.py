@@ -890,6 +890,12 @@ class TestNamesOfColumns:
 
         with pytest.raises(InfiniteSensitivityError) as caught:
             estimate_sensitivity(
-                fails, n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1, workers="inline"
+                fails,
+                n=20,
+                sampler=samplers.uniform(0, 1),
+                norm="l1",
+                plan=plan(0.2),
+                seed=1,
+                workers="inline",
             )
         assert "Make the function work on all data" in str(caught.value)
