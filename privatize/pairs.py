@@ -355,15 +355,18 @@ class Pairs:
         return drawn, int(positions[0])
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
-        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
-            # The same, sooner: one array for all copies, since giving memory back and getting it
-            # again costs more than copying. Outputs are flattened before the next pair.
-            if self._spare is None or self._spare.shape != drawn.shape or self._spare.dtype != drawn.dtype:
-                self._spare = np.empty_like(drawn)
-            np.copyto(self._spare, drawn)
-            self._spare[position] = drawn[self.n]
-            return drawn[: self.n], self._spare[: self.n]
-        return records.head(drawn, self.n), records.neighbour(drawn, position, self.n)
+        if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
+            return records.pair(drawn, position, self.n)
+        # The same, sooner: two arrays for all pairs, since giving memory back and getting it
+        # again costs more than copying. Outputs are flattened before the next pair.
+        spare, first = self._spare, drawn[: self.n]
+        if spare is None or spare[0].shape != first.shape or spare[0].dtype is not drawn.dtype:
+            spare = self._spare = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
+        one, other = spare
+        one[...] = first
+        other[...] = first
+        other[position] = drawn[self.n]
+        return one, other
 
     # -- evaluating --
 
@@ -461,7 +464,7 @@ class Pairs:
         shared = False
         value: Any = None
         if structure is None:
-            again = records.copy(records.head(drawn, self.n))
+            again = records.fresh(records.copy(records.head(drawn, self.n)))
         try:
             if self.pair is None:
                 one, other = self._neighbours(drawn, position)
@@ -480,7 +483,7 @@ class Pairs:
                 if tossing:
                     flips.toss()
                 value, neighbour = self.pair(
-                    records.head(drawn, self.n), position, records.record(drawn, self.n)
+                    records.fresh(records.head(drawn, self.n)), position, records.record(drawn, self.n)
                 )
                 if structure is None:
                     structure = outputs.describe(value)
@@ -692,8 +695,11 @@ class Pairs:
         if elsewhere:
             rng = coins.stream(self.seed, coins.CHECK, 2)
             chosen |= {*self._at_random(gaps, rng), *_smallest(gaps)}
+        held: list[Any] = []
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
+                held.append(self._spare)  # other arrays each time: a function may have noted the ids of these
+                self._spare = None
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
                 try:
                     flips.toss()
@@ -737,7 +743,8 @@ class Pairs:
     def _rows(self, data: Any) -> NDArray[Any]:
         """Return what is added up over records: one row for each."""
         count = records.count(data)
-        rows: NDArray[Any] = self.summed.of(data)  # type: ignore[union-attr] # there are some, here
+        # There are some, here.
+        rows: NDArray[Any] = self.summed.of(records.fresh(data))  # type: ignore[union-attr]
         if len(rows) != count:
             raise OutputError(f"The function made {len(rows)} rows of {count} records.")
         rows = rows.reshape(count, -1)
