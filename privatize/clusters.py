@@ -48,6 +48,7 @@ class _Order:
     learned: tuple[Any, bool]
     timeout: float | None
     guarded: bool
+    sender: tuple[str, int, int]
 
 
 @dataclass
@@ -100,8 +101,19 @@ def _guard() -> Iterator[Pool]:
         _guards.put(found)
 
 
+_mark = os.urandom(16).hex()
+
+
+def _here() -> tuple[str, int, int]:
+    """Return which process this is, also among those of other machines and forked ones, and which thread."""
+    return _mark, os.getpid(), threading.get_ident()
+
+
 def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
     """Evaluate an order, in a process that is not ours."""
+    here = _here()
+    if here[:2] == order.sender[:2] and here != order.sender:
+        return "threads", None
     if payload is not None:
         order = replace(order, payload=payload)
     try:
@@ -109,8 +121,9 @@ def fulfil(order: _Order, payload: bytes | None = None) -> tuple[str, Any]:
         if held is None:
             return "unknown", None
         package, pairs, around = held
-        if order.guarded:
-            # One worker of our own, which may be lost: it finds out which pair it is that does that.
+        if order.guarded or threading.current_thread() is not threading.main_thread():
+            # One worker of our own, which may be lost: it finds out which pair it is that does that. And it
+            # has one thread: with several, each may have other state.
             work = Work([order.span], pairs.block, order.learned[0])
             work.tossing = order.learned[1]
             with _guard() as guard:
@@ -145,7 +158,7 @@ class _Orders:
     def __call__(self, span: Span) -> _Order:
         payload = self.package.payload if self._along or span in self.unknown else None
         guarded = self._guarded or bool(self.crashed)
-        return _Order(self.package.name, payload, span, self._work.learned, self._timeout, guarded)
+        return _Order(self.package.name, payload, span, self._work.learned, self._timeout, guarded, _here())
 
 
 class _Elsewhere(abc.ABC):
@@ -196,6 +209,12 @@ class _Elsewhere(abc.ABC):
 
 def _read(kind: str, content: Any) -> list[Found]:
     """Return what was found, or raise what happened instead."""
+    if kind == "threads":
+        raise ExecutionError(
+            "workers= evaluates in threads of this process, in which a function may find other state than in "
+            "the thread that it is called from. Use processes: workers=2, say; for Dask a cluster with "
+            "processes=True."
+        )
     if kind == "refused":
         raise Refused(content)
     if kind == "error":

@@ -45,22 +45,9 @@ RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
-
-
-class _Lent(threading.local):
-    """Whether a thread evaluates pairs under the coins of the thread that waits for it."""
-
-    active = False
-
-
-lent = _Lent()
 # What stands in for the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.
 _stand_ins: list[generators.StandIn] = []
 _depth = 0
-
-
-class LentError(BaseException):
-    """A thread evaluates under coins that another one has, and would wait for them forever."""
 
 
 def _renew() -> None:
@@ -221,11 +208,6 @@ class public_coins:  # noqa: N801 - it is used like a function
 
     def __enter__(self) -> Coins:
         global _depth
-        if lent.active:
-            raise LentError(
-                "A function that is evaluated in threads cannot calibrate another one: use processes, or "
-                "workers='inline'."
-            )
         self._owner = threading.get_ident()
         self._undo.append(functools.partial(self._release, _turn))
         self._held = _turn.acquire()

@@ -214,15 +214,15 @@ def bring_numbers(values: Array, dtype: np.dtype[Any], support: Any, gone: Mask 
         inside = np.isin(values, np.array(inner.values)) & ~lost
         found = np.where(inside, cast(values, dtype), np.array(inner.unknown, dtype=dtype))
     elif inner is None:
-        found = cast(values, dtype)
-        if gone is None or dtype.kind != "f":
-            return found
-        return np.where(gone, np.array(np.nan, dtype=dtype), found)
+        found, kept = cast(values, dtype), True
     else:
         found = _clipped(values, dtype, inner, lost)
-    if kept and dtype.kind == "f":
-        return np.where(lost, np.array(np.nan, dtype=dtype), found)
-    return found
+    if dtype.kind != "f":
+        return found
+    if inner is not None:
+        found = found + 0.0  # P's support has one zero, not two
+    # There are many NaNs, which code can tell apart: here there is one.
+    return np.where(lost, np.array(np.nan, dtype=dtype), found) if kept and lost.any() else found
 
 
 def bring_usual(values: Any, drawn: Any, support: Any) -> Array | None:
@@ -230,7 +230,7 @@ def bring_usual(values: Any, drawn: Any, support: Any) -> Array | None:
 
     That is: arrays of float64, and a support with two ends. It takes a third of the time. What the usual case
     is depends on no value: whether a record is missing must not change how others are brought in, not even
-    the sign of a zero.
+    the sign of a zero. What is returned is laid out as drawn records are, whatever the private array is like.
 
     Examples
     --------
@@ -246,8 +246,10 @@ def bring_usual(values: Any, drawn: Any, support: Any) -> Array | None:
     low, high = support
     if type(low) is not float or type(high) is not float:
         return None
-    found: Array = np.maximum(values, low)
+    found: Array = np.empty(values.shape, drawn.dtype)
+    np.maximum(values, low, out=found)
     np.minimum(found, high, out=found)
+    np.add(found, 0.0, out=found)  # there is one zero, not two
     lost = found != found
     if np.count_nonzero(lost):
         found[lost] = home(low, high)

@@ -1,4 +1,4 @@
-"""Where pairs are evaluated: inline, processes, threads, executors, Dask, Ray. One small interface.
+"""Where pairs are evaluated: inline, processes, executors, Dask, Ray. One small interface.
 
 An executor has ``run(task, work)``, which takes spans of indices from the work until there are
 none, and yields the gaps of each as they come. Gaps carry their indices, so nobody depends on
@@ -7,10 +7,7 @@ the order, and they are the same wherever they were evaluated.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
-import contextvars
-import copy
 import logging
 import math
 import os
@@ -25,11 +22,9 @@ import numpy as np
 
 from privatize import coins
 from privatize.errors import ExecutionError, SettingsError
-from privatize.fingerprint import reach
-from privatize.pairs import Found, Pairs, Refused
+from privatize.pairs import Found, Refused
 from privatize.progress import Progress
 from privatize.shipping import Package
-from privatize.threads import single_threaded
 from privatize.work import Task, Work
 
 __all__ = ["Executor", "check_timeout", "check_workers", "collect", "executor"]
@@ -56,13 +51,21 @@ def check_workers(workers: Any) -> Any:
         return workers
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
         return int(workers)
+    # By name: `multiprocess` and others have copies of the standard library's. What is called otherwise and
+    # runs in threads all the same is refused by its first task (see `privatize.clusters.fulfil`).
+    if {kind.__name__ for kind in type(workers).__mro__} & {"ThreadPoolExecutor", "ThreadPool"}:
+        raise SettingsError(
+            f"workers={workers!r} evaluates in threads, in which a function may find other state than in the "
+            f"thread that it is called from. Use processes: workers=2, say, or a ProcessPoolExecutor."
+        )
     if not isinstance(workers, type | str | bytes | types.ModuleType) and (
         callable(getattr(workers, "submit", None)) or callable(getattr(workers, "map", None))
     ):
         return workers
     raise SettingsError(
         f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
-        f"concurrent.futures executor, or an object with a map method. Leave it out to let it decide."
+        f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let it "
+        f"decide."
     )
 
 
@@ -102,10 +105,6 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
         if timeout is not None:
             raise SettingsError("timeout= needs processes, which can be ended; workers='inline' has none.")
         return Inline()
-    if isinstance(workers, concurrent.futures.ThreadPoolExecutor):
-        if timeout is not None:
-            raise SettingsError("timeout= needs processes, which can be ended; threads cannot.")
-        return Threads(workers)
     from privatize import clusters
 
     if isinstance(workers, str | types.ModuleType):
@@ -211,96 +210,6 @@ class Auto:
 def _warm() -> bool:
     processes: Any = sys.modules.get("privatize.processes")
     return processes is not None and processes.pool().warm
-
-
-class _Still(coins.Coins):
-    """Coins that somebody else looks after."""
-
-    def __init__(self) -> None:
-        super().__init__(0, None)
-
-    def toss(self) -> None:
-        pass
-
-    def moved(self) -> bool:
-        return False
-
-    used = moved
-
-
-@dataclass(frozen=True)
-class Threads:
-    """In threads of this process; for functions that let go of the interpreter's lock.
-
-    The global generators are one per process. So what was found counts only once a look at them
-    shows that nobody has used them; if somebody has, the rest is evaluated one after the other.
-    """
-
-    pool: concurrent.futures.ThreadPoolExecutor
-    exact = True
-
-    def run(self, task: Task, work: Work) -> Generator[Found, None, None]:
-        """Evaluate all that there is to do."""
-        for found in Inline().run(task, work):
-            yield found
-            if work.structure is not None:
-                break
-        if work.tossing or "torch" in sys.modules or _may_restore(task):
-            _log.info("inline, one after the other: the function uses the global random generators")
-        else:
-            yield from self._together(task, work)
-        yield from Inline().run(task, work)
-
-    def _together(self, task: Task, work: Work) -> Generator[Found, None, None]:
-        count = self.pool._max_workers
-        running: dict[concurrent.futures.Future[Found], tuple[int, int]] = {}
-        with coins.public_coins(task.pairs.s0) as flips:
-            flips.toss()
-            start = flips.state()
-            try:
-                while True:
-                    while len(running) < count and (span := work.next(count, len(running))) is not None:
-                        context = contextvars.copy_context()
-                        pairs = copy.copy(task.pairs)
-                        try:
-                            running[self.pool.submit(context.run, _threaded, pairs, span)] = span
-                        except RuntimeError as error:
-                            raise ExecutionError(f"The executor takes no work: {error}.") from error
-                    if not running:
-                        return
-                    done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-                    lent = [future for future in done if isinstance(future.exception(), coins.LentError)]
-                    if lent or flips.state() != start:
-                        _log.info("inline, one after the other: the function uses the global generators")
-                        task.pairs.tossing = True
-                        return
-                    for found in [future.result() for future in done]:
-                        work.learn(found)
-                        yield found
-                    for future in done:
-                        del running[future]
-            finally:
-                concurrent.futures.wait(running)
-                for span in running.values():
-                    work.back(*span)
-
-
-def _may_restore(task: Task) -> bool:
-    """Tell whether a function may use a global generator and put it back: a look at it shows nothing then."""
-    try:
-        names = reach([task.pairs.function, task.pairs.pair, task.pairs.batch], version=task.version).names
-    except Exception:  # there is no telling
-        return True
-    return bool(names & {"seed", "getstate", "setstate", "get_state", "set_state", "set_bit_generator"})
-
-
-def _threaded(pairs: Pairs, span: tuple[int, int]) -> Found:
-    coins.lent.active = True
-    try:
-        with single_threaded("openmp"):
-            return pairs.gaps(*span, _Still())
-    finally:
-        coins.lent.active = False
 
 
 # --- in processes of our own ------------------------------------------------------------------------

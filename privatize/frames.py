@@ -35,6 +35,7 @@ __all__ = [
     "copy",
     "describe",
     "digest",
+    "fresh",
     "head",
     "index_names",
     "is_float",
@@ -210,6 +211,64 @@ def _apart(data: Any) -> Any:
     return data
 
 
+def fresh(data: Any, n: int, position: int | None = None) -> Any:
+    """Return the first n rows, one of them replaced by row n, with nothing else left of what they were in.
+
+    That is: blocks and their order in memory, chunks, flags, frequencies, unused levels, attributes.
+    """
+    library = type(data).__module__.partition(".")[0]
+    places = np.arange(n)
+    if position is not None:
+        places[position] = n
+    if library == "pandas":
+        return _fresh_pandas(head(data, n) if position is None else take(data, places))
+    rows = take(data, places)
+    if library == "polars":
+        import polars as pl
+
+        if kind(data) == ("series", "polars"):
+            return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
+        # Codes by order of appearance, whatever the strings were read before.
+        known = [name for name, dtype in rows.schema.items() if dtype == pl.Categorical]
+        again = [pl.col(name).cast(pl.String).cast(rows.schema[name]) for name in known]
+        return rows.with_columns(again) if known else rows
+    import pyarrow as pa
+
+    return pa.table(dict(zip(rows.column_names, (own.combine_chunks() for own in rows.columns), strict=True)))
+
+
+def _fresh_pandas(rows: Any) -> Any:
+    import pandas as pd
+
+    made = rows.copy()  # which joins blocks of one dtype, and puts them in C order
+    for at, column in enumerate(columns(made) if any(map(_is_arrow, _dtypes(made))) else ()):
+        inside = column.array.__arrow_array__() if _is_arrow(column.dtype) else None
+        if inside is None or (inside.num_chunks == 1 and not inside.chunk(0).offset):
+            continue
+        own = pd.array(column.tolist(), dtype=column.dtype)
+        if made.ndim == 1:
+            made = pd.Series(own, index=made.index, name=made.name)
+        else:
+            made.isetitem(at, own)
+    if made.attrs:
+        made.attrs = {}
+    if not made.flags.allows_duplicate_labels:
+        made.flags.allows_duplicate_labels = True
+    if _index(made.index) is None:
+        if type(made.index) is not pd.RangeIndex:
+            made.index = pd.RangeIndex(len(made))
+    elif made.index.nlevels > 1:
+        labels = [made.index.get_level_values(at) for at in range(made.index.nlevels)]
+        made.index = pd.MultiIndex.from_arrays(labels, names=made.index.names)
+    else:
+        made.index = pd.Index(pd.Series(made.index), name=made.index.name)
+    return made
+
+
+def _is_arrow(dtype: Any) -> bool:
+    return type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow"
+
+
 # --- columns ----------------------------------------------------------------------------------
 
 
@@ -308,9 +367,9 @@ def _of_column(column: Any, native: Any) -> str:
     if str(native) == "object":
         return "object"
     dtype = _nw(column).dtype
-    if "128" in str(dtype):
-        return "other"
     name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
+    if name in ("Int128", "UInt128"):  # numpy has none
+        return "other"
     if dtype.is_integer():
         return "int"
     if dtype.is_float():
@@ -341,7 +400,7 @@ def _code(dtype: Any, what: str) -> str:
 def _categories(dtype: Any) -> str:
     """Return what the categories of a dtype are, without saying which."""
     if hasattr(dtype, "value_type"):
-        return "texts" if "string" in str(dtype.value_type) else "numbers"
+        return "texts" if str(dtype.value_type) in ("string", "large_string", "string_view") else "numbers"
     inside: Any = getattr(dtype, "categories", ())
     kind = getattr(getattr(inside, "dtype", None), "kind", "O")
     return "numbers" if kind in "iufb" and len(inside) else "texts"

@@ -51,7 +51,9 @@ _SLACK = 2.0**-47
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 STRUCTURE = "the function returned outputs of different structure"
-_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+TIMED_OUT = "the function took more than timeout="
+KILLED = "the function's process was killed (SIGKILL"
+NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 _DISAGREES = "additive(...) disagrees with plain evaluation"
 _DRIFTS = (
     "The function gave another answer for identical data at the end of the calibration than before. It must "
@@ -258,7 +260,7 @@ class Pairs:
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        # What a copy, in another thread or process, must have of its own.
+        # What a copy, in another process say, must have of its own.
         own: dict[str, Any] = {
             "kept": None if self.kept is None else {},
             "classes": {},
@@ -354,15 +356,18 @@ class Pairs:
         return drawn, int(positions[0])
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
-        if type(drawn) is np.ndarray and not drawn.dtype.hasobject:
-            # The same, sooner: one array for all copies, since giving memory back and getting it
-            # again costs more than copying. Outputs are flattened before the next pair.
-            if self._spare is None or self._spare.shape != drawn.shape or self._spare.dtype != drawn.dtype:
-                self._spare = np.empty_like(drawn)
-            np.copyto(self._spare, drawn)
-            self._spare[position] = drawn[self.n]
-            return drawn[: self.n], self._spare[: self.n]
-        return records.head(drawn, self.n), records.neighbour(drawn, position, self.n)
+        if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
+            return records.pair(drawn, position, self.n)
+        # The same, sooner: two arrays for all pairs, since giving memory back and getting it
+        # again costs more than copying. Outputs are flattened before the next pair.
+        spare, first = self._spare, drawn[: self.n]
+        if spare is None or spare[0].shape != first.shape or spare[0].dtype is not drawn.dtype:
+            spare = self._spare = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
+        one, other = spare
+        one[...] = first
+        other[...] = first
+        other[position] = drawn[self.n]
+        return one, other
 
     # -- evaluating --
 
@@ -460,7 +465,7 @@ class Pairs:
         shared = False
         value: Any = None
         if structure is None:
-            again = records.copy(records.head(drawn, self.n))
+            again = records.fresh(records.copy(records.head(drawn, self.n)))
         try:
             if self.pair is None:
                 one, other = self._neighbours(drawn, position)
@@ -479,7 +484,7 @@ class Pairs:
                 if tossing:
                     flips.toss()
                 value, neighbour = self.pair(
-                    records.head(drawn, self.n), position, records.record(drawn, self.n)
+                    records.fresh(records.head(drawn, self.n)), position, records.record(drawn, self.n)
                 )
                 if structure is None:
                     structure = outputs.describe(value)
@@ -493,7 +498,7 @@ class Pairs:
                     self.kept[index] = np.atleast_1d(np.abs(a - b))
         except outputs.StructureChanged:
             return self._failed(Cause(index, f"{STRUCTURE}: {_difference(value, structure)}"))
-        except (Refused, coins.LentError):
+        except Refused:
             raise
         except OutputError:
             if structure is None:
@@ -520,7 +525,7 @@ class Pairs:
             self._check_function(a, again, flips)
         if gap <= LARGEST:
             return gap
-        return self._failed(Cause(index, _NOT_FINITE))
+        return self._failed(Cause(index, NOT_FINITE))
 
     # -- many in one call --
 
@@ -593,7 +598,7 @@ class Pairs:
         try:
             a = self._evaluated(one, len(positions))
             b = self._evaluated(replaced(), len(positions))
-        except (Refused, coins.LentError):
+        except Refused:
             raise
         except BaseException as error:  # whatever it is, plain evaluation will show what counts
             if watch is None and isinstance(error, KeyboardInterrupt):
@@ -609,7 +614,7 @@ class Pairs:
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
         if not (gaps <= LARGEST).all():
             for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
-                gaps[at] = self._failed(Cause(start + at, _NOT_FINITE))
+                gaps[at] = self._failed(Cause(start + at, NOT_FINITE))
         return gaps
 
     def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
@@ -675,8 +680,9 @@ class Pairs:
 
         Here, in this process: wherever they were measured before, the answer must be the same. Other
         machines may round differently (not ``exact``). If they were measured ``elsewhere``, a few
-        more are, at random: what is not the same there may not be the same on some data only. ``at`` has the
-        indices of the gaps, if they are not all of them.
+        more are, at random and the smallest: what is not the same there may not be the same on some data
+        only, and gaps that are too small are what would do harm. ``at`` has the indices of the gaps, if they
+        are not all of them.
         """
         if self.pair is not None or self.batch:
             return  # `check_pair` compares more of them with plain evaluation
@@ -689,9 +695,12 @@ class Pairs:
         chosen = {int(worked.argmax()), *_largest(gaps, 1)}
         if elsewhere:
             rng = coins.stream(self.seed, coins.CHECK, 2)
-            chosen |= set(self._at_random(gaps, rng, min(_CHECKED, len(gaps) // 50)))
+            chosen |= {*self._at_random(gaps, rng), *_smallest(gaps)}
+        held: list[Any] = []
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
+                held.append(self._spare)  # other arrays each time: a function may have noted the ids of these
+                self._spare = None
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
                 try:
                     flips.toss()
@@ -735,7 +744,8 @@ class Pairs:
     def _rows(self, data: Any) -> NDArray[Any]:
         """Return what is added up over records: one row for each."""
         count = records.count(data)
-        rows: NDArray[Any] = self.summed.of(data)  # type: ignore[union-attr] # there are some, here
+        # There are some, here.
+        rows: NDArray[Any] = self.summed.of(records.fresh(data))  # type: ignore[union-attr]
         if len(rows) != count:
             raise OutputError(f"The function made {len(rows)} rows of {count} records.")
         rows = rows.reshape(count, -1)
@@ -775,7 +785,7 @@ class Pairs:
         flips.toss()
         try:
             found = self._rows(drawn)
-        except (Refused, coins.LentError):
+        except Refused:
             raise
         except BaseException as error:
             if watch is None and isinstance(error, KeyboardInterrupt):
@@ -819,7 +829,7 @@ class Pairs:
             flips.toss()
             try:
                 found[2 * at : 2 * at + 2] = self._rows(both)
-            except (Refused, coins.LentError):
+            except Refused:
                 raise
             except outputs.StructureChanged:
                 self._failed(Cause(index, f"{STRUCTURE}: it makes rows of different lengths"))
@@ -872,7 +882,7 @@ class Pairs:
         whole = np.union1d(largest[:_SUMMED], at_random[:_SUMMED]).tolist()
         self._steps = None
         with coins.public_coins(self.s0) as flips:
-            for place in np.union1d(largest, at_random).tolist():
+            for place in np.union1d([*largest, *_smallest(gaps)], at_random).astype(int).tolist():
                 i, gap = _index(at, place), float(gaps[place])
                 made = self._steps_of(i // self.block, flips, None)
                 again = float(made.gaps[i % self.block])
@@ -1020,7 +1030,7 @@ class Pairs:
     def check_pair(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
         """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
         which = "batch=" if self.pair is None else "pair="
-        chosen = np.union1d(self._spread(gaps), _largest(gaps, _CHECKED))
+        chosen = np.union1d([*self._spread(gaps), *_smallest(gaps)], _largest(gaps, _CHECKED))
         with coins.public_coins(self.s0) as flips:
             for place in chosen.astype(int).tolist():
                 i = _index(at, place)
@@ -1090,7 +1100,12 @@ def _refuse_stacks(index: int, count: int, error: Exception) -> None:
     ) from error
 
 
-def _largest(gaps: Vector, count: int) -> list[int]:
+def _smallest(gaps: Vector) -> list[int]:
+    """Return the places of the two smallest finite gaps."""
+    return _largest(gaps, 2, sign=-1.0)
+
+
+def _largest(gaps: Vector, count: int, sign: float = 1.0) -> list[int]:
     """Return the places of the largest finite gaps, the largest first; by pieces, which need little memory.
 
     Examples
@@ -1103,9 +1118,9 @@ def _largest(gaps: Vector, count: int) -> list[int]:
         piece = gaps[start : start + _PIECE]
         places = np.concatenate([kept, start + np.flatnonzero(np.isfinite(piece))])
         if len(places) > count:  # a selection, so that few are left to be sorted
-            values = gaps[places]
+            values = sign * gaps[places]
             places = places[values >= np.partition(values, -count)[-count]]
-        kept = places[np.argsort(gaps[places], kind="stable")[-count:]]
+        kept = places[np.argsort(sign * gaps[places], kind="stable")[-count:]]
     found: list[int] = kept[::-1].tolist()
     return found
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from privatize.coins import public_coins
 from privatize.errors import ExecutionError, PrivatizeError, restore
-from privatize.pairs import Cause, Found, Pairs, Refused
+from privatize.pairs import TIMED_OUT, Cause, Found, Pairs, Refused
 from privatize.shipping import THREADS, Package, refusing, surroundings, unpack
 from privatize.work import Work
 
@@ -475,7 +475,7 @@ class Pool:
         index = int(worker.slot[0])
         code = self._end(worker)
         if timeout is not None:
-            what = f"the function took more than timeout={timeout:g} seconds"
+            what = f"{TIMED_OUT}{timeout:g} seconds"
         elif code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             what = f"the function's process was killed ({name}{_LIKELY.get(name, '')})"

@@ -30,9 +30,11 @@ __all__ = [
     "describe",
     "equal",
     "fits",
+    "fresh",
     "head",
     "liken",
     "neighbour",
+    "pair",
     "record",
     "show",
     "take",
@@ -236,6 +238,70 @@ def neighbour(data: Any, position: int, n: int) -> Any:
     return take(data, positions)
 
 
+def pair(drawn: Any, position: int, n: int) -> tuple[Any, Any]:
+    """Return the first n records, and their neighbour, laid out as `bring_into` lays private data out.
+
+    Examples
+    --------
+    >>> pair([5, 6, 7], 0, 2)
+    ([5, 6], [7, 6])
+    """
+    kind = _kind(drawn)
+    if kind in ("tuple", "dict"):
+        both = _each(drawn, lambda part: pair(part, position, n))
+        return _each(both, lambda parts: parts[0]), _each(both, lambda parts: parts[1])
+    if kind in ("frame", "series"):
+        return frames.fresh(drawn, n), frames.fresh(drawn, n, position)
+    if kind == "list":  # whose records the function may change
+        return drawn[:n], neighbour(drawn, position, n)
+    return fresh(head(drawn, n)), fresh(neighbour(drawn, position, n))
+
+
+def fresh(data: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """Return the same records in a new container that shows nothing else of the given one.
+
+    Code can read more than values: the order in memory, flags, the memory that an array is a part of, blocks,
+    chunks, stored zeros, attributes. What a function sees of these must be the same in calibration and on the
+    private data, so both are made here.
+
+    Examples
+    --------
+    >>> fresh(np.zeros((2, 3), order="F")).flags.c_contiguous
+    True
+    """
+    kind = _kind(data)
+    if kind in ("tuple", "dict"):
+        return _each(data, fresh)
+    if kind in ("frame", "series"):
+        return frames.fresh(data, len(data))
+    if kind == "array":
+        made = (np.zeros if data.dtype.names else np.empty)(data.shape, dtype or data.dtype)
+        _fill(made, data)
+        return made
+    if kind == "tensor":
+        import torch
+
+        return data.detach().resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    if kind == "sparse":
+        rows = data.tocsr()
+        wide = max(rows.nnz, *rows.shape) > np.iinfo(np.int32).max
+        places = (part.astype(np.int64 if wide else np.int32) for part in (rows.indices, rows.indptr))
+        made = type(rows)((rows.data.copy(), *places), shape=rows.shape)
+        made.sum_duplicates()
+        made.eliminate_zeros()
+        return made.copy().asformat(data.format)
+    return data
+
+
+def _fill(made: Any, values: Any) -> None:
+    """Write values into an array, and nothing into the bytes between fields."""
+    if made.dtype.names is None:
+        made[...] = values
+        return
+    for name in made.dtype.names:
+        _fill(made[name], values[name])
+
+
 def record(data: Any, at: int) -> Any:
     """Return one record: of a frame or a sparse matrix a row of the same kind."""
     kind = _kind(data)
@@ -266,7 +332,7 @@ def equal(one: Any, other: Any) -> bool:
             equal(a, b) for a, b in zip(frames.contents(one), frames.contents(other), strict=True)
         )
     if kind == "sparse":
-        a, b = one.tocoo(), other.tocoo()
+        a, b = fresh(one).tocoo(), fresh(other).tocoo()
         return all(equal(getattr(a, x), getattr(b, x)) for x in ("data", "row", "col"))
     if kind == "tensor":
         return one.dtype == other.dtype and equal(one.detach().cpu().numpy(), other.detach().cpu().numpy())
@@ -624,7 +690,8 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
     """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
 
     Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
-    values and values that P does not draw become one that it does (see `privatize.domains`).
+    values and values that P does not draw become one that it does (see `privatize.domains`). Nothing but the
+    values is left of the given container (see `fresh`).
 
     Parameters
     ----------
@@ -642,6 +709,26 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
     >>> bring_into([-1, 50, 200], np.zeros(2), (0.0, 100.0))
     [0.0, 50.0, 100.0]
     """
+    kind, own = _kind(drawn), _kind(data)
+    if kind == own == "array":
+        made = _bring_array(data, drawn.dtype, support)
+        flags = made.flags
+        done = made is not data and made.dtype is drawn.dtype and flags.owndata and flags.c_contiguous
+        # Of texts the width may be another one.
+        return made if done else fresh(made, made.dtype if made.dtype.kind in "USTO" else drawn.dtype)
+    made = _bring(data, drawn, support)
+    return made if kind in ("tuple", "dict") else fresh(made)
+
+
+def _bring_array(data: Any, dtype: np.dtype[Any], support: Any) -> Any:
+    if data.dtype == dtype and (support is None or dtype.kind not in "biufmMUSTO"):
+        if dtype.kind != "f":
+            return copy(data)
+        support = domains.Maybe(None)
+    return domains.bring(copy(data) if data.dtype.hasobject else data, dtype, support)
+
+
+def _bring(data: Any, drawn: Any, support: Any) -> Any:
     kind, own = _kind(drawn), _kind(data)
     if kind == "tuple":
         ends = [None] * len(drawn) if support is None else support
@@ -670,7 +757,8 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
         made.data = domains.bring_numbers(made.data, drawn.dtype, support)
         return made.asformat(data.format)
     if kind == "tensor":
-        return adopt(domains.bring(data.detach().cpu().numpy(), _torch(drawn), support), describe(drawn))
+        values = domains.bring(fresh(data).cpu().numpy(), _torch(drawn), support)
+        return adopt(values, describe(drawn)).to(drawn.device)
     # An array was drawn; the private data is one, or something that drawn arrays are made into.
     if own == "list":
         if drawn.dtype.kind in "UO" and support is None:
@@ -689,15 +777,13 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
     if own in ("frame", "series"):
         return adopt(frames.plain(data, drawn.dtype, support), describe(data))
     if own == "tensor":
-        values = domains.bring(data.detach().cpu().numpy(), drawn.dtype, support)
+        values = domains.bring(fresh(data).cpu().numpy(), drawn.dtype, support)
         return adopt(values, describe(data))
-    if data.dtype == drawn.dtype and (support is None or drawn.dtype.kind not in "biufmMUSTO"):
-        return copy(data)
-    return domains.bring(copy(data) if data.dtype.hasobject else data, drawn.dtype, support)
+    return bring_into(data, drawn, support)
 
 
 def _torch(tensor: Any) -> np.dtype[Any]:
-    found: np.dtype[Any] = tensor.numpy().dtype
+    found: np.dtype[Any] = tensor.cpu().numpy().dtype
     return found
 
 

@@ -30,7 +30,18 @@ from privatize.errors import (
 )
 from privatize.execution import check_timeout, collect, executor
 from privatize.mechanisms.scaling import Weighted
-from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
+from privatize.pairs import (
+    KILLED,
+    LARGEST,
+    NORMS,
+    NOT_FINITE,
+    STRUCTURE,
+    TIMED_OUT,
+    Cause,
+    Found,
+    PairFunction,
+    Pairs,
+)
 from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
@@ -407,7 +418,8 @@ bound=tolerance, seed=1)
     finally:
         coins.unwind(open_before)
     jitter = max(pairs.jitter, 0.0 if memory is None else memory.jitter)
-    if "polars" in str(pairs.schema):  # it sums in parallel, in whatever order, whether or not it was seen
+    # It sums in parallel, in whatever order, whether or not that was seen.
+    if pairs.schema and "polars" in records.libraries(pairs.schema):
         jitter = max(jitter, SMALLEST)
     gaps.setflags(write=False)
     return Sensitivity(
@@ -517,7 +529,8 @@ class _Run:
         missing = _spans(np.isnan(gaps))
         if not missing:
             if memory is not None and memory.checked < m:  # whoever found them did not come to the end
-                pairs.check_again(gaps, exact=False)
+                pairs.check_sampler()
+                pairs.check_again(gaps, exact=False, elsewhere=True)
             return gaps, None
         pairs.check_sampler()
         pairs.foresee(m)
@@ -642,9 +655,9 @@ class _Run:
         what = cause.text if cause is not None else otherwise or "what was remembered"
         fix = (
             " Raise timeout= (it counts for both neighbours of a pair together), then call forget()."
-            if "timeout=" in what
+            if what.startswith(TIMED_OUT)
             else " Is there enough memory for all of them? Use fewer workers=, then call forget()."
-            if "SIGKILL" in what
+            if what.startswith(KILLED)
             else " The keys, labels, types and shapes of an answer are published as they are, so if they "
             "depend on the data they give it away. Return the same ones for every dataset: reindex to fixed "
             "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single "
@@ -652,7 +665,7 @@ class _Run:
             if what.startswith(STRUCTURE)
             else " An empty group's mean is NaN, and so are a sum with a missing value and the correlation "
             "of a constant column: fillna(...) or dropna() in the function, or another sampler."
-            if "not finite" in what
+            if what == NOT_FINITE
             else " Make pair= work on all data that the sampler can draw."
             if self.task.pairs.pair is not None
             else f" Make the function work on all data that the sampler can draw, or choose another sampler. "

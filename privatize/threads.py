@@ -7,12 +7,10 @@ workers, and on the private data.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["limit", "restore", "single_threaded"]
+__all__ = ["limit", "restore"]
 
 # What was found among the loaded libraries, and how many modules there were then.
 _known: tuple[int, list[Any]] = (-1, [])
@@ -30,35 +28,22 @@ def _libraries() -> list[Any]:
     return found
 
 
-@contextlib.contextmanager
-def single_threaded(kind: str | None = None) -> Iterator[None]:
-    """Give BLAS and OpenMP one thread each for a while; or one ``kind``, ``"blas"`` or ``"openmp"``, of them.
+def limit(limited: list[Any]) -> None:
+    """Give BLAS and OpenMP one thread each, and note in a list how many they had.
 
     BLAS is limited for the whole process, OpenMP for the thread that asks.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> with single_threaded():
-    ...     float(np.ones(3) @ np.ones(3))
-    3.0
+    >>> limited = []
+    >>> limit(limited)
+    >>> restore(limited)
     """
-    limited: list[Any] = []
-    try:
-        limit(limited, kind)
-        yield
-    finally:
-        restore(limited)
-
-
-def limit(limited: list[Any], kind: str | None = None) -> None:
-    """Give BLAS and OpenMP one thread each, and note in a list how many they had."""
     for library in _libraries():
-        if kind is None or library.user_api == kind:
-            before = library.get_num_threads()
-            if before is not None and before > 1:
-                limited.append((library, before))
-                library.set_num_threads(1)
+        before = library.get_num_threads()
+        if before is not None and before > 1:
+            limited.append((library, before))
+            library.set_num_threads(1)
 
 
 def restore(limited: list[Any]) -> None:

@@ -1,6 +1,7 @@
 """The sensitivity sampler measures what the paper's Algorithm 1 measures, and refuses every doubt."""
 
 import contextlib
+import importlib.util
 import itertools
 import math
 import random
@@ -858,3 +859,43 @@ def test_a_long_cause_is_cut():
         fails, n=10, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1, workers="inline"
     )
     assert found.failed and found.cause.startswith("ValueError: xxx") and len(found.cause) < 600
+
+
+class TestNamesOfColumns:
+    @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
+    @pytest.mark.parametrize("name", ["polars", "timeout=", "Sparse", "category of numbers"])
+    def test_they_change_nothing(self, name):
+        """A column whose name is a word of ours, such as polars, made the estimate another one."""
+        found = []
+        for called in ("age", name):
+            sampler = samplers.table({called: samplers.uniform(0, 1)}, frame="pandas")
+            found.append(
+                estimate_sensitivity(
+                    lambda d: float(d.iloc[:, 0].mean()),
+                    n=20,
+                    sampler=sampler,
+                    norm="l1",
+                    plan=plan(0.2),
+                    seed=1,
+                    workers="inline",
+                ).value
+            )
+        assert found[0] == found[1]
+
+    def test_advice_does_not_depend_on_what_a_function_says(self):
+        """A function that fails with our own words in its message got advice about something else."""
+
+        def fails(x):
+            raise ValueError("retry with timeout=5, not finite, SIGKILL")
+
+        with pytest.raises(InfiniteSensitivityError) as caught:
+            estimate_sensitivity(
+                fails,
+                n=20,
+                sampler=samplers.uniform(0, 1),
+                norm="l1",
+                plan=plan(0.2),
+                seed=1,
+                workers="inline",
+            )
+        assert "Make the function work on all data" in str(caught.value)

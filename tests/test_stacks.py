@@ -6,7 +6,6 @@ import itertools
 import math
 import sys
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -277,13 +276,6 @@ def test_in_two_processes():
     assert np.array_equal(here.gaps, estimate(function, batch=True, plan=plan(0.05), workers=2).gaps)
 
 
-def test_in_threads():
-    """Threads evaluate stacks too, and find the same."""
-    _, function = FUNCTIONS["median"]
-    with ThreadPoolExecutor(2) as pool:
-        assert np.array_equal(estimate(function, True).gaps, estimate(function, True, workers=pool).gaps)
-
-
 # --- wrong ones -------------------------------------------------------------------------------
 
 
@@ -520,16 +512,6 @@ def test_randomness_on_the_first_neighbours_only_is_refused():
 
     with pytest.raises(PairError, match="global random generators"):
         estimate(mean, batch=first)
-
-
-def test_randomness_in_threads_is_refused():
-    """Threads share the global generators, so what a batch draws there is anybody's."""
-
-    def noisy(stack):
-        return stack.mean(axis=1) + np.random.rand(len(stack))
-
-    with ThreadPoolExecutor(2) as pool, pytest.raises(PairError, match="global random generators"):
-        estimate(mean, batch=noisy, workers=pool)
 
 
 def test_randomness_in_one_of_many_blocks_is_refused():
