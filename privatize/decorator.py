@@ -1230,7 +1230,7 @@ def _obey(name: str, settings: Settings, rules: Policy) -> None:
     if rules.file is None:  # there is no policy
         return
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
-    if problems and not lenient.get():
+    if problems and not lenient.get().active:
         raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
 
 
