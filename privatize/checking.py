@@ -16,7 +16,7 @@ from typing import Any
 from privatize.decorator import PrivateFunction
 from privatize.errors import PrivatizeError, SettingsError
 from privatize.fingerprint import Unencodable, fingerprint
-from privatize.policy import lenient, policy
+from privatize.policy import Lenient, lenient, policy
 
 __all__ = ["Finding", "check", "find", "table"]
 
@@ -56,7 +56,8 @@ def check(targets: Iterable[str]) -> list[Finding]:
     found: list[Finding] = []
     seen: set[int] = set()
     names: set[str] = set()
-    mark = lenient.set(True)
+    listing = Lenient(True)
+    before = lenient.set(listing)
     try:
         for target in targets:
             for module in _modules(target):
@@ -66,7 +67,8 @@ def check(targets: Iterable[str]) -> list[Finding]:
                         seen.add(id(function))
                         found.append(_finding(name, function, owner))
     finally:
-        lenient.reset(mark)
+        listing.active = False
+        lenient.reset(before)
     listed = {finding.name for finding in found}
     for name in policy().sizes:
         module_name = name.partition(":")[0]

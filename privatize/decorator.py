@@ -51,6 +51,7 @@ from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of
 from privatize.planning import Bound, Plan
 from privatize.policy import Policy, configured, lenient, policy
+from privatize.recursion import Evaluation
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
 from privatize.samplers.public import draws_public, is_private
@@ -116,22 +117,12 @@ class _Quiet:
                 warn(f"Estimates cannot be remembered in {self.store.url}, only in this process: {error}.")
 
 
-class _Mark:
-    """Says that a private function is being evaluated: its calls to itself run raw."""
-
-    # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
-    __slots__ = ("active", "root")
-
-    def __init__(self, root: Any) -> None:
-        self.root, self.active = root, True
-
-
-_running: contextvars.ContextVar[tuple[_Mark, ...]] = contextvars.ContextVar("running", default=())
+_running: contextvars.ContextVar[tuple[Evaluation, ...]] = contextvars.ContextVar("running", default=())
 
 
 def evaluating() -> bool:
-    """Tell whether a private function is being evaluated: whatever it returns gets noise later."""
-    return any(mark.active for mark in _running.get())
+    """Tell whether a private function that is being evaluated asks: whatever it returns gets noise later."""
+    return any(mark.active and mark.calls() for mark in _running.get())
 
 
 @dataclass(frozen=True)
@@ -142,7 +133,7 @@ class _Marking:
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
-        mark, before = _Mark(self.root), _running.get()
+        mark, before = self.root._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
             yield
@@ -551,19 +542,30 @@ class PrivateFunction(Generic[P, R]):
     def _released(self, box: _Box, *, whole: bool) -> Any:
         """Return a release or its value, or raise from a frame that holds nothing private."""
         try:
-            inside = [mark.root for mark in _running.get() if mark.active]
-            if not whole and any(root is self._root for root in inside):
+            inside = [mark for mark in _running.get() if mark.active]
+            own = [mark for mark in inside if mark.root is self._root]
+            if not whole and any(mark.calls(self.__wrapped__) for mark in own):
                 return self.__wrapped__(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-            outcome, failure = (None, self._nested(inside[-1])) if inside else self._attempt(box, whole)
+            outcome, failure = (None, self._nested(inside[-1].root)) if inside else self._attempt(box, whole)
         finally:  # also if an interrupt comes before or after what follows could see to it
             box.args = box.kwargs = box.data = box.value = None
         if failure is not None:
             raise failure
         return outcome
 
+    def _evaluation(self) -> Evaluation:
+        """Return what marks an evaluation of this function."""
+        return Evaluation(self._root, self.__wrapped__, self._settings.pair, self._settings.batch)
+
     def _nested(self, outer: Any) -> SettingsError:
-        """Return the error for a private function that is called inside another one."""
+        """Return the error for a private function that is called inside another one, or by an interruption."""
         name = self.__name__
+        if outer is self._root:
+            return SettingsError(
+                f"{name}() was called while it is being evaluated, by something that its own code does not "
+                f"name, such as a signal handler, a callback or a finalizer: the answer would be raw. Call it "
+                f"afterwards. If it calls itself that way, call {name}.__wrapped__(...) there."
+            )
         return SettingsError(
             f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
             f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
@@ -783,7 +785,7 @@ class PrivateFunction(Generic[P, R]):
         What it returned is in the box: the flat vector, or None if that cannot be released.
         """
         interrupted, opened = False, coins.level()
-        mark, before = _Mark(self._root), _running.get()
+        mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
             # What it warns about is the private data.
@@ -1079,7 +1081,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _marked(self, act: Callable[[], object]) -> None:
         """Do something while this function's calls to itself run raw."""
-        mark, before = _Mark(self._root), _running.get()
+        mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
             act()
@@ -1093,7 +1095,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _calibrate(self, n: int, call: Call, like: Any, seed: int, memory: Memory | None) -> Sensitivity:
         settings, around = self._settings, _Marking(self._root)
-        mark, before = _Mark(self._root), _running.get()
+        mark, before = self._evaluation(), _running.get()
         try:  # plainly: an interrupt in a context manager could leave the mark, and answers raw
             _running.set((*before, mark))
             return estimate_sensitivity(
@@ -1229,7 +1231,7 @@ def _obey(name: str, settings: Settings, rules: Policy) -> None:
     if rules.file is None:  # there is no policy
         return
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
-    if problems and not lenient.get():
+    if problems and not lenient.get().active:
         raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
 
 

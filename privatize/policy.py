@@ -101,8 +101,17 @@ class Policy:
         return found
 
 
-# Set while `privatize check` imports modules: it lists what breaks the policy instead of raising.
-lenient: contextvars.ContextVar[bool] = contextvars.ContextVar("lenient", default=False)
+class Lenient:
+    """Says, while `privatize check` imports modules, that it lists what breaks the policy."""
+
+    # Switched off at the end: threads and tasks that a module starts keep a copy of the context.
+    __slots__ = ("active",)
+
+    def __init__(self, active: bool) -> None:
+        self.active = active
+
+
+lenient: contextvars.ContextVar[Lenient] = contextvars.ContextVar("lenient", default=Lenient(False))  # noqa: B039
 
 _NUMBERS = ("max-epsilon", "max-delta", "max-gamma")
 _FLAGS = ("require-budget", "require-sealed")

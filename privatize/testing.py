@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -70,13 +71,28 @@ def assert_private(
     return found
 
 
+class _SeededBytes:
+    """Seeded bytes while a block of `insecure_noise` lasts; afterwards the operating system's."""
+
+    # Tasks, threads, callbacks and forked processes that were started inside the block keep this object in
+    # their copy of the context, so the object itself is switched off.
+    def __init__(self, seed: int) -> None:
+        self._generator, self._process = np.random.Generator(np.random.PCG64(seed)), os.getpid()
+        self.active = True
+
+    def __call__(self, size: int) -> bytes:
+        seeded = self.active and os.getpid() == self._process
+        return self._generator.bytes(size) if seeded else os.urandom(size)
+
+
 @contextlib.contextmanager
 def insecure_noise(seed: int) -> Iterator[None]:
     """Make noise reproducible within a test. Whoever knows the seed can take the noise off again.
 
     It always warns, with `privatize.errors.InsecureNoiseWarning`; nothing else in the
-    library takes a seed for noise. It holds in this thread (or task) only: threads that are
-    started inside draw real noise.
+    library takes a seed for noise. It holds in this thread (or task), in what that starts with a copy of
+    its context (other tasks, ``asyncio.to_thread``), and only until the block ends: whatever still
+    runs then draws real noise, as other threads and processes always do.
 
     Parameters
     ----------
@@ -101,8 +117,11 @@ def insecure_noise(seed: int) -> Iterator[None]:
         InsecureNoiseWarning,
         stacklevel=3,
     )
-    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    seeded = _SeededBytes(seed)
+    before = discrete.source.set(seeded)
     try:
         yield
     finally:
-        discrete.source.reset(mark)
+        seeded.active = False
+        with contextlib.suppress(ValueError):  # a generator may be closed in another context than its own
+            discrete.source.reset(before)

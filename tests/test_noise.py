@@ -1,7 +1,10 @@
 """Noise is exact: the filter's error is proven, ties are decided in integers, nothing wraps or buffers."""
 
+import asyncio
+import contextvars
 import math
 import multiprocessing
+import os
 import random
 import threading
 from decimal import Decimal, getcontext
@@ -287,6 +290,82 @@ class TestInsecureNoise:
             thread.start()
             thread.join()
         assert not set(answers) & set(first)
+
+    @pytest.mark.filterwarnings("ignore::privatize.errors.InsecureNoiseWarning")
+    def test_it_ends_with_the_block_for_whatever_was_started_inside(self):
+        """A task, thread, callback or generator from a test would go on giving answers without privacy."""
+
+        def real():
+            """Tell whether 16 bytes are from the operating system, not from anywhere in the seeded stream."""
+            return discrete.source.get()(16) not in stream
+
+        async def later():
+            await left.wait()
+            return real()
+
+        async def answers():
+            with insecure_noise(3):
+                yield real()
+                yield real()
+
+        async def main():
+            called = []
+            loop = asyncio.get_running_loop()
+            with insecure_noise(3):
+                tasks = [asyncio.create_task(later()) for _ in range(2)]
+                thread = asyncio.create_task(asyncio.to_thread(lambda: gone.wait(60) and real()))
+                loop.call_later(0.01, lambda: called.append(real()))
+                context, suspended = contextvars.copy_context(), (real() for _ in range(2))
+                assert not next(suspended)
+                await asyncio.sleep(0)  # they have all begun
+            left.set()
+            gone.set()
+            while not called:
+                await asyncio.sleep(0.01)
+            other = answers()  # left by another task than the one that came in
+            assert not await other.__anext__()
+            await asyncio.create_task(other.aclose())
+            later_on = [await tasks[0], await tasks[1], await thread, *called]
+            return [*later_on, context.run(real), next(suspended), real()]
+
+        stream = np.random.Generator(np.random.PCG64(3)).bytes(16 * 1000)
+        left, gone = asyncio.Event(), threading.Event()
+        assert asyncio.run(main()) == [True] * 7
+
+    @pytest.mark.filterwarnings("ignore::privatize.errors.InsecureNoiseWarning")
+    def test_it_ends_after_an_error_and_in_any_order(self):
+        """Blocks of generators are left in any order, by errors too, and none of them may stay in force."""
+
+        def block(seed):
+            with insecure_noise(seed):
+                yield
+
+        one, other = block(1), block(2)
+        next(one)
+        next(other)
+        one.close()
+        with pytest.raises(ValueError, match="mine"):
+            other.throw(ValueError("mine"))
+        with pytest.raises(ZeroDivisionError), insecure_noise(1):
+            1 / 0  # noqa: B018
+        streams = [np.random.Generator(np.random.PCG64(seed)).bytes(160) for seed in (1, 2)]
+        assert not any(discrete.source.get()(16) in stream for stream in streams)
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+    @pytest.mark.filterwarnings("ignore::privatize.errors.InsecureNoiseWarning")
+    @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+    def test_a_forked_process_draws_real_noise(self):
+        """A worker that is forked inside the block lives on after it, and would serve seeded answers."""
+        with insecure_noise(3):
+            state = contextvars.copy_context()
+            inner, outer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os.write(outer, state.run(discrete.source.get(), 8))
+                os._exit(0)
+            mine, theirs = discrete.source.get()(8), os.read(inner, 8)
+            os.waitpid(child, 0)
+        assert mine != theirs
 
     def test_nothing_else_takes_a_noise_seed(self):
         """The seed of the decorator is for calibration: two releases under it still differ."""
