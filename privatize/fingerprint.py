@@ -428,6 +428,8 @@ def code_of(
             )
             wanted = names_of if isinstance(names_of, tuple) else ()
             imports.add((instruction.argval, level if isinstance(level, int) else 0, wanted))
+        if instruction.argval in _IMPORTERS and isinstance(name := _following(instructions, at), str):
+            imports.add((name, 0, ()))
         if way := _way(instructions, at):
             attributes.add(f"{way} by {instruction.argval!r}")
     encoder.encode((code.co_name, code.co_qualname))
@@ -486,6 +488,17 @@ _WAYS = {
 _EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
 _LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
+
+
+_IMPORTERS = ("import_module", "__import__")
+
+
+def _following(instructions: list[dis.Instruction], at: int) -> Any:
+    """Return the constant that is loaded next, or None."""
+    for instruction in instructions[at + 1 :]:
+        if instruction.opname not in _IDLE:
+            return instruction.argval if instruction.opname == "LOAD_CONST" else None
+    return None
 
 
 def _way(instructions: list[dis.Instruction], at: int) -> str:
@@ -615,19 +628,10 @@ def spelled(annotations: dict[str, Any]) -> set[str]:
     return set().union(*(_words(each) for each in annotations.values() if isinstance(each, str)))
 
 
-def _registered(value: type) -> list[type]:
-    """Return the classes that were registered with an abstract one."""
-    if "_abc_impl" not in vars(value):
-        return []
-    with contextlib.suppress(Exception):
-        registry: Any = cast("Any", abc)._get_dump(value)[0]
-        return [kind for found in registry if (kind := found()) is not None]
-    return []
-
-
 def _derived(value: type) -> Iterator[type]:
     """Yield the user's own classes that derive from a class, as `__subclasses__` finds them."""
-    for kind in type.__subclasses__(value):
+    kinds: list[type] = type.__subclasses__(value)
+    for kind in kinds:
         if origin(_module_of(kind)) is None:
             yield kind
         yield from _derived(kind)
@@ -1027,6 +1031,7 @@ class _Encoder:
                 self.encode(root)
             elif isinstance(root, type):
                 self.classes.append(root)
+                self.on_registered(root)
 
     def wanted_from(self, module: str) -> set[str]:
         """Return the attributes of a module that code reads."""
@@ -1203,8 +1208,8 @@ class _Encoder:
         module = _module_of(value)
         owner = origin(module)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
-        registered = _registered(value)
-        self.classes.append(value)
+        if value not in (object, type):  # of which every class is one
+            self.classes.append(value)
         if owner is not None and (static or _found(value, module, value.__qualname__)):
             if self.narrow and not static and owner != "privatize":
                 for name, method in vars(value).items():
@@ -1214,11 +1219,10 @@ class _Encoder:
                     ):
                         self.lookups.add(f"{value.__qualname__}.{name} (which was patched)")
             self.on_lookup(value.__name__, owner)
+            if value.__name__ in NAMED:
+                self.attributes.add(value.__name__)
             self.add(f"class {owner} {_spelled(value, owner)}".encode())
-            registered = [kind for kind in registered if origin(_module_of(kind)) is None]
-            if registered and not self.again(value):
-                self.on_set(registered)
-                self.lookups.add(f"{value.__qualname__}.register (which a class of yours is registered with)")
+            self.on_registered(value)
             return
         if self.again(value):
             return
@@ -1228,8 +1232,7 @@ class _Encoder:
             self.on_binary(module or "")
         self.encode(type(value))
         self.on_tuple(value.__bases__)
-        if registered:
-            self.on_set(registered)
+        self.on_registered(value)
         kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
         if "__dataclass_fields__" in kept and _generated(value):
             del kept["__doc__"]
@@ -1246,6 +1249,17 @@ class _Encoder:
                 if name in scope:
                     self.on_str(name)
                     self.named(name, scope[name])
+
+    def on_registered(self, value: type) -> None:
+        """Encode the user's own classes that were registered with an abstract class."""
+        if "_abc_impl" not in vars(value):
+            return
+        registry = cast("Any", abc)._get_dump(value)[0]
+        found = [kind for each in registry if (kind := each()) is not None and origin(_module_of(kind)) is None]
+        if found:
+            self.on_set(found)
+            if origin(_module_of(value)) is not None:  # which is not shipped
+                self.lookups.add(f"{value.__qualname__}.register")
 
     # -- everything else --
 
@@ -1271,7 +1285,7 @@ class _Encoder:
         if isinstance(value, np.ndarray):  # a subclass
             self.on_type(kind)
             self.on_state(getattr(value, "__dict__", {}))
-            self.on_array(value)
+            self.on_array(np.ndarray.view(value, np.ndarray))  # whatever its own methods do
             return
         if isinstance(value, np.generic):
             self.on_scalar(value)
@@ -1377,7 +1391,10 @@ class _Encoder:
 
     def on_variable(self, value: Any) -> None:
         self.on_str(value.name)
-        self.encode(value.get(NotImplemented))
+        try:
+            self.named("get()", value.get())
+        except LookupError:
+            self.add(b"not set")
 
     def on_ufunc(self, value: np.ufunc) -> None:
         for module in ("numpy", "scipy.special", "numpy._core.umath"):
@@ -1398,7 +1415,7 @@ _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
     "ctypes.PyDLL": _Encoder.on_library,
     "multiprocessing.shared_memory.ShareableList": lambda encoder, value: encoder.on_list(list(value)),
     "multiprocessing.shared_memory.SharedMemory": lambda encoder, value: encoder.on_bytes(bytes(value.buf)),
-    "weakref.WeakSet": lambda encoder, value: encoder.on_set(set(value)),
+    "_weakrefset.WeakSet": lambda encoder, value: encoder.on_set(set(value)),
     "weakref.WeakKeyDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
     "weakref.WeakValueDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
 }
