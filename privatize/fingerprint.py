@@ -650,14 +650,19 @@ def _generated(value: type) -> bool:
     return False
 
 
-def _numbered(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a torch module with its hooks in order, without numbers that count earlier ones."""
+def _stable(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an object of a library without what differs from process to process.
+
+    That is the ids of what it holds, and the numbers of a torch module's hooks, which count earlier ones.
+    """
+    ids = {id(part): name for name, part in state.items()}
+    state = {k: f"id of {ids[v]}" if type(v) is int and v in ids else v for k, v in state.items()}
     hooks = {name: part for name, part in state.items() if isinstance(part, dict) and "_hooks" in name}
     keys = sorted({key for part in hooks.values() for key in part if isinstance(key, int)})
     order = {key: at for at, key in enumerate(keys)}
-    return state | {
-        name: [(order.get(key, key), hook) for key, hook in part.items()] for name, part in hooks.items()
-    }
+    for name, part in hooks.items():
+        state[name] = [(order.get(key, key), hook) for key, hook in part.items()]
+    return state
 
 
 def _logging(value: Any) -> str:
@@ -690,8 +695,21 @@ _TYPING = {
     "TypeAliasType": ("__name__", "__module__", "__value__", "__type_params__"),
 }
 _VARIANCE = ("__covariant__", "__contravariant__", "__infer_variance__", "__default__")
-# What compiled code keeps of the globals that it was made from cannot be seen.
-_JITTED = ("numba.", "jax.", "jaxlib.", "torch.jit", "torch._dynamo", "torch._C")
+# Modules whose objects hold what cannot be seen: the globals that code was compiled with, or state in another
+# process or in files.
+_HIDING = (
+    *(
+        "numba.",
+        "jax.",
+        "jaxlib.",
+        "torch.jit",
+        "torch._dynamo",
+        "torch._C",
+        "joblib.memory",
+        "joblib.parallel",
+    ),
+    *("multiprocessing.managers", "multiprocess.managers", "multiprocessing.sharedctypes", "tempfile"),
+)
 _BUILTINS = dict(vars(builtins))
 
 
@@ -1255,7 +1273,9 @@ class _Encoder:
         if "_abc_impl" not in vars(value):
             return
         registry = cast("Any", abc)._get_dump(value)[0]
-        found = [kind for each in registry if (kind := each()) is not None and origin(_module_of(kind)) is None]
+        found = [
+            kind for each in registry if (kind := each()) is not None and origin(_module_of(kind)) is None
+        ]
         if found:
             self.on_set(found)
             if origin(_module_of(value)) is not None:  # which is not shipped
@@ -1322,7 +1342,7 @@ class _Encoder:
             if special is not None:
                 self.add(name.encode())
                 special(self, value)
-            elif module.startswith(_JITTED) and not hasattr(value, "detach"):
+            elif module.startswith(_HIDING) and not hasattr(value, "detach"):
                 raise TypeError
             elif module.partition(".")[0].startswith("typing") and kind.__name__ in _TYPING:
                 self.add(f"typing {kind.__name__}".encode())
@@ -1372,7 +1392,7 @@ class _Encoder:
             if at in (1, 2) and part is not None:  # iterators over items
                 self.on_list(list(part))
             elif isinstance(part, dict) and all(isinstance(key, str) for key in part):
-                self.on_state(_numbered(part) if "_forward_hooks" in part else part)
+                self.on_state(_stable(part))
             else:
                 self.encode(part)
 
@@ -1404,7 +1424,13 @@ class _Encoder:
         self.doubt(f"the ufunc {value.__name__}")
 
 
+def _tree(encoder: _Encoder, value: Any) -> None:
+    encoder.on_tuple((value.data, value.leafsize, value.boxsize, value.indices))
+
+
 _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
+    "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
+    "scipy.spatial._kdtree.KDTree": _tree,
     "_thread.lock": _Encoder.on_lock,
     "_thread.RLock": _Encoder.on_lock,
     "_thread._local": lambda encoder, value: encoder.on_state(vars(value)),

@@ -1,8 +1,8 @@
 """Odd functions of other people, each in two variants that behave differently: never one identity.
 
-Each row is a small program with a knob. Three fresh processes with different hash seeds build all of them: two
-with the first setting of the knob, one with the second. What is the same program must have the same fingerprint
-in every process; what behaves differently must have another one, or none at all (a doubt).
+Each row is a small program with a knob. Three fresh processes with different hash seeds build all of them:
+two with the first setting of the knob, one with the second. What is the same program must have the same
+fingerprint in every process; what behaves differently must have another one, or none at all (a doubt).
 """
 
 import json
@@ -19,8 +19,8 @@ import pytest
 import privatize
 from privatize.fingerprint import Unencodable, fingerprint
 
-# A name; what is expected ("seen" or "doubt"); the two settings of the knob; the program. Lines "--- name" begin
-# another module.
+# A name; what is expected ("seen" or "doubt"); the two settings of the knob; the program. A line "--- name"
+# begins another module.
 ROWS = """
 === names of functions | seen | "small" | "large"
 LIMITS = {"small": 1, "large": 100}
@@ -460,6 +460,15 @@ import multiprocessing
 SHARED = multiprocessing.Array("i", [KNOB])
 def f(x):
     return x * SHARED[0]
+=== values in another process | doubt | 1 | 100
+import atexit
+import multiprocessing
+if multiprocessing.current_process().name == "MainProcess":
+    MANAGER = multiprocessing.get_context("fork").Manager()
+    atexit.register(MANAGER.shutdown)
+    SHARED = MANAGER.Value("i", KNOB)
+def f(x):
+    return x * SHARED.value
 === numbers of ctypes | seen | 1 | 100
 import ctypes
 NUMBER = ctypes.c_int(KNOB)
@@ -852,6 +861,12 @@ from scipy import stats
 LAW = stats.gaussian_kde([1.0, 2.0, 3.0 * KNOB])
 def f(x):
     return x * LAW.factor * LAW.covariance[0, 0]
+=== trees of points | seen | 1 | 2
+import numpy as np
+from scipy import spatial
+TREE = spatial.cKDTree(np.eye(2) * KNOB)
+def f(x):
+    return x * TREE.query([0, 0])[0]
 === polynomials | seen | 1 | 2
 import numpy as np
 P = np.polynomial.Polynomial([0, KNOB])
