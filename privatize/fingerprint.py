@@ -434,6 +434,8 @@ def code_of(
             )
             wanted = names_of if isinstance(names_of, tuple) else ()
             imports.add((instruction.argval, level if isinstance(level, int) else 0, wanted))
+        if instruction.argval in _IMPORTERS and isinstance(name := _following(instructions, at), str):
+            imports.add((name, 0, ()))
         if way := _way(instructions, at):
             attributes.add(f"{way} by {instruction.argval!r}")
     encoder.encode((code.co_name, code.co_qualname))
@@ -492,6 +494,17 @@ _WAYS = {
 _EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
 _LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
+
+
+_IMPORTERS = ("import_module", "__import__")
+
+
+def _following(instructions: list[dis.Instruction], at: int) -> Any:
+    """Return the constant that is loaded next, or None."""
+    for instruction in instructions[at + 1 :]:
+        if instruction.opname not in _IDLE:
+            return instruction.argval if instruction.opname == "LOAD_CONST" else None
+    return None
 
 
 def _way(instructions: list[dis.Instruction], at: int) -> str:
@@ -623,19 +636,10 @@ def spelled(annotations: dict[str, Any]) -> set[str]:
     return set().union(*(_words(each) for each in annotations.values() if isinstance(each, str)))
 
 
-def _registered(value: type) -> list[type]:
-    """Return the classes that were registered with an abstract one."""
-    if "_abc_impl" not in vars(value):
-        return []
-    with contextlib.suppress(Exception):
-        registry: Any = cast("Any", abc)._get_dump(value)[0]
-        return [kind for found in registry if (kind := found()) is not None]
-    return []
-
-
 def _derived(value: type) -> Iterator[type]:
     """Yield the user's own classes that derive from a class, as `__subclasses__` finds them."""
-    for kind in type.__subclasses__(value):
+    kinds: list[type] = type.__subclasses__(value)
+    for kind in kinds:
         if origin(_module_of(kind)) is None:
             yield kind
         yield from _derived(kind)
@@ -654,14 +658,19 @@ def _generated(value: type) -> bool:
     return False
 
 
-def _numbered(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of a torch module with its hooks in order, without numbers that count earlier ones."""
+def _stable(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an object of a library without what differs from process to process.
+
+    That is the ids of what it holds, and the numbers of a torch module's hooks, which count earlier ones.
+    """
+    ids = {id(part): name for name, part in state.items()}
+    state = {k: f"id of {ids[v]}" if type(v) is int and v in ids else v for k, v in state.items()}
     hooks = {name: part for name, part in state.items() if isinstance(part, dict) and "_hooks" in name}
     keys = sorted({key for part in hooks.values() for key in part if isinstance(key, int)})
     order = {key: at for at, key in enumerate(keys)}
-    return state | {
-        name: [(order.get(key, key), hook) for key, hook in part.items()] for name, part in hooks.items()
-    }
+    for name, part in hooks.items():
+        state[name] = [(order.get(key, key), hook) for key, hook in part.items()]
+    return state
 
 
 def _logging(value: Any) -> str:
@@ -694,8 +703,21 @@ _TYPING = {
     "TypeAliasType": ("__name__", "__module__", "__value__", "__type_params__"),
 }
 _VARIANCE = ("__covariant__", "__contravariant__", "__infer_variance__", "__default__")
-# What compiled code keeps of the globals that it was made from cannot be seen.
-_JITTED = ("numba.", "jax.", "jaxlib.", "torch.jit", "torch._dynamo", "torch._C")
+# Modules whose objects hold what cannot be seen: the globals that code was compiled with, or state in another
+# process or in files.
+_HIDING = (
+    *(
+        "numba.",
+        "jax.",
+        "jaxlib.",
+        "torch.jit",
+        "torch._dynamo",
+        "torch._C",
+        "joblib.memory",
+        "joblib.parallel",
+    ),
+    *("multiprocessing.managers", "multiprocess.managers", "multiprocessing.sharedctypes", "tempfile"),
+)
 _BUILTINS = dict(vars(builtins))
 
 
@@ -1040,6 +1062,7 @@ class _Encoder:
                 self.encode(root)
             elif isinstance(root, type):
                 self.classes.append(root)
+                self.on_registered(root)
 
     def wanted_from(self, module: str) -> set[str]:
         """Return the attributes of a module that code reads."""
@@ -1216,8 +1239,8 @@ class _Encoder:
         module = _module_of(value)
         owner = origin(module)
         static = not value.__flags__ & _HEAP_TYPE  # C types that Python code cannot have made
-        registered = _registered(value)
-        self.classes.append(value)
+        if value not in (object, type):  # of which every class is one
+            self.classes.append(value)
         if owner is not None and (static or _found(value, module, value.__qualname__)):
             if self.narrow and not static and owner != "privatize":
                 for name, method in vars(value).items():
@@ -1227,11 +1250,10 @@ class _Encoder:
                     ):
                         self.lookups.add(f"{value.__qualname__}.{name} (which was patched)")
             self.on_lookup(value.__name__, owner)
+            if value.__name__ in NAMED:
+                self.attributes.add(value.__name__)
             self.add(f"class {owner} {_spelled(value, owner)}".encode())
-            registered = [kind for kind in registered if origin(_module_of(kind)) is None]
-            if registered and not self.again(value):
-                self.on_set(registered)
-                self.lookups.add(f"{value.__qualname__}.register (which a class of yours is registered with)")
+            self.on_registered(value)
             return
         if self.again(value):
             return
@@ -1241,8 +1263,7 @@ class _Encoder:
             self.on_binary(module or "")
         self.encode(type(value))
         self.on_tuple(value.__bases__)
-        if registered:
-            self.on_set(registered)
+        self.on_registered(value)
         kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
         if "__dataclass_fields__" in kept and _generated(value):
             del kept["__doc__"]
@@ -1259,6 +1280,19 @@ class _Encoder:
                 if name in scope:
                     self.on_str(name)
                     self.named(name, scope[name])
+
+    def on_registered(self, value: type) -> None:
+        """Encode the user's own classes that were registered with an abstract class."""
+        if "_abc_impl" not in vars(value):
+            return
+        registry = cast("Any", abc)._get_dump(value)[0]
+        found = [
+            kind for each in registry if (kind := each()) is not None and origin(_module_of(kind)) is None
+        ]
+        if found:
+            self.on_set(found)
+            if origin(_module_of(value)) is not None:  # which is not shipped
+                self.lookups.add(f"{value.__qualname__}.register")
 
     # -- everything else --
 
@@ -1284,7 +1318,7 @@ class _Encoder:
         if isinstance(value, np.ndarray):  # a subclass
             self.on_type(kind)
             self.on_state(getattr(value, "__dict__", {}))
-            self.on_array(value)
+            self.on_array(np.ndarray.view(value, np.ndarray))  # whatever its own methods do
             return
         if isinstance(value, np.generic):
             self.on_scalar(value)
@@ -1321,7 +1355,7 @@ class _Encoder:
             if special is not None:
                 self.add(name.encode())
                 special(self, value)
-            elif module.startswith(_JITTED) and not hasattr(value, "detach"):
+            elif module.startswith(_HIDING) and not hasattr(value, "detach"):
                 raise TypeError
             elif module.partition(".")[0].startswith("typing") and kind.__name__ in _TYPING:
                 self.add(f"typing {kind.__name__}".encode())
@@ -1371,7 +1405,7 @@ class _Encoder:
             if at in (1, 2) and part is not None:  # iterators over items
                 self.on_list(list(part))
             elif isinstance(part, dict) and all(isinstance(key, str) for key in part):
-                self.on_state(_numbered(part) if "_forward_hooks" in part else part)
+                self.on_state(_stable(part))
             else:
                 self.encode(part)
 
@@ -1390,7 +1424,10 @@ class _Encoder:
 
     def on_variable(self, value: Any) -> None:
         self.on_str(value.name)
-        self.encode(value.get(NotImplemented))
+        try:
+            self.named("get()", value.get())
+        except LookupError:
+            self.add(b"not set")
 
     def on_ufunc(self, value: np.ufunc) -> None:
         for module in ("numpy", "scipy.special", "numpy._core.umath"):
@@ -1400,7 +1437,13 @@ class _Encoder:
         self.doubt(f"the ufunc {value.__name__}")
 
 
+def _tree(encoder: _Encoder, value: Any) -> None:
+    encoder.on_tuple((value.data, value.leafsize, value.boxsize, value.indices))
+
+
 _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
+    "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
+    "scipy.spatial._kdtree.KDTree": _tree,
     "_thread.lock": _Encoder.on_lock,
     "_thread.RLock": _Encoder.on_lock,
     "_thread._local": lambda encoder, value: encoder.on_state(vars(value)),
@@ -1411,7 +1454,7 @@ _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
     "ctypes.PyDLL": _Encoder.on_library,
     "multiprocessing.shared_memory.ShareableList": lambda encoder, value: encoder.on_list(list(value)),
     "multiprocessing.shared_memory.SharedMemory": lambda encoder, value: encoder.on_bytes(bytes(value.buf)),
-    "weakref.WeakSet": lambda encoder, value: encoder.on_set(set(value)),
+    "_weakrefset.WeakSet": lambda encoder, value: encoder.on_set(set(value)),
     "weakref.WeakKeyDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
     "weakref.WeakValueDictionary": lambda encoder, value: encoder.on_list(list(value.items())),
 }

@@ -237,10 +237,12 @@ def fresh(data: Any, n: int, position: int | None = None) -> Any:
     return pa.table(dict(zip(rows.column_names, (own.combine_chunks() for own in rows.columns), strict=True)))
 
 
-def _fresh_pandas(rows: Any) -> Any:
+def _fresh_pandas(rows: Any, *, owned: bool = False) -> Any:
+    """Return the same; if the rows are nobody else's, they are copied only where a copy would differ."""
     import pandas as pd
 
-    made = rows.copy()  # which joins blocks of one dtype, and puts them in C order
+    # A copy joins the blocks of one dtype, and puts them in C order.
+    made = rows if owned and _joined(rows) else rows.copy()
     for at, column in enumerate(columns(made) if any(map(_is_arrow, _dtypes(made))) else ()):
         inside = column.array.__arrow_array__() if _is_arrow(column.dtype) else None
         if inside is None or (inside.num_chunks == 1 and not inside.chunk(0).offset):
@@ -263,6 +265,15 @@ def _fresh_pandas(rows: Any) -> Any:
     else:
         made.index = pd.Index(pd.Series(made.index), name=made.index.name)
     return made
+
+
+def _joined(rows: Any) -> bool:
+    """Tell whether a pandas object has one block for each of numpy's dtypes, in C order."""
+    blocks = [block for block in getattr(rows._mgr, "blocks", ()) if isinstance(block.dtype, np.dtype)]
+    flags = [np.asarray(block.values).flags for block in blocks]
+    return len({block.dtype for block in blocks}) == len(blocks) and all(
+        flag.c_contiguous and flag.writeable for flag in flags
+    )
 
 
 def _is_arrow(dtype: Any) -> bool:
@@ -1061,6 +1072,8 @@ def _own(value: Any) -> Any:
 def bring(data: Any, template: Any, support: Any) -> Any:
     """Return a copy of a private frame or series in P's dtypes and, if a support is given, inside it.
 
+    Nothing but the values is left of the private one, see `fresh`.
+
     Parameters
     ----------
     data : frame or series
@@ -1070,6 +1083,12 @@ def bring(data: Any, template: Any, support: Any) -> Any:
     support : dict, or a series' support
         P's support, by column; None leaves values as they are.
     """
+    made = _brought(data, template, support)
+    pandas = (kind(data) or ("", ""))[1] == "pandas"
+    return _fresh_pandas(made, owned=True) if pandas else fresh(made, len(made))
+
+
+def _brought(data: Any, template: Any, support: Any) -> Any:
     form, library = kind(data) or ("", "")
     if form == "series":
         (made,) = [_bring_column(data, template, support)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -111,8 +112,11 @@ def _warn_of_others(target: str, raw: Any, owner: Any) -> None:
     """Say which modules have imported the raw function before."""
     holders = []
     for name, module in list(sys.modules.items()):
-        if isinstance(module, types.ModuleType) and module is not owner and not name.startswith("privatize"):
-            holders += [f"{name}.{key}" for key, value in list(vars(module).items()) if value is raw]
+        if module is owner or name.startswith("privatize"):
+            continue
+        with contextlib.suppress(Exception):  # a lazy module may raise anything when it is looked at
+            if isinstance(module, types.ModuleType):
+                holders += [f"{name}.{key}" for key, value in list(vars(module).items()) if value is raw]
     if holders:
         shown = ", ".join(sorted(holders)[:5])
         more = ", ..." if len(holders) > 5 else ""

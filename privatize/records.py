@@ -717,7 +717,8 @@ def bring_into(data: Any, drawn: Any, support: Any = None) -> Any:
         # Of texts the width may be another one.
         return made if done else fresh(made, made.dtype if made.dtype.kind in "USTO" else drawn.dtype)
     made = _bring(data, drawn, support)
-    return made if kind in ("tuple", "dict") else fresh(made)
+    done = kind in ("tuple", "dict") or (kind == own and kind in ("frame", "series"))
+    return made if done else fresh(made)
 
 
 def _bring_array(data: Any, dtype: np.dtype[Any], support: Any) -> Any:

@@ -119,7 +119,11 @@ def pack(job: Job, version: str | None = None, *, local: bool = True) -> Package
         for name, attributes in part.modules.items():
             wanted.setdefault(name.rstrip("'"), set()).update(attributes)
     for name in wanted:
-        if "__getattr__" in vars(sys.modules.get(name, types)):
+        try:
+            made_up = "__getattr__" in vars(sys.modules.get(name, types))
+        except Exception as error:  # what stands in the place of a module is anybody's code
+            raise NotShippable(f"the module {name} cannot be looked at ({type(error).__name__})") from error
+        if made_up:
             raise NotShippable(f"the module {name} makes attributes up ({name}.__getattr__)")
     owners = set(wanted).union(*(part.owners for part in parts.values()))
     named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
@@ -273,7 +277,10 @@ class _Guard:
     def clear(self) -> None:
         """Take away what the last job brought."""
         for name, module in own_modules().items():
-            if name in self.brought or getattr(module, "__file__", None):
+            file: Any = True  # a lazy module may raise anything when it is asked: it goes
+            with contextlib.suppress(Exception):
+                file = getattr(module, "__file__", None)
+            if name in self.brought or file:
                 del sys.modules[name]
         self.brought, self.refused = set(), frozenset()
         if self not in sys.meta_path:

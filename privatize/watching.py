@@ -156,6 +156,8 @@ class Watch:
             if not isinstance(found, types.ModuleType):
                 return True
             found = self._note(found, attribute)
+            if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
+                return False
             if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
                 return False
         return True

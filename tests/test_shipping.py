@@ -1173,3 +1173,103 @@ def test_a_refusal_is_not_held_against_the_next_function(project):
     with pytest.raises(ExecutionError, match="made up at run time"):
         gaps(user.f, Here())
     assert gaps(np.mean, Here()) == gaps(np.mean, "inline")
+
+
+# --- modules of others that cannot be looked at ---------------------------------------------------
+
+
+class Lazy(types.ModuleType):
+    """A module that is loaded when it is used, and cannot be."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"cannot load {name}")
+
+
+class Opaque(types.ModuleType):
+    """A module that answers nothing."""
+
+    def __getattribute__(self, name):
+        raise OSError(name)
+
+
+class Unfiled(types.ModuleType):
+    """A module whose file and name cannot be had."""
+
+    @property
+    def __file__(self):
+        raise RuntimeError("no file")
+
+    @property
+    def __name__(self):
+        raise RuntimeError("no name")
+
+
+class Misfiled(types.ModuleType):
+    """A module whose file and path are something else."""
+
+    __file__ = 17
+    __path__ = 3
+
+
+class Thing:
+    """Something in the place of a module."""
+
+    def __getattr__(self, name):
+        raise KeyError(name)
+
+
+def odd_spec(name):
+    made = types.ModuleType(name)
+    made.__spec__, made.__loader__ = "odd", 3
+    return made
+
+
+def odd_function(name):
+    made = types.ModuleType(name)
+    made.__getattr__ = lambda name: 1 / 0
+    return made
+
+
+BROKEN = {
+    "lazy": Lazy,
+    "opaque": Opaque,
+    "unfiled": Unfiled,
+    "misfiled": Misfiled,
+    "thing": lambda name: Thing(),
+    "number": lambda name: 17,
+    "none": lambda name: None,
+    "spec": odd_spec,
+    "function": odd_function,
+}
+
+
+class TestBrokenModules:
+    @pytest.mark.parametrize("kind", BROKEN)
+    def test_they_are_nobodys_business(self, kind, monkeypatch):
+        """One broken module somewhere in the program crashed every calibration that starts workers."""
+        sine = np.sin  # pickled by a search through all modules
+
+        def waves(x):
+            return float(sine(x).mean())
+
+        monkeypatch.setitem(sys.modules, "a_broken_module", BROKEN[kind]("a_broken_module"))
+        made = {"n": 20, "sampler": samplers.uniform(0, 1), "norm": "l1", "plan": plan(0.2), "seed": 1}
+        here = estimate_sensitivity(waves, workers="inline", **made)
+        assert np.array_equal(estimate_sensitivity(waves, workers=2, **made).gaps, here.gaps)
+        private = privatize(epsilon=1, gamma=0.2, sampler=made["sampler"], workers=2, store=None)(waves)
+        assert np.isfinite(private(np.full(20, 0.5)))
+
+    @pytest.mark.parametrize("kind", ["opaque", "thing"])
+    def test_those_that_are_used_are_named(self, kind, monkeypatch):
+        """A function that uses such a module is told so, and not stopped by whatever that raises."""
+        broken = BROKEN[kind]("a_broken_module")
+        monkeypatch.setitem(sys.modules, "a_broken_module", broken)
+
+        def uses(x):
+            import a_broken_module
+
+            return float(x.mean()) + (0 if a_broken_module is not None else 1)
+
+        made = {"n": 20, "sampler": samplers.uniform(0, 1), "norm": "l1", "plan": plan(0.2), "seed": 1}
+        with pytest.raises(ExecutionError):
+            estimate_sensitivity(uses, workers=2, **made)

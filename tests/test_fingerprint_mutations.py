@@ -1,0 +1,1139 @@
+"""Odd functions of other people, each in two variants that behave differently: never one identity.
+
+Each row is a small program with a knob. Three fresh processes with different hash seeds build all of them:
+two with the first setting of the knob, one with the second. What is the same program must have the same
+fingerprint in every process; what behaves differently must have another one, or none at all (a doubt).
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+import privatize
+from privatize.fingerprint import Unencodable, fingerprint
+
+# A name; what is expected ("seen" or "doubt"); the two settings of the knob; the program. A line "--- name"
+# begins another module.
+ROWS = """
+=== names of functions | seen | "small" | "large"
+LIMITS = {"small": 1, "large": 100}
+def metric(fn):
+    def run(x):
+        return min(fn(x), LIMITS[fn.__name__])
+    return run
+def made(name):
+    exec(f"def {name}(x):\\n    return x * 50", globals())
+    return globals()[name]
+f = metric(made(KNOB))
+=== qualified names | seen | "Small" | "Large"
+LIMITS = {"Small.value": 1, "Large.value": 100}
+def made(name):
+    def value(x):
+        return x * 50
+    value.__qualname__ = f"{name}.value"
+    return value
+inner = made(KNOB)
+def f(x):
+    return min(inner(x), LIMITS[inner.__qualname__])
+=== modules of functions | seen | "one" | "two"
+def inner(x):
+    return x
+inner.__module__ = KNOB
+def f(x):
+    return x * (100 if inner.__module__ == "two" else 1)
+=== docstrings | seen | "limit 1" | "limit 100"
+def inner(x):
+    return x
+inner.__doc__ = KNOB
+def f(x):
+    return x * int(inner.__doc__.split()[1])
+=== docstring of a nested function | seen | 1 | 100
+exec(f'def f(x):\\n    def g():\\n        "{KNOB}"\\n    return x * int(g.__doc__)', globals())
+=== docstring of a class | seen | "1" | "100"
+class Config:
+    pass
+Config.__doc__ = KNOB
+def f(x):
+    return x * int(Config.__doc__)
+=== annotations | seen | 1 | 100
+def inner(x: KNOB):
+    return x
+def f(x):
+    return x * inner.__annotations__["x"]
+=== annotated hints | seen | 1 | 100
+import typing
+class Limit:
+    value: typing.Annotated[float, KNOB]
+def f(x):
+    return x * typing.get_type_hints(Limit, include_extras=True)["value"].__metadata__[0]
+=== hints that are texts | seen | 1 | 100
+from __future__ import annotations
+import typing
+Alias = typing.Annotated[float, KNOB]
+def inner(x: Alias):
+    return x
+def f(x):
+    return x * typing.get_type_hints(inner, include_extras=True)["x"].__metadata__[0]
+=== hints of a class that are texts | seen | 1 | 100
+from __future__ import annotations
+import typing
+Alias = typing.Annotated[float, KNOB]
+class Limit:
+    value: Alias
+def f(x):
+    return x * typing.get_type_hints(Limit, include_extras=True)["value"].__metadata__[0]
+=== metadata of fields | seen | 1 | 100
+import dataclasses
+@dataclasses.dataclass
+class Config:
+    limit: float = dataclasses.field(default=1.0, metadata={"limit": KNOB})
+def f(x):
+    return x * dataclasses.fields(Config)[0].metadata["limit"]
+=== dataclass with defaults that print their address | seen | 1 | 100
+import dataclasses
+def scale(x):
+    return x * KNOB
+@dataclasses.dataclass
+class Config:
+    how: object = staticmethod(scale)
+    which: frozenset = frozenset({"a", "b", "c", "d"})
+def f(x):
+    return Config().how(x)
+=== order of fields | seen | ["a", "b"] | ["b", "a"]
+import dataclasses
+Config = dataclasses.make_dataclass("Config", [(name, int, {"a": 1, "b": 100}[name]) for name in KNOB])
+def f(x):
+    return x * dataclasses.astuple(Config())[0]
+=== order of attributes | seen | ["a", "b"] | ["b", "a"]
+class Config:
+    pass
+config = Config()
+for name in KNOB:
+    setattr(config, name, {"a": 1, "b": 100}[name])
+def f(x):
+    return x * next(iter(vars(config).values()))
+=== original bases | seen | 1 | 100
+import typing
+T = typing.TypeVar("T")
+class Base(typing.Generic[T]):
+    pass
+class Child(Base[typing.Literal[KNOB]]):
+    pass
+def f(x):
+    return x * typing.get_args(typing.get_args(Child.__orig_bases__[0])[0])[0]
+=== arguments of generics | seen | 1 | 100
+import typing
+Kind = typing.Union[typing.Literal[KNOB], str]
+def f(x):
+    return x * typing.get_args(typing.get_args(Kind)[0])[0]
+=== supertypes | seen | int | bool
+import typing
+Kind = typing.NewType("Kind", KNOB)
+def f(x):
+    return x * (100 if Kind.__supertype__ is bool else 1)
+=== bounds of type variables | seen | int | str
+import typing
+T = typing.TypeVar("T", bound=KNOB)
+def f(x):
+    return x * (100 if T.__bound__ is str else 1)
+=== constraints of type variables | seen | (int, str) | (int, float)
+import typing
+T = typing.TypeVar("T", *KNOB)
+def f(x):
+    return x * (100 if float in T.__constraints__ else 1)
+=== subclasses | seen | 1 | 100
+class Base:
+    pass
+class Mine(Base):
+    factor = KNOB
+def f(x):
+    return x * Base.__subclasses__()[0].factor
+=== subclasses of a builtin | seen | 1 | 100
+class Mine(KeyError):
+    factor = KNOB
+def f(x):
+    return x * [c.factor for c in KeyError.__subclasses__() if c.__name__ == "Mine"][0]
+=== subclasses of subclasses | seen | 1 | 100
+class Base:
+    pass
+class Middle(Base):
+    pass
+class Mine(Middle):
+    factor = KNOB
+def f(x):
+    todo, found = [Base], 0
+    while todo:
+        one = todo.pop()
+        found += vars(one).get("factor", 0)
+        todo += one.__subclasses__()
+    return x * found
+=== registered by init_subclass | seen | 1 | 100
+class Base:
+    known = {}
+    def __init_subclass__(cls, **kwargs):
+        Base.known[cls.__name__] = cls
+class Mine(Base):
+    factor = KNOB
+def f(x):
+    return x * Base.known["Mine"].factor
+=== plugins that register themselves | seen | 1 | 100
+PLUGINS = {}
+def register(name):
+    def decorate(fn):
+        PLUGINS[name] = fn
+        return fn
+    return decorate
+@register("mine")
+def mine(x):
+    return x * KNOB
+def f(x):
+    return PLUGINS["mine"](x)
+=== set_name | seen | "a" | "b"
+class Field:
+    def __set_name__(self, owner, name):
+        self.name = name
+Config = type("Config", (), {KNOB: Field(), "__module__": __name__})
+def f(x):
+    return x * {"a": 1, "b": 100}[[v for v in vars(Config).values() if isinstance(v, Field)][0].name]
+=== metaclass attributes | seen | 1 | 100
+class Meta(type):
+    factor = KNOB
+class Config(metaclass=Meta):
+    pass
+def f(x):
+    return x * Config.factor
+=== metaclass methods | seen | 1 | 100
+class Meta(type):
+    def __getattr__(cls, name):
+        return KNOB
+class Config(metaclass=Meta):
+    pass
+def f(x):
+    return x * Config.anything
+=== match_args | seen | ("a", "b") | ("b", "a")
+class Point:
+    __match_args__ = KNOB
+    a, b = 1, 100
+def f(x):
+    match Point():
+        case Point(first):
+            return x * first
+=== docs of slots | seen | "1" | "100"
+class Point:
+    __slots__ = {"a": KNOB}
+def f(x):
+    return x * int(Point.__slots__["a"])
+=== docs of properties | seen | "1" | "100"
+Point = type("Point", (), {"a": property(lambda self: 0, doc=KNOB), "__module__": __name__})
+def f(x):
+    return x * int(Point.a.__doc__)
+=== members of enums | seen | 1 | 100
+import enum
+class Colour(enum.Enum):
+    RED = KNOB
+def f(x):
+    return x * Colour.RED.value
+=== aliases of enums | seen | 1 | 2
+import enum
+Colour = enum.Enum("Colour", {"RED": 1, "BLUE": 2, "BEST": KNOB})
+def f(x):
+    return x * Colour["BEST"].value
+=== single dispatch | seen | 1 | 100
+import functools
+@functools.singledispatch
+def scale(x):
+    return 0
+@scale.register(float)
+def _(x):
+    return x * KNOB
+def f(x):
+    return scale(float(x))
+=== dispatch registered from outside | seen | float | int
+import functools
+@functools.singledispatch
+def scale(x):
+    return x
+scale.register(KNOB, lambda x: x * 100)
+def f(x):
+    return scale(float(x))
+=== wrapped functions | seen | 1 | 100
+import functools
+def twice(fn):
+    @functools.wraps(fn)
+    def run(x):
+        return x
+    return run
+@twice
+def inner(x):
+    return x * KNOB
+def f(x):
+    return inner.__wrapped__(x)
+=== virtual subclasses | seen | True | False
+import abc
+class Base(abc.ABC):
+    pass
+class Mine:
+    pass
+if KNOB:
+    Base.register(Mine)
+def f(x):
+    return x * (1 if isinstance(Mine(), Base) else 100)
+=== virtual subclasses of installed classes | seen | True | False
+import collections.abc
+class Mine:
+    pass
+if KNOB:
+    collections.abc.Sequence.register(Mine)
+def f(x):
+    return x * (1 if issubclass(Mine, collections.abc.Sequence) else 100)
+=== weak dictionaries | seen | 1 | 100
+import weakref
+class Key:
+    pass
+key = Key()
+TABLE = weakref.WeakKeyDictionary({key: KNOB})
+def f(x):
+    return x * TABLE[key]
+=== weak values | seen | 1 | 100
+import weakref
+class Held:
+    pass
+held = Held()
+held.factor = KNOB
+TABLE = weakref.WeakValueDictionary({"a": held})
+def f(x):
+    return x * TABLE["a"].factor
+=== weak sets | seen | 1 | 100
+import weakref
+class Held:
+    def __init__(self, factor):
+        self.factor = factor
+held = [Held(KNOB), Held(0)]
+KNOWN = weakref.WeakSet(held)
+def f(x):
+    return x * sum(each.factor for each in KNOWN)
+=== context variables | seen | 1 | 100
+import contextvars
+LIMIT = contextvars.ContextVar("limit", default=0)
+LIMIT.set(KNOB)
+def f(x):
+    return x * LIMIT.get()
+=== defaults of context variables | seen | 1 | 100
+import contextvars
+LIMIT = contextvars.ContextVar("limit", default=KNOB)
+def f(x):
+    return x * LIMIT.get()
+=== namespaces | seen | 1 | 100
+import types
+CONFIG = types.SimpleNamespace(limits=types.SimpleNamespace(upper=KNOB))
+def f(x):
+    return x * CONFIG.limits.upper
+=== chain maps | seen | [{"a": 1}, {"a": 100}] | [{"a": 100}, {"a": 1}]
+import collections
+CONFIG = collections.ChainMap(*KNOB)
+def f(x):
+    return x * CONFIG["a"]
+=== counters | seen | "aab" | "abb"
+import collections
+SEEN = collections.Counter(KNOB)
+def f(x):
+    return x * (100 if SEEN.most_common(1)[0][0] == "b" else 1)
+=== order of ordered dicts | seen | ["a", "b"] | ["b", "a"]
+import collections
+TABLE = collections.OrderedDict((name, {"a": 1, "b": 100}[name]) for name in KNOB)
+def f(x):
+    return x * next(iter(TABLE.values()))
+=== default dicts | seen | int | float
+import collections
+TABLE = collections.defaultdict(KNOB)
+def f(x):
+    return x * (100 if isinstance(collections.defaultdict(TABLE.default_factory)[0], float) else 1)
+=== counts | seen | 1 | 100
+import copy, itertools
+NUMBERS = itertools.count(KNOB)
+def f(x):
+    return x * next(copy.copy(NUMBERS))
+=== iterators over lists | seen | 1 | 100
+import copy
+NUMBERS = iter([KNOB, 2])
+def f(x):
+    return x * next(copy.copy(NUMBERS))
+=== generators | doubt | 1 | 100
+NUMBERS = (KNOB for _ in range(10**6))
+def f(x):
+    return x * next(NUMBERS)
+=== random generators | seen | 1 | 2
+import copy, random
+RNG = random.Random(KNOB)
+def f(x):
+    return x * copy.deepcopy(RNG).random()
+=== patterns | seen | "[a]" | "[ab]"
+import re
+WORDS = re.compile(KNOB)
+def f(x):
+    return x * len(WORDS.findall("abb"))
+=== flags of patterns | seen | 0 | 2
+import re
+WORDS = re.compile("a", KNOB)
+def f(x):
+    return x * len(WORDS.findall("aAA"))
+=== decimal context | seen | 28 | 2
+import decimal
+decimal.getcontext().prec = KNOB
+def f(x):
+    return float(decimal.Decimal(x) / decimal.Decimal(7))
+=== decimal numbers without the module | seen | 28 | 2
+import decimal as _d
+_d.getcontext().prec = KNOB
+SEVENTH = _d.Decimal(7)
+def f(x):
+    return float(x / SEVENTH)
+=== locale | seen | "C" | "C.UTF-8"
+import locale
+locale.setlocale(locale.LC_COLLATE, KNOB)
+def f(x):
+    return x * len(locale.setlocale(locale.LC_COLLATE))
+=== recursion limit | seen | 1000 | 2000
+import sys
+sys.setrecursionlimit(KNOB)
+def f(x):
+    return x * sys.getrecursionlimit()
+=== print options | seen | 8 | 2
+import numpy as np
+np.set_printoptions(precision=KNOB)
+def f(x):
+    return float(str(np.array([1 / 7]))[1:-1]) * x
+=== cached answers | seen | 1 | 100
+import functools
+K = KNOB
+@functools.lru_cache
+def limit():
+    return K
+limit()
+def f(x):
+    return x * limit()
+=== cached answers from before a change | seen | 1 | 1
+import functools
+K = 100
+@functools.lru_cache
+def limit():
+    return K
+if "SECOND" in globals():
+    limit()
+K = 1
+def f(x):
+    return x * limit()
+=== shareable lists | seen | 1 | 100
+from multiprocessing.shared_memory import ShareableList
+import atexit
+SHARED = ShareableList([KNOB, 2.5])
+atexit.register(lambda: (SHARED.shm.close(), SHARED.shm.unlink()))
+def f(x):
+    return x * SHARED[0]
+=== shared memory | seen | 1 | 100
+from multiprocessing.shared_memory import SharedMemory
+import atexit
+SHARED = SharedMemory(create=True, size=8)
+SHARED.buf[0] = KNOB
+atexit.register(lambda: (SHARED.close(), SHARED.unlink()))
+def f(x):
+    return x * SHARED.buf[0]
+=== shared values | doubt | 1 | 100
+import multiprocessing
+SHARED = multiprocessing.Value("i", KNOB)
+def f(x):
+    return x * SHARED.value
+=== raw shared values | doubt | 1 | 100
+import multiprocessing.sharedctypes
+SHARED = multiprocessing.sharedctypes.RawValue("i", KNOB)
+def f(x):
+    return x * SHARED.value
+=== shared arrays | doubt | 1 | 100
+import multiprocessing
+SHARED = multiprocessing.Array("i", [KNOB])
+def f(x):
+    return x * SHARED[0]
+=== values in another process | doubt | 1 | 100
+import atexit
+import multiprocessing
+if multiprocessing.current_process().name == "MainProcess":
+    MANAGER = multiprocessing.get_context("fork").Manager()
+    atexit.register(MANAGER.shutdown)
+    SHARED = MANAGER.Value("i", KNOB)
+def f(x):
+    return x * SHARED.value
+=== numbers of ctypes | seen | 1 | 100
+import ctypes
+NUMBER = ctypes.c_int(KNOB)
+def f(x):
+    return x * NUMBER.value
+=== libraries of the system | doubt | "sin" | "cos"
+import ctypes, ctypes.util
+MATH = ctypes.CDLL(ctypes.util.find_library("m"))
+call = getattr(MATH, KNOB)
+call.restype, call.argtypes = ctypes.c_double, [ctypes.c_double]
+def f(x):
+    return call(x)
+=== locks | seen | False | True
+import threading
+LOCK = threading.Lock()
+if KNOB:
+    LOCK.acquire()
+def f(x):
+    return x * (100 if LOCK.locked() else 1)
+=== locks that are tried | seen | False | True
+import threading
+LOCK = threading.RLock()
+if KNOB:
+    thread = threading.Thread(target=LOCK.acquire)
+    thread.start()
+    thread.join()
+def f(x):
+    if LOCK.acquire(False):
+        LOCK.release()
+        return x
+    return x * 100
+=== events | seen | False | True
+import threading
+EVENT = threading.Event()
+if KNOB:
+    EVENT.set()
+def f(x):
+    return x * (100 if EVENT.is_set() else 1)
+=== semaphores | seen | 1 | 100
+import threading
+COUNT = threading.Semaphore(KNOB)
+def f(x):
+    return x * COUNT._value
+=== loggers | seen | 10 | 30
+import logging
+log = logging.getLogger("mutations.level")
+log.setLevel(KNOB)
+def f(x):
+    return x * (100 if log.isEnabledFor(logging.DEBUG) else 1)
+=== parents of loggers | seen | 10 | 30
+import logging
+logging.getLogger("mutations.above").setLevel(KNOB)
+log = logging.getLogger("mutations.above.below")
+def f(x):
+    return x * (100 if log.getEffectiveLevel() < 20 else 1)
+=== handlers of loggers | seen | 1 | 2
+import logging
+log = logging.getLogger("mutations.handlers")
+for _ in range(KNOB):
+    log.addHandler(logging.NullHandler())
+def f(x):
+    return x * len(log.handlers)
+=== storage of threads | seen | 1 | 100
+import threading
+LOCAL = threading.local()
+LOCAL.factor = KNOB
+def f(x):
+    return x * LOCAL.factor
+=== attrgetter | seen | 1 | 100
+import operator
+import helpers
+GET = operator.attrgetter("k")
+def f(x):
+    return x * GET(helpers)
+--- helpers
+k = KNOB
+=== attrgetter of a path | seen | 1 | 100
+import operator
+import helpers
+def f(x):
+    return x * operator.attrgetter("config.upper")(helpers)
+--- helpers
+class config:
+    upper = KNOB
+=== methodcaller | seen | 1 | 100
+import operator
+import helpers
+CALL = operator.methodcaller("scale", 3)
+def f(x):
+    return x * CALL(helpers)
+--- helpers
+def scale(x):
+    return x * KNOB
+=== format | seen | 1 | 100
+import helpers
+def f(x):
+    return x * int("{0.k}".format(helpers))
+--- helpers
+k = KNOB
+=== format of a template | seen | 1 | 100
+import helpers
+TEMPLATE = "{0.k}"
+def f(x):
+    return x * int(TEMPLATE.format(helpers))
+--- helpers
+k = KNOB
+=== format_map | seen | 1 | 100
+import helpers
+TEMPLATE = "{m.k}"
+def f(x):
+    return x * int(TEMPLATE.format_map({"m": helpers}))
+--- helpers
+k = KNOB
+=== percent | seen | 1 | 100
+import helpers
+def f(x):
+    return x * int("%(k)s" % vars(helpers))
+--- helpers
+k = KNOB
+=== string.Formatter | seen | 1 | 100
+import string
+import helpers
+FORMATTER = string.Formatter()
+def f(x):
+    return x * int(FORMATTER.vformat("{0.k}", (helpers,), {}))
+--- helpers
+k = KNOB
+=== getattr with a computed name | seen | 1 | 100
+import helpers
+NAME = "k"
+def f(x):
+    return x * getattr(helpers, NAME.lower())
+--- helpers
+k = KNOB
+=== getattr under another name | seen | 1 | 100
+import helpers
+read, NAME = getattr, "k"
+def f(x):
+    return x * read(helpers, NAME)
+--- helpers
+k = KNOB
+=== getattr with one of two names | seen | 1 | 100
+import helpers
+NAME = "k"
+def f(x):
+    return x * getattr(helpers, NAME or "other")
+--- helpers
+k = KNOB
+=== getattr over a tuple of names | seen | 1 | 100
+import helpers
+def f(x):
+    return x * sum(getattr(helpers, name) for name in ("k", "other"))
+--- helpers
+k, other = KNOB, 0
+=== the dict of a module | seen | 1 | 100
+import helpers
+def f(x):
+    return x * helpers.__dict__["K".lower()]
+--- helpers
+k = KNOB
+=== getattr_static | seen | 1 | 100
+import inspect
+import helpers
+NAME = "k"
+def f(x):
+    return x * inspect.getattr_static(helpers, NAME)
+--- helpers
+k = KNOB
+=== pydoc.locate | doubt | 1 | 100
+import pydoc
+import helpers
+NAME = "helpers.k"
+def f(x):
+    return x * pydoc.locate(NAME)
+--- helpers
+k = KNOB
+=== pkgutil.resolve_name | doubt | 1 | 100
+import pkgutil
+import helpers
+NAME = "helpers:k"
+def f(x):
+    return x * pkgutil.resolve_name(NAME)
+--- helpers
+k = KNOB
+=== importing a computed name | doubt | 1 | 100
+import importlib
+NAME = "helpers"
+def f(x):
+    return x * importlib.import_module(NAME).k
+--- helpers
+k = KNOB
+=== importing a literal | seen | 1 | 100
+import importlib
+def f(x):
+    return x * importlib.import_module("helpers").k
+--- helpers
+k = KNOB
+=== a module by a computed name | doubt | 1 | 100
+import sys
+import helpers
+NAME = "helpers"
+def f(x):
+    return x * sys.modules[NAME].k
+--- helpers
+k = KNOB
+=== eval | doubt | 1 | 100
+K = KNOB
+TEXT = "x * K"
+def f(x):
+    return eval(TEXT)
+=== eval of a literal | seen | 1 | 100
+K = KNOB
+def f(x):
+    return eval("x * K")
+=== globals with a literal | seen | 1 | 100
+K = KNOB
+def f(x):
+    return x * globals()["K"]
+=== globals with a computed name | doubt | 1 | 100
+K = KNOB
+def f(x):
+    return x * globals()["k".upper()]
+=== globals of another function | doubt | 1 | 100
+K = KNOB
+def other():
+    pass
+def f(x):
+    return x * other.__globals__["K"]
+=== frames | doubt | 1 | 100
+import sys
+K = KNOB
+def f(x):
+    return x * sys._getframe().f_globals["K"]
+=== pandas query | seen | 1 | 100
+import pandas as pd
+LIMIT = KNOB
+def f(x):
+    return len(pd.DataFrame({"a": [5, 50]}).query("a > @LIMIT"))
+=== source text | doubt | 1 | 100
+import inspect
+def f(x):
+    # KNOB
+    return x * len(inspect.getsource(f))
+=== line numbers | doubt | 1 | 1
+def f(x):
+    return x * f.__code__.co_firstlineno
+=== names of code objects | seen | "one" | "two"
+exec("def " + KNOB + "(x):\\n    return x", globals())
+inner = globals()[KNOB]
+inner.__name__ = inner.__qualname__ = "same"
+def f(x):
+    return x * (100 if inner.__code__.co_name == "two" else 1)
+=== order of keywords | seen | {"a": 1, "b": 100} | {"b": 100, "a": 1}
+import functools
+def inner(x, **options):
+    return x * next(iter(options.values()))
+f = functools.partial(inner, **KNOB)
+=== attributes of functions | seen | 1 | 100
+def inner(x):
+    return x * inner.factor
+inner.factor = KNOB
+f = inner
+=== closures over closures | seen | 1 | 100
+def outer(k):
+    def middle():
+        def inner(x):
+            return x * k
+        return inner
+    return middle()
+f = outer(KNOB)
+=== descriptors | seen | 1 | 100
+class Scaled:
+    def __get__(self, instance, owner):
+        return KNOB
+class Config:
+    factor = Scaled()
+def f(x):
+    return x * Config().factor
+=== class getattr | seen | 1 | 100
+class Config:
+    def __getattr__(self, name):
+        return KNOB
+config = Config()
+def f(x):
+    return x * config.anything
+=== module getattr | seen | 1 | 100
+import helpers
+def f(x):
+    return x * helpers.anything
+--- helpers
+def __getattr__(name):
+    return KNOB
+=== builtins that were replaced | seen | 1 | 100
+import builtins
+real = builtins.round
+builtins.round = lambda x: KNOB
+def f(x):
+    return x * round(1.0)
+=== operator overloads | seen | 1 | 100
+class Number:
+    def __rmul__(self, other):
+        return other * KNOB
+number = Number()
+def f(x):
+    return x * number
+=== mixins | seen | 1 | 100
+class First:
+    def factor(self):
+        return KNOB
+class Second:
+    def factor(self):
+        return 1
+Both = type("Both", (First, Second), {"__module__": __name__})
+def f(x):
+    return x * Both().factor()
+=== order of bases | seen | [0, 1] | [1, 0]
+class First:
+    factor = 1
+class Second:
+    factor = 100
+Both = type("Both", tuple((First, Second)[i] for i in KNOB), {"__module__": __name__})
+def f(x):
+    return x * Both().factor
+=== protocols | seen | True | False
+import typing
+@typing.runtime_checkable
+class Sized(typing.Protocol):
+    if KNOB:
+        def size(self): ...
+    else:
+        def other(self): ...
+class Mine:
+    def size(self):
+        return 1
+def f(x):
+    return x * (100 if isinstance(Mine(), Sized) else 1)
+=== typed dicts | seen | True | False
+import typing
+Options = typing.TypedDict("Options", {"a": int}, total=KNOB)
+def f(x):
+    return x * (100 if "a" in Options.__required_keys__ else 1)
+=== named tuples | seen | ["a", "b"] | ["b", "a"]
+import collections
+Pair = collections.namedtuple("Pair", KNOB)
+def f(x):
+    return x * Pair(1, 100).a
+=== a class without a module | seen | 1 | 100
+class Config:
+    __module__ = None
+    factor = KNOB
+def f(x):
+    return x * Config.factor
+=== a class whose module is no name | seen | 1 | 100
+class Config:
+    __module__ = ["odd"]
+    factor = KNOB
+def f(x):
+    return x * Config().factor
+=== an instance of a class without a module | seen | 1 | 100
+class Config:
+    factor = KNOB
+Config.__module__ = None
+config = Config()
+def f(x):
+    return x * config.factor
+=== a module without a name | seen | 1 | 100
+import helpers
+del helpers.__name__
+def f(x):
+    return x * helpers.k
+--- helpers
+k = KNOB
+=== frozen distributions | seen | 1 | 2
+from scipy import stats
+LAW = stats.norm(0, KNOB)
+def f(x):
+    return x * LAW.std()
+=== distributions in a closure | seen | 1 | 2
+from scipy import stats
+def outer(law):
+    return lambda x: x * law.std()
+f = outer(stats.gamma(KNOB))
+=== distributions of several dimensions | seen | 1 | 2
+from scipy import stats
+LAW = stats.multivariate_normal([0, 0], KNOB)
+def f(x):
+    return x * LAW.cov[0, 0]
+=== densities | seen | 1 | 2
+from scipy import stats
+LAW = stats.gaussian_kde([1.0, 2.0, 3.0 * KNOB])
+def f(x):
+    return x * LAW.factor * LAW.covariance[0, 0]
+=== trees of points | seen | 1 | 2
+import numpy as np
+from scipy import spatial
+TREE = spatial.cKDTree(np.eye(2) * KNOB)
+def f(x):
+    return x * TREE.query([0, 0])[0]
+=== polynomials | seen | 1 | 2
+import numpy as np
+P = np.polynomial.Polynomial([0, KNOB])
+def f(x):
+    return P(x)
+=== interpolators | seen | 1 | 2
+from scipy import interpolate
+P = interpolate.CubicSpline([0, 1, 2], [0, KNOB, 2])
+def f(x):
+    return float(P(0.5)) * x
+=== dtypes | seen | "f4" | "f8"
+import numpy as np
+KIND = np.dtype(KNOB)
+def f(x):
+    return x * KIND.itemsize
+=== masked arrays | seen | [0, 1] | [1, 0]
+import numpy as np
+TABLE = np.ma.array([1, 100], mask=KNOB)
+def f(x):
+    return x * float(TABLE.sum())
+=== exceptions | seen | 1 | 100
+PROBLEM = ValueError(KNOB)
+def f(x):
+    return x * PROBLEM.args[0]
+=== a set of classes | seen | 1 | 100
+class A:
+    factor = KNOB
+class B:
+    factor = 0
+KINDS = {A, B}
+def f(x):
+    return x * sum(kind.factor for kind in KINDS)
+=== partial methods | seen | 1 | 100
+import functools
+class Config:
+    def scale(self, x, k):
+        return x * k
+    run = functools.partialmethod(scale, k=KNOB)
+def f(x):
+    return Config().run(x)
+=== cached properties | seen | 1 | 100
+import functools
+class Config:
+    @functools.cached_property
+    def factor(self):
+        return KNOB
+def f(x):
+    return x * Config().factor
+=== a class made by a function | seen | 1 | 100
+def made(k):
+    class Config:
+        def factor(self):
+            return k
+    return Config
+Config = made(KNOB)
+def f(x):
+    return x * Config().factor()
+=== super | seen | 1 | 100
+class Base:
+    def factor(self):
+        return KNOB
+class Child(Base):
+    def factor(self):
+        return super().factor()
+def f(x):
+    return x * Child().factor()
+"""
+
+
+def rows():
+    """Return the rows: name, what is expected, the knob's settings, the modules."""
+    for row in ROWS.split("\n=== ")[1:]:
+        head, _, text = row.partition("\n")
+        name, expected, first, second = (part.strip() for part in head.split(" | "))
+        modules, current = {"main": []}, "main"
+        for line in text.splitlines():
+            if line.startswith("--- "):
+                modules[current := line[4:].strip()] = []
+            else:
+                modules[current].append(line)
+        yield name, expected, (first, second), {k: "\n".join(v) + "\n" for k, v in modules.items()}
+
+
+ALL = list(rows())
+RUN = """
+import importlib, json, sys, traceback
+from pathlib import Path
+from privatize.fingerprint import Unencodable, fingerprint
+found = {}
+for folder in sorted(Path(sys.argv[1]).iterdir()):
+    sys.path.insert(0, str(folder))
+    try:
+        module = importlib.import_module("main")
+        try:
+            key = fingerprint(module.f)
+            again = fingerprint(module.f)
+        except Unencodable as error:
+            key = again = f"doubt: {error}"
+        answer = repr(module.f(2))
+    except Exception as error:
+        key = again = answer = "".join(traceback.format_exception(error))
+    if getattr(module, "real", None):
+        import builtins
+        builtins.round = module.real
+    found[folder.name] = [key, again, answer]
+    sys.path.pop(0)
+    for name in ("main", "helpers", "compiled"):
+        sys.modules.pop(name, None)
+    from privatize.fingerprint import origin
+    origin.cache_clear()
+print("RESULT" + json.dumps(found))
+"""
+
+
+def environment(seed):
+    """Return the environment of a fresh process with a hash seed."""
+    package = str(Path(privatize.__file__).parents[1])
+    return {**os.environ, "PYTHONPATH": package, "PYTHONHASHSEED": seed, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def run(folder, seed):
+    """Run all programs in a folder, in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(folder)],
+        env=environment(seed),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.partition("RESULT")[2])
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return what the three processes found, by the number of the row."""
+    found = []
+    for setting, seed in ((0, "0"), (0, "77"), (1, "5")):
+        folder = tmp_path_factory.mktemp("programs")
+        for at, (_, _, knob, modules) in enumerate(ALL):
+            place = folder / f"{at:03d}"
+            place.mkdir()
+            for name, text in modules.items():
+                begin = "SECOND = 1\n" if setting else ""
+                if text.startswith("from __future__"):
+                    first, _, text = text.partition("\n")
+                    begin = first + "\n" + begin
+                text = text.replace("KNOB", knob[setting])
+                (place / f"{name}.py").write_text(begin + text)
+        found.append(run(folder, seed))
+        shutil.rmtree(folder)
+    return found
+
+
+@pytest.mark.parametrize("at", range(len(ALL)), ids=[row[0] for row in ALL])
+def test_no_change_of_behaviour_is_a_hit(at, built):
+    """A stale estimate, and so too little noise, for a function whose behaviour changed."""
+    first, same, other = (process[f"{at:03d}"] for process in built)
+    assert "Traceback" not in first[0] + other[0], first[0] + other[0]
+    assert first[0] == first[1] or first[0].startswith("doubt: ")
+    assert first[0] == same[0], "another key in another process: it would be calibrated each time"
+    if ALL[at][0] == "cached answers from before a change":
+        assert first == other, "it was cleared"
+        return
+    assert first[2] != other[2], "the knob turns nothing"
+    doubts = [each[0].startswith("doubt: ") for each in (first, other)]
+    assert all(doubts) == any(doubts) == (ALL[at][1] == "doubt"), (first, other)
+    assert doubts[0] or first[0] != other[0]
+
+
+# --- compiled code --------------------------------------------------------------------------------
+
+EXTENSION = """
+#include <Python.h>
+static PyObject *scale(PyObject *self, PyObject *x) {
+    return PyFloat_FromDouble(KNOB * PyFloat_AsDouble(x));
+}
+static PyMethodDef methods[] = {{"scale", scale, METH_O, "Scale."}, {NULL}};
+static PyObject *times(PyObject *self, PyObject *x) { return scale(NULL, x); }
+static PyMethodDef of_thing[] = {{"times", times, METH_O, "Scale."}, {NULL}};
+static PyTypeObject Thing = {
+    PyVarObject_HEAD_INIT(NULL, 0) .tp_name = "compiled.Thing", .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = PyType_GenericNew, .tp_methods = of_thing,
+};
+static PyType_Slot slots[] = {{Py_tp_methods, of_thing}, {0, NULL}};
+static PyType_Spec spec = {"compiled.Heap", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "compiled", NULL, -1, methods};
+PyMODINIT_FUNC PyInit_compiled(void) {
+    PyObject *made = PyModule_Create(&module);
+    PyType_Ready(&Thing);
+    PyModule_AddObject(made, "Thing", (PyObject *)&Thing);
+    PyModule_AddObject(made, "Heap", PyType_FromSpec(&spec));
+    return made;
+}
+"""
+LIBRARY = "double scale(double x) { return KNOB * x; }\n"
+USES = {
+    "function": "import compiled\ndef f(x):\n    return compiled.scale(x)",
+    "imported function": "from compiled import scale\ndef f(x):\n    return scale(x)",
+    "imported late": "def f(x):\n    import compiled\n    return compiled.scale(x)",
+    "type": "from compiled import Thing\ndef f(x):\n    return Thing().times(x)",
+    "method of a type": "from compiled import Thing\nthing = Thing()\nTIMES = Thing.times\n"
+    "def f(x):\n    return TIMES(Thing(), x)",
+    "bound method": "from compiled import Thing\nTIMES = Thing().times\ndef f(x):\n    return TIMES(x)",
+    "heap type": "from compiled import Heap\ndef f(x):\n    return Heap().times(x)",
+    "instance in a class": "import compiled\nclass Mine:\n    inner = compiled.Thing()\n"
+    "def f(x):\n    return Mine.inner.times(x)",
+    "ctypes": "import ctypes, pathlib\nLIB = ctypes.CDLL(str(pathlib.Path(__file__).with_name('plain.so')))\n"
+    "LIB.scale.restype, LIB.scale.argtypes = ctypes.c_double, [ctypes.c_double]\n"
+    "def f(x):\n    return LIB.scale(x)",
+    "function of ctypes": "import ctypes, pathlib\n"
+    "scale = ctypes.CDLL(str(pathlib.Path(__file__).with_name('plain.so'))).scale\n"
+    "scale.restype, scale.argtypes = ctypes.c_double, [ctypes.c_double]\ndef f(x):\n    return scale(x)",
+}
+
+
+def compiler():
+    """Return the compiler's command for a shared library, or None if there is none, or no headers."""
+    command = shutil.which("cc")
+    headers = Path(sysconfig.get_paths()["include"])
+    if command is None or not (headers / "Python.h").is_file() or not sys.platform.startswith("linux"):
+        return None
+    return [command, "-shared", "-fPIC", "-O0", f"-I{headers}"]
+
+
+def compile_into(folder, knob):
+    """Build the extension and the library with a constant."""
+    for name, text in (("compiled", EXTENSION), ("plain", LIBRARY)):
+        source = folder / f"{name}.c"
+        source.write_text(text.replace("KNOB", str(knob)))
+        subprocess.run([*compiler(), str(source), "-o", str(folder / f"{name}.so")], check=True)
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler or no Python headers here")
+def test_compiled_modules_of_the_users_count_by_their_files(tmp_path):
+    """A module that was built again with another constant would be answered with the noise of the old one."""
+    found = []
+    for knob, seed in ((1, "1"), (1, "2"), (100, "3")):
+        folder = tmp_path / "built"
+        shutil.rmtree(folder, ignore_errors=True)
+        for at, text in enumerate(USES.values()):
+            (folder / f"{at:03d}").mkdir(parents=True)
+            (folder / f"{at:03d}" / "main.py").write_text(text)
+            if not at:
+                compile_into(folder / "000", knob)
+                continue
+            for name in ("compiled.so", "plain.so"):
+                shutil.copy(folder / "000" / name, folder / f"{at:03d}" / name)
+        time.sleep(0.02)  # so that they are older than the process that loads them
+        found.append(run(folder, seed))
+    for at, name in enumerate(USES):
+        first, same, other = (process[f"{at:03d}"] for process in found)
+        assert "Traceback" not in first[0], first[0]
+        assert first[0] == same[0] and first[2] != other[2], name
+        assert first[0] != other[0] or first[0].startswith("doubt: "), name
+        assert first[0].startswith("doubt: ") == (name == "function of ctypes"), (name, first)
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler or no Python headers here")
+def test_a_library_that_was_built_while_the_program_runs_is_a_doubt(tmp_path, monkeypatch):
+    """The file may be newer than what was loaded from it, whose estimate would be kept for the new one."""
+    compile_into(tmp_path, 3)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import compiled
+
+    try:
+        with pytest.raises(Unencodable, match=r"compiled\.so, built after this program started"):
+            fingerprint(compiled.scale)
+        assert fingerprint(compiled.scale, version="3")
+    finally:
+        del sys.modules["compiled"]
