@@ -17,7 +17,6 @@ import operator
 import os
 import sys
 import time
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,7 +24,7 @@ from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, domains, errors, outputs, records, shipping, views
+from privatize import coins, domains, errors, outputs, records, shipping, silence, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
 from privatize.composition import kind_of
@@ -558,13 +557,13 @@ class PrivateFunction(Generic[P, R]):
         return Evaluation(self._root, self.__wrapped__, self._settings.pair, self._settings.batch)
 
     def _nested(self, outer: Any) -> SettingsError:
-        """Return the error for a private function that is called inside another one, or by an interruption."""
+        """Return the error for a private function that is called while one is being evaluated."""
         name = self.__name__
         if outer is self._root:
             return SettingsError(
                 f"{name}() was called while it is being evaluated, by something that its own code does not "
-                f"name, such as a signal handler, a callback or a finalizer: the answer would be raw. Call it "
-                f"afterwards. If it calls itself that way, call {name}.__wrapped__(...) there."
+                f"name, such as a signal handler, a callback or a finalizer: the answer would be raw. Call "
+                f"it afterwards. If it calls itself that way, call {name}.__wrapped__(...) there."
             )
         return SettingsError(
             f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
@@ -684,7 +683,7 @@ class PrivateFunction(Generic[P, R]):
         if box.value is not None:
             box.data, box.value = box.value, None
         else:
-            with np.errstate(all="ignore"):  # a warning would tell of a private number
+            with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
                 if positions is not None:
                     box.data = records.take(box.data, positions)
                 box.data = records.bring_into(box.data, drawn, support)
@@ -700,13 +699,15 @@ class PrivateFunction(Generic[P, R]):
         if box.value is None:
             raise PrivateRunError(self._advice(_UNFIT))
         used: Any = Weighted(mechanism, sensitivity.weights) if sensitivity.weights else mechanism
-        noised = used.release(
-            box.value,
-            sensitivity=sensitivity.value,
-            epsilon=settings.epsilon,
-            delta=settings.delta,
-            whole=sensitivity.whole,
-        )
+        ours = type(mechanism).__module__.startswith("privatize.")
+        with contextlib.nullcontext() if ours else silence.quiet():  # the user's own may warn of what it gets
+            noised = used.release(
+                box.value,
+                sensitivity=sensitivity.value,
+                epsilon=settings.epsilon,
+                delta=settings.delta,
+                whole=sensitivity.whole,
+            )
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
         structure, classes = sensitivity.structure, sensitivity.classes
@@ -784,12 +785,19 @@ class PrivateFunction(Generic[P, R]):
 
         What it returned is in the box: the flat vector, or None if that cannot be released.
         """
+        hush = silence.quiet()
+        try:  # plainly: an interrupt could come between entering and what a `with` would protect
+            hush.__enter__()
+            return self._evaluate_quietly(box, function, sensitivity)
+        finally:
+            hush.__exit__()
+
+    def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity) -> bool:
         interrupted, opened = False, coins.level()
         mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
-            # What it warns about is the private data.
-            with coins.public_coins(sensitivity.coin_seed) as flips, warnings.catch_warnings(action="ignore"):
+            with coins.public_coins(sensitivity.coin_seed) as flips:
                 flips.toss()
                 box.value = function(box.data)
         except KeyboardInterrupt:

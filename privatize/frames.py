@@ -472,9 +472,24 @@ def describe(data: Any) -> Any:
     return [form, library, found, index, above]
 
 
+def public(schema: Any) -> Any:
+    """Return a schema without what may be taken from values: digits of decimals, fields inside a column."""
+    form, library, found, index, above = schema
+    if index is not None:
+        index = [index[0], [_bare(code) for code in index[1]], *index[2:]]
+    told = [[name, _bare(code) if what == "other" else code, what, zone] for name, code, what, zone in found]
+    return [form, library, told, index, above]
+
+
+def _bare(code: str) -> str:
+    """Return the name of a dtype, without what it has in brackets, where that may be taken from values."""
+    dates = code.startswith(("datetime", "period", "interval"))
+    return code if dates else re.split(r"[\[({<]", code, maxsplit=1)[0]
+
+
 def show(schema: Any) -> str:
     """Return what a schema is, in words."""
-    form, library, found = schema[:3]
+    form, library, found = public(schema)[:3]
     thing = {"frame": "DataFrame", "series": "Series"}[form] if library != "pyarrow" else "Table"
     if form == "series":
         return f"a {library} Series of {found[0][1]}"
@@ -516,13 +531,14 @@ def mismatch(schema: Any, drawn: Any) -> str | None:
             fits = (fits or numeric) and numeric == (wanted == "category of numbers")
         if not fits or zone != other:
             column = f"The column {name!r}" if schema[0] == "frame" else "The dataset"
-            return f"{column} is {code}, but the sampler draws {wanted}. {_fix(what, target)}"
+            shown = _bare(code) if what == "other" else code
+            return f"{column} is {shown}, but the sampler draws {wanted}. {_fix(what, target)}"
     if schema[3] != drawn[3]:
         kept, wanted = (
             "no index but the rows' numbers"
             if s[3] is None
             else f"an index ({s[3][0]}) of {', '.join(s[3][1])}{_named(s[3][2])}"
-            for s in (schema, drawn)
+            for s in (public(schema), drawn)
         )
         return (
             f"The dataset has {kept}, and the sampler draws {wanted}. Drop the index with "

@@ -35,6 +35,7 @@ __all__ = [
     "liken",
     "neighbour",
     "pair",
+    "public",
     "record",
     "show",
     "take",
@@ -379,7 +380,9 @@ def just_like(data: Any, drawn: Any) -> bool:
 
 
 def describe(data: Any) -> Any:
-    """Return the public schema of a dataset as JSON: containers, names, dtypes, shapes, never n or values.
+    """Return the schema of a dataset as JSON: containers, names, dtypes, shapes, never n or values.
+
+    What `public` leaves out of it may tell about values, so it is for comparing with what P draws.
 
     Examples
     --------
@@ -454,9 +457,43 @@ def show(schema: Any) -> str:
         return f"a sparse {schema[3]} of {_dtype(schema[1]).name}{shape}"
     if kind == "tensor":
         return f"a torch tensor of {schema[1]} on {schema[3]}{shape}"
-    dtype = _dtype(schema[1])
-    # How long the longest text is tells about the data.
-    return f"an array of {'text' if dtype.kind in 'SUT' else dtype.name}{shape}"
+    return f"an array of {_in_words(_dtype(schema[1]))}{shape}"
+
+
+def _in_words(dtype: np.dtype[Any]) -> str:
+    """Return what a dtype is, without widths: how long the longest text is tells about the data."""
+    if dtype.subdtype is not None:
+        return f"{_in_words(dtype.subdtype[0])} of shape {dtype.subdtype[1]}"
+    if dtype.names is not None:
+        known: Any = dtype.fields
+        return f"{{{', '.join(f'{name!r}: {_in_words(known[name][0])}' for name in dtype.names)}}}"
+    return "text" if dtype.kind in "SUT" else "bytes" if dtype.kind == "V" else dtype.name
+
+
+def public(schema: Any) -> Any:
+    """Return a schema without what may be taken from values: widths of texts, digits, fields inside columns.
+
+    Examples
+    --------
+    >>> public(describe(np.array(["a", "the longest"])))
+    ['array', '<U', []]
+    """
+    kind = schema[0]
+    if kind == "tuple":
+        return [kind, *map(public, schema[1:])]
+    if kind == "dict":
+        return [kind, [[name, public(part)] for name, part in schema[1]]]
+    if kind in ("frame", "series"):
+        return frames.public(schema)
+    return [kind, _public_code(schema[1]), *schema[2:]] if kind == "array" else schema
+
+
+def _public_code(code: Any) -> Any:
+    if isinstance(code, str):
+        return code[:2] if code[1:2] in ("U", "S", "V") else code
+    if "base" in code:
+        return code | {"base": _public_code(code["base"])}
+    return {"names": code["names"], "formats": [_public_code(inner) for inner in code["formats"]]}
 
 
 def _dtype(code: Any) -> np.dtype[Any]:

@@ -48,7 +48,7 @@ class Sealed:
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
         put = object.__setattr__
-        n, schema = records.count(data), records.describe(data)
+        n, schema = records.count(data), records.public(records.describe(data))
         put(self, "_facts", (name, version, _type(data), n, schema))
         put(self, "_sampler", sampler)
         put(self, "_budget", budget)
@@ -77,7 +77,7 @@ class Sealed:
 
     @property
     def schema(self) -> Any:
-        """Containers, names, dtypes and shapes, as JSON."""
+        """Containers, names, dtypes and shapes, as JSON; of texts not how long they are."""
         return self._facts[4]
 
     def __repr__(self) -> str:

@@ -4,15 +4,19 @@ The search goes through every exception's message, arguments, attributes, cause,
 traceback frames of ours, and whatever these refer to; through reprs, logs and warnings.
 """
 
+import contextlib
 import functools
 import gc
 import logging
+import pickle
 import re
 import sys
+import threading
 import traceback
 import types
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -441,3 +445,211 @@ def test_data_in_place_of_its_number_of_records(what, data):
     with pytest.raises(PrivatizeError) as caught:
         act(data)
     assert_clean(caught.value)
+
+
+MEANWHILE = logging.getLogger("what happens meanwhile")  # a fingerprint does not look inside
+MEANWHILE.pool = ThreadPoolExecutor(1)
+
+
+def warned(x):
+    """Let other threads act, and warn."""
+    if private(x):
+        MEANWHILE.act()
+    warnings.warn(f"odd: {x}", stacklevel=1)
+    return float(x.mean())
+
+
+def warned_by_c_code(x):
+    if private(x):
+        MEANWHILE.act()
+        re.compile(f"[[{x[0]}]")  # a FutureWarning, which the standard library raises
+        eval(f"{x[0]} is 1")  # a SyntaxWarning, which C code raises
+    return float(x.mean())
+
+
+def failed_in_a_thread(x):
+    def work():
+        warned(x)
+        raise Loud(x)
+
+    thread = threading.Thread(target=work)
+    if private(x):
+        thread.start()
+        thread.join()
+    return float(x.mean())
+
+
+class Failing:
+    """Something whose finalizer fails, with the data in its words."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __repr__(self):
+        return f"{self.data}"
+
+    def __del__(self):
+        raise Loud(self.data)
+
+
+def failed_in_a_finalizer(x):
+    if private(x):
+        MEANWHILE.act()
+        Failing(x)
+    return float(x.mean())
+
+
+def with_filters_of_its_own(x):
+    if private(x):
+        warnings.simplefilter("always")
+        warned(x)
+        warnings.resetwarnings()
+        warned(x + 0)
+    return float(x.mean())
+
+
+def in_a_pool(x):
+    if private(x):
+        MEANWHILE.pool.submit(warned, x).result()
+    return float(x.mean())
+
+
+def leaves_filters(go, done, end, seen):
+    with warnings.catch_warnings():
+        go.wait(60)
+    done.set()
+
+
+def records_all(go, done, end, seen):
+    with warnings.catch_warnings(record=True) as log:
+        go.wait(60)
+        warnings.simplefilter("always")
+        done.set()
+        end.wait(60)
+        seen += [str(each.message) for each in log]
+
+
+def raises_errors(go, done, end, seen):
+    with warnings.catch_warnings():
+        go.wait(60)
+        warnings.simplefilter("error")
+        done.set()
+        end.wait(60)
+
+
+def resets(go, done, end, seen):
+    with warnings.catch_warnings():
+        go.wait(60)
+        warnings.resetwarnings()
+        done.set()
+        end.wait(60)
+
+
+class TestReportsOfThePrivateRun:
+    """Python's own reports quote values, and are printed, recorded or logged where anybody may read them."""
+
+    @pytest.mark.parametrize("other", [leaves_filters, records_all, raises_errors, resets])
+    @pytest.mark.parametrize(
+        "function",
+        [
+            warned,
+            warned_by_c_code,
+            failed_in_a_thread,
+            failed_in_a_finalizer,
+            with_filters_of_its_own,
+            in_a_pool,
+        ],
+    )
+    def test_other_threads_do_not_bring_them_back(self, function, other, capfd):
+        """A thread that leaves catch_warnings, or sets filters, would have the data printed on stderr."""
+        go, done, end, seen = threading.Event(), threading.Event(), threading.Event(), []
+        f = privatize(**PROMISE, workers="inline")(function)
+        MEANWHILE.pool.submit(int).result()
+        with warnings.catch_warnings(action="ignore"):
+            f.estimate(4)
+        MEANWHILE.act = lambda: (go.set(), done.wait(60))
+        hooks = sys.unraisablehook, threading.excepthook
+        thread = threading.Thread(target=other, args=(go, done, end, seen))
+        before = list(warnings.filters)
+        thread.start()
+        with contextlib.suppress(PrivateRunError):  # errors that are warnings in the pool
+            f(PRIVATE)
+        end.set()
+        thread.join()
+        noted = [globals().get("__warningregistry__"), warnings.onceregistry]
+        shown = capfd.readouterr()
+        assert not holds_sentinel([shown.out, shown.err, seen, noted])
+        assert warnings.filters == before and (sys.unraisablehook, threading.excepthook) == hooks
+
+    def test_a_function_may_record_its_own(self):
+        """A function that counts warnings would get another answer on private data than in calibration."""
+
+        def counts(x):
+            with warnings.catch_warnings(record=True) as log:
+                warnings.simplefilter("always")
+                for each in x:
+                    if each < 0.5:
+                        warnings.warn("low", stacklevel=1)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", RuntimeWarning)
+                try:
+                    warnings.warn("low", RuntimeWarning, stacklevel=1)
+                except RuntimeWarning:
+                    return float(len(log))
+            return -1000.0
+
+        f = privatize(**(PROMISE | {"epsilon": 1e5}), workers="inline")(counts)
+        assert f(np.array([0.1, 0.2, 0.3, 0.9])) == pytest.approx(3, abs=0.01)
+
+    def test_others_hear_warnings_before_and_after(self):
+        """Whoever uses warnings in the same process, pickles the module or loads it anew, notices nothing."""
+        f = privatize(**PROMISE, workers="inline")(np.mean)
+        f(np.full(4, 0.5))
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            warnings.warn("first", stacklevel=1)
+            f(np.full(4, 0.5))
+            warnings.warn("second", stacklevel=1)
+        assert [str(each.message) for each in log] == ["first", "second"]
+        assert pickle.loads(pickle.dumps(warnings)) is warnings
+        with pytest.raises(UserWarning, match="third"), warnings.catch_warnings(action="error"):
+            warnings.warn("third", stacklevel=1)
+
+    def test_a_thread_that_outlives_the_run_leaves_no_filters_behind(self):
+        """Filters that a thread puts back after the run would silence the whole process."""
+        go, begun, threads = threading.Event(), threading.Event(), logging.getLogger("threads of a run")
+        threads.list = []
+
+        def work():
+            with warnings.catch_warnings(record=True):
+                begun.set()
+                go.wait(60)
+
+        def starts(x):
+            if private(x):
+                threads.list.append(threading.Thread(target=work))
+                threads.list[0].start()
+                begun.wait(60)
+            return float(x.mean())
+
+        before = list(warnings.filters), warnings.showwarning
+        privatize(**PROMISE, workers="inline", version="1")(starts)(PRIVATE)
+        go.set()
+        threads.list[0].join()
+        assert (list(warnings.filters), warnings.showwarning) == before
+        with pytest.warns(UserWarning, match="heard"):
+            warnings.warn("heard", stacklevel=1)
+
+    def test_mechanisms_are_not_heard_either(self):
+        """A user's own mechanism has the raw answer to quote."""
+
+        class Chatty(Laplace):
+            def release(self, vector, **more):
+                warnings.warn(f"odd: {vector}", stacklevel=1)
+                return super().release(vector, **more)
+
+        Chatty.__module__ = __name__
+        with warnings.catch_warnings(record=True) as log:
+            warnings.simplefilter("always")
+            privatize(**PROMISE, workers="inline", mechanism=Chatty())(lambda x: float(x.max()))(PRIVATE)
+        assert not holds_sentinel([str(each.message) for each in log])

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+import decimal
 import functools
 import gc
 import inspect
@@ -27,6 +28,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
 from privatize import Budget, Sealed, audit, private_source, privatize, samplers, seal
 from privatize import sealed as room
@@ -1020,3 +1022,60 @@ def test_the_error_of_an_attribute_is_the_same_one():
     assert type(caught.value).__name__ == "SealedError"
     again = pickle.loads(pickle.dumps(caught.value))
     assert type(again) is SealedError and str(again) == str(caught.value)
+
+
+def _shown(texts):
+    """Return datasets of every kind that hold texts, with all that a library may infer from them."""
+    numbers = [decimal.Decimal(len(text)) ** len(text) for text in texts]
+    wide = max(map(len, texts))
+    return {
+        "array of text": np.array(texts),
+        "array of bytes": np.array([text.encode() for text in texts]),
+        "array of raw bytes": np.array([text.encode() for text in texts]).astype(f"V{wide}"),
+        "structured array": np.array([(t, 1) for t in texts], dtype=[("name", f"U{wide}"), ("k", "i4")]),
+        "nested fields": np.array(
+            [((t,), 1) for t in texts], dtype=[("a", [("b", f"S{wide}")]), ("k", "i4")]
+        ),
+        "fields of several": np.array(
+            [([t, t], 1) for t in texts], dtype=[("a", f"U{wide}", (2,)), ("k", "i4")]
+        ),
+        "aligned": (np.array(texts), {"a": texts}["a"]),
+        "columns": {"a": np.array(texts)},
+        "list": texts,
+        "list of dicts": [{text: 1} for text in texts],
+        "object array": np.array(texts, dtype=object),
+        "pandas": pd.DataFrame({"a": texts, "b": pd.Categorical(texts), "c": numbers}, index=texts),
+        "pandas index": pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_tuples([(t, t) for t in texts])),
+        "pandas arrow": pd.DataFrame({"a": pd.array(numbers, dtype=pd.ArrowDtype(pa.array(numbers).type))}),
+        "pandas sparse": pd.DataFrame(
+            {"a": pd.arrays.SparseArray([len(texts[1])] * 2, fill_value=len(texts[1]))}
+        ),
+        "polars": pl.DataFrame({"a": pl.Series(texts, dtype=pl.Enum(texts)), "b": [{texts[1]: 1}] * 2}),
+        "polars list": pl.DataFrame({"a": [[1] * len(text) for text in texts]}),
+        "arrow": pa.table({"a": numbers, "b": [{texts[1]: 1}] * 2, "c": pa.array(texts).dictionary_encode()}),
+        "arrow bytes": pa.table(
+            {"a": pa.array([text.ljust(wide).encode() for text in texts], pa.binary(wide))}
+        ),
+        "sparse": scipy.sparse.csr_matrix(np.eye(2) * len(texts[1])),
+    }
+
+
+@pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
+def test_the_schema_does_not_depend_on_values(kind):
+    """Anybody may read how long the longest name is, how large the largest amount, or which keys occur."""
+    one, other = (seal(_shown(texts)[kind], name="a") for texts in (["a", "b"], ["a", "SECRET-NAME"]))
+    assert json.dumps(one.schema) == json.dumps(other.schema)
+    assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
+def test_errors_about_the_schema_do_not_depend_on_values(kind):
+    """The same facts would be told by the error of a dataset that does not fit P."""
+    told = []
+    for texts in (["a", "b"], ["a", "SECRET-NAME"]):
+        with pytest.raises(PrivatizeError) as caught:
+            made(sampler=samplers.from_function(lambda n, rng: rng.random((n, 3))))(lambda x: 1.0)(
+                _shown(texts)[kind]
+            )
+        told.append(str(caught.value))
+    assert told[0] == told[1]

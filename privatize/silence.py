@@ -1,0 +1,218 @@
+"""Nothing that Python itself reports while a function runs on private data is shown: it may quote the data.
+
+The filters of `warnings` belong to the whole process, and any thread that leaves ``catch_warnings`` puts back
+those that it found. So the thread of a private run has filters of its own for that time, and so have the
+threads that it starts: the module `warnings` gets a class whose attributes tell threads apart. Warnings of
+other threads are dropped meanwhile, since the run may have given them work. So are the reports about
+exceptions in finalizers, and in threads that the run has started.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["quiet"]
+
+
+class _Filters(list[Any]):
+    """Filters of a private run, so that no thread puts them back for everybody after the run."""
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        return _Filters(found) if isinstance(at, slice) else found
+
+
+def _drop(*_: Any) -> None:
+    """Show nothing."""
+
+
+def _drop_message(_: Any) -> None:
+    """Show nothing, in the other way in which `warnings` shows something."""
+
+
+class _Run:
+    """The state of `warnings` for one private run: what ``catch_warnings`` changes and puts back."""
+
+    __slots__ = ("quoted", "state", "thread", "threads")
+
+    def __init__(self) -> None:
+        self.thread, self.threads = threading.get_ident(), threading.enumerate()
+        self.state: dict[str, Any] = {
+            "filters": _Filters([("ignore", None, Warning, None, 0)]),
+            "showwarning": _drop,
+            "_showwarnmsg_impl": _drop_message,
+        }
+        self.quoted: list[tuple[Any, Any]] = []  # where `warnings` has noted the text of one
+
+
+_now: list[_Run] = []  # the runs that are under way
+
+
+def _mine(now: list[_Run] = _now) -> _Run | None:
+    """Return the run that this thread belongs to, if there is one."""
+    for run in now:
+        if run.thread == threading.get_ident():
+            return run
+    for run in now:
+        if threading.current_thread() not in run.threads:  # it was started meanwhile
+            return run
+    return None
+
+
+def _attribute(name: str) -> property:
+    # What it needs is bound here: warnings are still raised when Python ends, and this module is cleared.
+    def get(module: Any, mine: Any = _mine, now: list[_Run] = _now) -> Any:
+        run = mine() if now else None
+        return vars(module)[name] if run is None else run.state[name]
+
+    def put(module: Any, value: Any, mine: Any = _mine, now: list[_Run] = _now) -> None:
+        run = mine() if now else None
+        if run is not None:
+            run.state[name] = value
+        elif type(value) is not _Filters and value is not _drop and value is not _drop_message:
+            vars(module)[name] = value
+
+    return property(get, put)
+
+
+class _Warnings(types.ModuleType):
+    """The module `warnings`, with a state of its own for the threads of a private run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, ("warnings",)  # as cloudpickle does with modules
+
+    filters = _attribute("filters")
+    showwarning = _attribute("showwarning")
+    _showwarnmsg_impl = _attribute("_showwarnmsg_impl")
+
+
+def _note(run: _Run, message: Any) -> None:
+    """Remember where the text of a warning has been noted: in the globals of the code that it is about."""
+    text, category = str(message.message), message.category
+    places: list[Any] = [vars(warnings)["onceregistry"]]
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        places.append(frame.f_globals.get("__warningregistry__"))
+        frame = frame.f_back
+    keys = [(text, category, message.lineno), (text, category, 0), (text, category)]
+    run.quoted += [(place, key) for place in places if place for key in keys]
+
+
+def _show(run: _Run, message: Any) -> None:
+    """Give a warning to a function that records its own warnings, and to nobody else."""
+    _note(run, message)
+    show = run.state["showwarning"]
+    if show is vars(warnings)["_showwarning_orig"]:
+        run.state["_showwarnmsg_impl"](message)
+    else:
+        show(message.message, message.category, message.filename, message.lineno, message.file, message.line)
+
+
+def _add_filter(run: _Run, *item: Any, append: bool) -> None:
+    filters = run.state["filters"]
+    if item in filters and not append:
+        filters.remove(item)
+    if item not in filters:
+        filters.insert(len(filters) if append else 0, item)
+    vars(warnings)["_filters_mutated"]()
+
+
+def _reset(run: _Run) -> None:
+    run.state["filters"] = _Filters()
+    vars(warnings)["_filters_mutated"]()
+
+
+_INSIDE: dict[str, Callable[..., None]] = {
+    "_showwarnmsg": _show,
+    "_add_filter": _add_filter,
+    "resetwarnings": _reset,
+}
+_installed: dict[str, Any] = {}
+
+
+def _install() -> None:
+    """Have `warnings` tell threads apart from now on."""
+    for name, inside in _INSIDE.items():
+        outside = vars(warnings)[name]
+        if outside is not _installed.get(name):
+            vars(warnings)[name] = _installed[name] = _divided(name, inside, outside)
+    warnings.__class__ = _Warnings
+
+
+def _divided(name: str, inside: Callable[..., None], outside: Callable[..., None]) -> Callable[..., None]:
+    """Return a function of `warnings` that does something else in a private run."""
+
+    @functools.wraps(outside)
+    def act(*args: Any, mine: Any = _mine, now: list[_Run] = _now, **more: Any) -> None:
+        run = mine() if now else None
+        if run is not None:
+            inside(run, *args, **more)
+        elif now and name == "_showwarnmsg":  # the run may have given work to this thread
+            _note(now[0], *args)
+        else:
+            outside(*args, **more)
+
+    return act
+
+
+class _Hook:
+    """What Python calls about an exception that nobody can catch: in a private run it is not reported."""
+
+    def __init__(self, outside: Callable[[Any], Any]) -> None:
+        self.outside = outside
+
+    def __call__(self, report: Any, mine: Any = _mine, now: list[_Run] = _now) -> None:
+        if not now or mine() is None:
+            self.outside(report)
+
+
+class quiet:  # noqa: N801 - it is used like a function
+    """Show nothing of a private run, and keep no warning's text. Leaving it twice does no harm.
+
+    Examples
+    --------
+    >>> with quiet():
+    ...     warnings.warn("the salary 31415 is odd")
+    """
+
+    def __init__(self) -> None:
+        self._run: Any = None
+
+    def __enter__(self) -> quiet:
+        if sys.version_info >= (
+            3,
+            14,
+        ):  # pragma: no cover - `warnings` can tell threads apart by itself there
+            self._run = warnings.catch_warnings(action="ignore")
+            self._run.__enter__()
+            return self
+        if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # or it was loaded anew
+            _install()
+        self._run = _Run()
+        _now.append(self._run)
+        if type(sys.unraisablehook) is not _Hook:
+            sys.unraisablehook = _Hook(sys.unraisablehook)
+        if type(threading.excepthook) is not _Hook:
+            threading.excepthook = _Hook(threading.excepthook)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        run = self._run
+        if run in _now:
+            for place, key in run.quoted:
+                place.pop(key, None)
+            _now.remove(run)
+            if not _now and type(sys.unraisablehook) is _Hook:
+                sys.unraisablehook = sys.unraisablehook.outside
+            if not _now and type(threading.excepthook) is _Hook:
+                threading.excepthook = threading.excepthook.outside
+        elif isinstance(run, warnings.catch_warnings):  # pragma: no cover
+            self._run = None
+            run.__exit__(None, None, None)
