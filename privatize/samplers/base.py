@@ -338,6 +338,11 @@ def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
     return Frozen(share if abs(total - 1) < 1e-12 else share / total)
 
 
+def even(count: int) -> Frozen:
+    """Return equal shares that sum to 1."""
+    return Frozen([1 / count] * count)
+
+
 def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:
     """Draw n indices below `count`, with the given probabilities or equal ones."""
     if share is None:

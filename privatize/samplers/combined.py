@@ -255,6 +255,9 @@ class _Truncated(Distribution):
     def parts(self) -> Iterator[Any]:
         yield self.inner
 
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner, "low": _short(self.low), "high": _short(self.high)}
+
     @property
     def support(self) -> Any:
         return _narrowed(self.inner.support, self.low, self.high)
@@ -271,6 +274,11 @@ def _narrowed(support: Any, low: Frozen, high: Frozen) -> Any:
     return Frozen(np.clip(support[0], low.array, high.array)).end, Frozen(
         np.clip(support[1], low.array, high.array)
     ).end
+
+
+def _short(end: Frozen) -> Frozen:
+    """Return one bound for all coordinates where they have the same."""
+    return Frozen(end.array.flat[0]) if end.array.size and (end.array == end.array.flat[0]).all() else end
 
 
 def _arguments(low: Frozen, high: Frozen) -> str:
@@ -304,6 +312,9 @@ class _Clipped(Distribution):
 
     def parts(self) -> Iterator[Any]:
         yield self.inner
+
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner, "low": _short(self.low), "high": _short(self.high)}
 
     @property
     def support(self) -> Any:

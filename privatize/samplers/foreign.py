@@ -138,6 +138,12 @@ class _Function(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return inside(self.function(n, rng), self.support)
 
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "function": self.function,
+            "given": self.given,
+        }  # that somebody vouches for it is no part of P
+
     @property
     def one_by_one(self) -> bool:
         return self.vouched and super().one_by_one
@@ -158,10 +164,11 @@ _INFRASTRUCTURE = {
     ("scipy.stats._distn_infrastructure", name)
     for name in ("rv_continuous_frozen", "rv_discrete_frozen", "rv_sample")
 }
+_INSIDE = ("_hpdf", "_hbins", "xk", "pk")  # what a histogram or a table of values keeps
 _NUMBER_BY_NUMBER = ("expon_gen", "norm_gen", "uniform_gen")
 
 
-def _of_scipy(distribution: Any) -> bool:
+def of_scipy(distribution: Any) -> bool:
     """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
     for part in (distribution, getattr(distribution, "dist", distribution)):
         kind: Any = type(part)
@@ -264,7 +271,7 @@ class _Scipy(Distribution):
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution) and super().one_by_one
+        return of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         quick = self._quick
@@ -333,10 +340,19 @@ class _Scipy(Distribution):
 
     def parameters(self) -> dict[str, Any]:
         frozen = self.distribution
-        if not hasattr(frozen, "dist") or type(frozen.dist).__module__ not in _PLAIN or not _of_scipy(frozen):
+        if not of_scipy(frozen):
             return {"distribution": frozen}
-        _, name, given, _ = self._facts()
-        return {"name": name, "given": given}
+        if not hasattr(frozen, "dist"):
+            name = type(frozen).__name__.removesuffix("_frozen")
+            if name == "multivariate_normal":
+                return {"name": name, "mean": Frozen(frozen.mean), "cov": Frozen(frozen.cov)}
+            state = {k: v for k, v in vars(frozen).items() if not k.startswith("_") and k != "random_state"}
+            return {"name": name, "state": state}
+        given = [(name, Frozen(value)) for name, value in self._facts()[2]]
+        inside = [vars(frozen.dist).get(name) for name in _INSIDE]
+        kind = type(frozen.dist).__name__.removesuffix("_gen")
+        bounds = Frozen(frozen.dist.a), Frozen(frozen.dist.b)
+        return {"name": kind, "given": tuple(given), "inside": inside, "bounds": bounds}
 
     def _identity(self) -> Any:
         return self._facts()
@@ -351,7 +367,7 @@ class _Scipy(Distribution):
         given = {"loc": 0, "scale": 1} | given
         values = {k: np.asarray(v, dtype=np.float64).tolist() for k, v in given.items()}
         # What a histogram or a table of values keeps beyond its parameters.
-        kept = [_content(vars(frozen.dist).get(name)) for name in ("_hpdf", "_hbins", "xk", "pk")]
+        kept = [_content(vars(frozen.dist).get(name)) for name in _INSIDE]
         return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(kept)
 
     def __eq__(self, other: object) -> bool:
@@ -391,7 +407,7 @@ class _ScipyNew(Distribution):
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution) and super().one_by_one
+        return of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))
@@ -405,8 +421,11 @@ class _ScipyNew(Distribution):
         return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
 
     def parameters(self) -> dict[str, Any]:
-        kind, shown = self._identity()
-        return {"class": kind, "shown": shown}
+        known = getattr(self.distribution, "_original_parameters", None)
+        if not of_scipy(self.distribution) or known is None:
+            return {"distribution": self.distribution}
+        given = {name: Frozen(value) for name, value in known.items()}
+        return {"name": type(self.distribution).__name__, "given": given}
 
     def _identity(self) -> Any:
         with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):

@@ -20,10 +20,12 @@ from privatize.samplers.base import (
     box,
     chosen,
     draw,
+    even,
     inside,
     loose,
     name_of,
     numbers,
+    own_fields,
     plain,
     shares,
     with_coins,
@@ -191,6 +193,11 @@ class _Blobs(Distribution):
             u = rng.random(mean.shape)
             x = np.clip(truncated_normal((low - mean) / std, (high - mean) / std, u) * std + mean, low, high)
         return x, array_of(self.labels)[which]
+
+    def parameters(self) -> dict[str, Any]:
+        return own_fields(self) | {
+            "weights": even(len(self.labels)) if self.weights is None else self.weights
+        }
 
     @property
     def support(self) -> Any:

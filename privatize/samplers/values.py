@@ -12,7 +12,18 @@ import numpy as np
 from privatize.domains import Maybe, OneOf
 from privatize.errors import SamplerError
 from privatize.frames import Column, array_of
-from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, chosen, loose, plain, shares
+from privatize.samplers.base import (
+    Distribution,
+    Frozen,
+    Rng,
+    Sampler,
+    chosen,
+    even,
+    loose,
+    own_fields,
+    plain,
+    shares,
+)
 from privatize.samplers.foreign import as_sampler
 
 __all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
@@ -131,6 +142,9 @@ class _Values(Distribution):
         if self.values == (False, True) and self.kind == "bool" and self.p is not None:
             return rng.random(n) >= self.p.array[0]
         return array_of(self.values)[chosen(self.p, len(self.values), n, rng)]
+
+    def parameters(self) -> dict[str, Any]:
+        return own_fields(self) | {"p": even(len(self.values)) if self.p is None else self.p}
 
     def column(self, n: int, rng: Rng) -> Column:
         codes = chosen(self.p, len(self.values), n, rng)
