@@ -58,7 +58,7 @@ def named():
 
 def begun(**caps):
     """Return a budget in memory."""
-    return Budget(named(), **({"epsilon": 1, "gamma": 1} | caps))
+    return Budget(named(), **({"epsilon": 1, "gamma": 1, "ledger": "memory"} | caps))
 
 
 def asks(epsilon=0.1, delta=0.0, gamma=0.0, **facts):
@@ -67,6 +67,7 @@ def asks(epsilon=0.1, delta=0.0, gamma=0.0, **facts):
     kind = f"dp {float(epsilon)!r} {float(delta)!r}"
     return Charge(
         **{"function": "f", "key": "", "dataset": "", "n": 5, "mechanism": "Laplace", "kind": kind}
+        | {"declared": ("P1:P",), "described": "P"}
         | promise
         | facts
     )
@@ -89,7 +90,7 @@ def everything(budget):
     """Return all that a ledger knows about a budget."""
     with budget.ledger.database.transaction(write=False) as run:
         tables = {"budgets": "name", "spent": "budget", "charges": "budget", "gammas": "budget"}
-        tables["datasets"] = "budget"
+        tables["people"] = "budget"
         return {
             table: run(f"SELECT * FROM {table} WHERE {by} = ?", budget.name) for table, by in tables.items()
         }
@@ -160,14 +161,14 @@ class TestRefused:
     def test_a_refused_request_changes_nothing(self):
         """OpenDP's odometer is used up by one refused query: here there is no trace of it."""
         budget = begun(gamma=0.5)
-        budget.reserve(asks(0.5, gamma=0.1, dataset="d", key="k", sampler="P"))
+        budget.reserve(asks(0.5, gamma=0.1, dataset="d", key="k"))
         before = everything(budget)
         for request in [
-            asks(0.6, gamma=0.1, dataset="d", key="k", sampler="P"),
-            asks(0.1, gamma=0.7, dataset="d", key="k", sampler="P"),
-            asks(0.6, gamma=0.1, dataset="new", key="new", sampler="P"),
-            asks(0.1, gamma=0.1, dataset="d", key="k", sampler="another"),
-            asks(0.1, 0.1, dataset="new", sampler="P"),
+            asks(0.6, gamma=0.1, dataset="d", key="k"),
+            asks(0.1, gamma=0.7, dataset="d", key="k"),
+            asks(0.6, gamma=0.1, dataset="new", key="new"),
+            asks(0.1, gamma=0.1, dataset="d", key="k", declared=("P1:another",)),
+            asks(0.1, 0.1, dataset="new"),
         ]:
             with pytest.raises((BudgetExceeded, SettingsError)):
                 budget.reserve(request)
@@ -176,7 +177,7 @@ class TestRefused:
             assert everything(budget) == before
         budget.afford(asks(0.5, dataset="other"))
         assert everything(budget) == before
-        budget.reserve(asks(0.5, gamma=0.1, dataset="new", key="new", sampler="any"))
+        budget.reserve(asks(0.5, gamma=0.1, dataset="new", key="new", declared=("P1:any",)))
         assert budget.verify() == (1, 0, 0.2)
 
     def test_nothing_is_evaluated(self):
@@ -408,7 +409,7 @@ class TestAttaching:
     def test_one_budget_under_two_names_in_the_program(self):
         """The same budget opened twice is one budget: charged once, refused as a whole."""
         budget = begun()
-        again = Budget(budget.name, epsilon=1, gamma=1)
+        again = Budget(budget.name, epsilon=1, gamma=1, ledger="memory")
         f = made(epsilon=0.6, budget=budget)
         with again:
             f(DATA)
@@ -542,11 +543,11 @@ class TestBeginning:
     def test_caps_are_kept(self, caps):
         """Naming a larger cap is not a way to more."""
         first = {"epsilon": 1, "gamma": 1, "delta": 1e-5}
-        budget = Budget(named(), **first)
+        budget = Budget(named(), **first, ledger="memory")
         if "composition" in caps:
             pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
         with pytest.raises(SettingsError, match="was begun with epsilon=1"):
-            Budget(budget.name, **(first | caps))
+            Budget(budget.name, **(first | caps), ledger="memory")
         assert budget.remaining == (1, 1e-5, 1)
 
     def test_the_environment_names_the_ledger(self, path, monkeypatch):
@@ -573,7 +574,7 @@ class TestBeginning:
     )
     def test_wrong_arguments(self, changes, text):
         """A mistake is named, and begins nothing."""
-        right = {"name": named(), "epsilon": 1, "gamma": 1}
+        right = {"name": named(), "epsilon": 1, "gamma": 1, "ledger": "memory"}
         with pytest.raises(SettingsError, match=text):
             Budget(**(right | changes))
 
@@ -587,11 +588,11 @@ class TestBeginning:
 
     def test_pickling(self, path):
         """A budget with a ledger crosses processes whole; from one in memory nothing is spent elsewhere."""
-        budget = Budget("b", epsilon=1, gamma=1, ledger=path, who=True, several_samplers=True)
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path, who=True)
         budget.reserve(asks())
         again = pickle.loads(pickle.dumps(budget))
         assert again.spent.epsilon == 0.1 and again.cap == budget.cap
-        assert again.who and again.several_samplers
+        assert again.who
         for act in ("reserve", "afford"):
             with pytest.raises(LedgerError, match="ledger="):
                 getattr(pickle.loads(pickle.dumps(begun())), act)(asks())
@@ -630,7 +631,7 @@ class TestBeginning:
         budget.reserve(asks(1))
         for i in range(70):
             open_ledger(str(tmp_path / f"{i}.db"))
-        assert Budget(budget.name, epsilon=1, gamma=1).spent.epsilon == 1
+        assert Budget(budget.name, epsilon=1, gamma=1, ledger="memory").spent.epsilon == 1
         open_ledger.cache_clear()
 
 
@@ -748,13 +749,6 @@ class TestOneSampler:
         other(seal(DATA, name="others"))
         other(DATA)
 
-    def test_unless_the_user_insists(self):
-        """Who has reason to can say so."""
-        budget = begun(several_samplers=True)
-        for sampler in (UNIT, samplers.uniform(0, 2)):
-            made(sampler=sampler, budget=budget)(seal(DATA, name="people"))
-        assert budget.verify().epsilon == 0.6
-
 
 class TestVerify:
     TAMPERING = (
@@ -774,15 +768,15 @@ class TestVerify:
         "DELETE FROM budgets",
         "UPDATE gammas SET gamma = '5'",
         "DELETE FROM gammas",
-        "DELETE FROM datasets",
+        "DELETE FROM people",
     )
 
     @pytest.mark.parametrize("statement", TAMPERING)
     def test_tampering_is_found(self, path, statement):
         """A ledger that was edited no longer adds up, and says so."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
-        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k", sampler="P"))
-        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k", sampler="P"))
+        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k"))
+        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k"))
         budget.reserve(asks(0.2, gamma=0.1))
         assert budget.verify() == (0.6, 0, 0.2)
         connection = sqlite3.connect(path)
@@ -841,7 +835,7 @@ class TestReading:
 
     def test_repr_and_html(self):
         """What is left can be seen at a glance, and a name cannot break the page."""
-        budget = Budget(f"<b>{named()}", epsilon=1, delta=1e-6, gamma=0.5)
+        budget = Budget(f"<b>{named()}", epsilon=1, delta=1e-6, gamma=0.5, ledger="memory")
         budget.reserve(asks(0.25, gamma=0.1))
         assert repr(budget).endswith(
             "epsilon=1, delta=1e-06, gamma=0.5: left epsilon=0.75, delta=1e-06, gamma=0.4)"
@@ -1094,7 +1088,7 @@ class Model:
 @given(REQUESTS, st.tuples(st.floats(0.1, 2), st.floats(0, 1), st.floats(0.1, 2)))
 def test_any_sequence_of_requests(requests, caps):
     """Totals are what a sum in fractions says, never above the caps, and refusals leave no trace."""
-    budget = Budget(named(), epsilon=caps[0], delta=caps[1], gamma=caps[2])
+    budget = Budget(named(), epsilon=caps[0], delta=caps[1], gamma=caps[2], ledger="memory")
     sites = budget.partition("site", parts=["A", "B"])
     model = Model(caps)
     for request in requests:

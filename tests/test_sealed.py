@@ -711,7 +711,7 @@ def test_replaced_functions_keep_their_promise(sealed):
 
 def test_replaced_functions_keep_their_budget(sealed):
     """A function made by replace(budget=...) is charged, also after the first was called."""
-    budget = Budget("sealed-replaced", epsilon=3, gamma=1)
+    budget = Budget("sealed-replaced", epsilon=3, gamma=1, ledger="memory")
     free = made()(average)
     free(sealed)
     free.replace(budget=budget)(sealed)
@@ -923,7 +923,7 @@ def test_sampler_made_of_the_sealed_data():
 
 def test_budget_of_sealed_data():
     """Every answer about sealed data is charged to its budget, whoever asks, and a shipped function too."""
-    budget = Budget("sealed-carried", epsilon=2.5, gamma=1)
+    budget = Budget("sealed-carried", epsilon=2.5, gamma=1, ledger="memory")
     people = seal(numbers(), name="people", sampler=UNIT, budget=budget)
     made()(average)(people)
     made()(lambda x: float(np.std(x)))(people)
@@ -987,7 +987,7 @@ def test_nested_in_evaluation():
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 def test_nested_on_sealed_data(sealed):
     """A private function cannot ask another one about sealed data while it is evaluated."""
-    budget = Budget("sealed-nested", epsilon=100, gamma=1)
+    budget = Budget("sealed-nested", epsilon=100, gamma=1, ledger="memory")
     people = seal(numbers(), name="other", sampler=UNIT, budget=budget)
 
     def outer(x):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privatize.budget import Budget
+from privatize.budget import Budget, checked_place
 from privatize.commands.reading import NotThere, reading
 from privatize.commands.showing import Told, as_json, columns, hide, one_line, place
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
@@ -25,9 +25,13 @@ _SYMBOLS = ("epsilon", "delta", "gamma")
 
 def whereabouts(given: str | None) -> str | None:
     """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
-    found = given or os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
+    found, source = given or os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"
+    if found is None:
+        found, source = ruled("ledger"), "The ledger of the policy"
     hide(str(found))
-    return None if not found or found == "memory" else str(found)
+    if found is not None:
+        checked_place(found, source)  # or refused
+    return None if found is None or found == "memory" else str(found)
 
 
 @contextlib.contextmanager

@@ -46,6 +46,7 @@ def budget(url):
 def asks(epsilon=0.1, gamma=0.0, **facts):
     """Return a request."""
     about = {"function": "f", "key": "", "dataset": "", "n": 5, "mechanism": "Laplace"}
+    about |= {"declared": ("P1:P",), "described": "P"}
     about |= {"kind": f"dp {epsilon!r} 0.0", "delta": 0.0}
     return Charge(epsilon=epsilon, gamma=gamma, **(about | facts))
 
@@ -75,19 +76,19 @@ def test_one_budget_for_a_team(url, budget):
 
 def test_a_refused_request_changes_nothing(budget):
     """The transaction is undone as a whole here, too."""
-    budget.reserve(asks(0.5, 0.1, dataset="d", key="k", sampler="P"))
+    budget.reserve(asks(0.5, 0.1, dataset="d", key="k"))
 
     def everything():
         with budget.ledger.database.transaction(write=False) as run:
             tables = {"budgets": "name", "spent": "budget", "charges": "budget"}
-            tables |= {"gammas": "budget", "datasets": "budget"}
+            tables |= {"gammas": "budget", "people": "budget"}
             return [run(f"SELECT * FROM {table} WHERE {by} = ?", budget.name) for table, by in tables.items()]
 
     before = everything()
     for request in (
-        asks(0.6, 0.1, dataset="new", key="new", sampler="P"),
-        asks(0.1, 2.0, dataset="d", key="k", sampler="P"),
-        asks(0.1, 0.1, dataset="d", key="k", sampler="another"),
+        asks(0.6, 0.1, dataset="new", key="new"),
+        asks(0.1, 2.0, dataset="d", key="k"),
+        asks(0.1, 0.1, dataset="d", key="k", declared=("P1:another",)),
     ):
         with pytest.raises((BudgetExceeded, SettingsError)):
             budget.reserve(request)
