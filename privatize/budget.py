@@ -13,21 +13,30 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from privatize import drawing, views
+from privatize.charges import Charge, Totals, check_text
 from privatize.composition import NOTHING, Cost, exact, tight
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
-from privatize.ledger import Begun, Charge, Ledger, Totals, check_text, open_ledger
+from privatize.ledger import Begun, Ledger, open_ledger
 from privatize.policy import ruled
 from privatize.shipping import packing
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
 
 
-class Amount(NamedTuple):
-    """An amount of ε, δ and γ."""
-
+class _Numbers(NamedTuple):
     epsilon: float
     delta: float
     gamma: float
+
+
+class Amount(_Numbers):
+    """An amount of ε, δ and γ; `note` says in words what a total cannot know."""
+
+    note: str = ""
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
+        return f"Amount({numbers}{f'; {self.note}' if self.note else ''})"
 
 
 _entered: contextvars.ContextVar[tuple[Budget | Part, ...]] = contextvars.ContextVar("budgets", default=())
@@ -176,7 +185,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self._least(self.ledger.totals(self.name)))
+        return _amount(self._least(self.ledger.totals(self.name)), self._caveat())
 
     @property
     def remaining(self) -> Amount:
@@ -185,7 +194,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     @property
     def average_gamma(self) -> float:
-        """The share of pairs under P that is not covered, on average over calibrations: at most spent.gamma."""
+        """The share of pairs under P that is not covered, on average over calibrations."""
         base, largest = Fraction(0), dict[str, Fraction]()
         for (partition, _), total in self.ledger.totals(self.name).items():
             if partition:
@@ -201,22 +210,27 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         Examples
         --------
         >>> Budget("nothing yet", epsilon=1, gamma=0.2, ledger="memory").statement
-        'epsilon=0, delta=0 for all pairs of neighbours'
+        'epsilon=0 for all pairs of neighbours'
         """
         spent = self.spent
-        words = f"epsilon={spent.epsilon:.6g}, delta={spent.delta:.6g} for all pairs of neighbours"
+        delta = f", delta={spent.delta:.6g}" if self.cap.delta else ""
+        words = f"epsilon={spent.epsilon:.6g}{delta} for all pairs of neighbours"
         if spent.gamma:
             words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
-        caveat = self._caveat()
-        return f"{words}. {caveat}" if caveat else words
+        count, one = self.ledger.unsealed(self.name)
+        many = "1 answer was" if count == 1 else f"{count} answers were"
+        if count and one:
+            return f"{words}. {many} about unsealed data, under the same P as all others"
+        return f"{words}. {self._caveat()}" if count else words
 
     def _caveat(self) -> str:
-        """Return what the total does not know, in words, or nothing."""
+        """Return what the total cannot know, in words, or nothing."""
         count, one = self.ledger.unsealed(self.name)
         if one:
             return ""
         many = "1 answer was" if count == 1 else f"{count} answers were"
-        return f"{many} about unsealed data: that all answers about the same people are under one P cannot be checked"
+        rule = "that all answers about the same people are under one P cannot be checked"
+        return f"{many} about unsealed data: {rule}"
 
     def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
         """Return the same as `_combine`, by whichever bound is smaller."""
@@ -253,7 +267,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         spent = self._combine(made.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
-        return _amount(spent)
+        return _amount(spent, self._caveat())
 
     def declare_again(self, people: Any, sampler: Any) -> None:
         """Declare that the P of some people is this one, where the ledger's name for it cannot be compared.
@@ -433,8 +447,11 @@ def _joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in {*one, *other}}
 
 
-def _amount(cost: Cost) -> Amount:
-    return Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
+def _amount(cost: Cost, note: str = "") -> Amount:
+    found = Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
+    if note:
+        found.note = note
+    return found
 
 
 def _place(url: str) -> str:
@@ -443,7 +460,7 @@ def _place(url: str) -> str:
 
 
 def _where(ledger: str | os.PathLike[str] | None) -> str | None:
-    """Return where a budget is kept: as it was told, or as the environment or the policy says; None if nothing is."""
+    """Return where a budget is kept: as was said here, in the environment or in the policy, if anywhere."""
     where, source = ledger, "Budget(ledger=...)"
     if where is None and "PRIVATIZE_LEDGER" in os.environ:
         where, source = os.environ["PRIVATIZE_LEDGER"], "PRIVATIZE_LEDGER"

@@ -135,7 +135,7 @@ class Database:
         return held.connection
 
     def _file(self) -> tuple[int, int] | None:
-        """Return which file the path names: a connection to one that was removed would spend into the void."""
+        """Return which file the path names: what is written to one that was removed is lost."""
         if not self.durable or self.path is None:
             return None
         try:
@@ -256,8 +256,8 @@ class Database:
                     raise
             except psycopg.errors.InsufficientPrivilege as error:
                 raise DatabaseError(
-                    f"{str(error).strip()}. Its tables must be made, or brought into the present layout, once: "
-                    f"let their owner open it with this version of the library"
+                    f"{str(error).strip()}. Its tables must be made, or brought into the present layout, "
+                    f"once: let their owner open it with this version of the library"
                 ) from None
         raise AssertionError
 

@@ -46,7 +46,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.fingerprint import PrivateReachable, identity_of, origin, token, warn_changed
-from privatize.ledger import Charge
+from privatize.charges import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of

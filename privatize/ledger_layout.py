@@ -38,8 +38,8 @@ _COLUMNS = {
 }
 CREATE = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
 
-# What the earlier tables lack, and what it is for their rows. An earlier version of the library names no columns
-# when it inserts, so it cannot write to a table that has more of them: it fails, and spends nothing.
+# What the earlier tables lack, and what it is for their rows. An earlier version of the library names no
+# columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends nothing.
 _ADDED = {
     "budgets": {"neighbours": "'replace'", "unit": "'record'", "migrated": "0"},
     "spent": {"average": "'0'"},
@@ -107,8 +107,8 @@ def check(rows: list[tuple[Any, ...]]) -> None:
         raise LedgerError(f"The ledger is damaged: the version of its layout is {version!r}.")
     if version > VERSION:
         raise LedgerError(
-            f"The ledger has layout {version}, and this version of privatize knows layouts up to {VERSION}: a "
-            f"later version has written it. Update privatize here too: pip install --upgrade privatize."
+            f"The ledger has layout {version}, and this version of privatize knows layouts up to {VERSION}: "
+            f"a later version has written it. Update privatize here too: pip install --upgrade privatize."
         )
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from privatize import records
 from privatize.budget import Budget, Part
+from privatize.charges import check_text
 from privatize.errors import PrivatizeError, SealedError, SettingsError
-from privatize.ledger import check_text
 from privatize.samplers import as_sampler
 
 __all__ = ["Sealed", "private_source", "seal"]
