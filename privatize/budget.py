@@ -269,7 +269,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
         return _amount(spent, self._caveat())
 
-    def declare_again(self, people: Any, sampler: Any) -> None:
+    def declare_again(self, people: str, sampler: Any) -> None:
         """Declare that the P of some people is this one, where the ledger's name for it cannot be compared.
 
         Earlier versions wrote P down by names that another version of Python or of this library does not
@@ -278,8 +278,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
         Parameters
         ----------
-        people : str or Sealed
-            The name of sealed data, or the data itself.
+        people : str
+            The name of the sealed data, without a version.
         sampler : Sampler
             P.
 
@@ -291,7 +291,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         from privatize.declared import declare
         from privatize.samplers import as_sampler
 
-        name = check_text("The name of the data", people if isinstance(people, str) else people.name)
+        name = check_text("The name of the data", people)
         found = declare(as_sampler(sampler))
         who = self._who() if self.who else ""
         self.ledger.declare_again(self._begun(), repr(name), found.digest, found.description, who)

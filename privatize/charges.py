@@ -10,7 +10,7 @@ from typing import Any
 from privatize.composition import NOTHING, Cost, exact
 from privatize.errors import LedgerError, SettingsError
 
-__all__ = ["COMPARABLE", "Book", "Charge", "Due", "Person", "Totals", "check_text", "storable"]
+__all__ = ["COMPARABLE", "Book", "Charge", "Due", "Person", "Totals", "check_text"]
 
 STRENGTHS = ("plain", "sampled")
 PURPOSES = ("answer", "declaration", "learning", "check")
@@ -34,11 +34,6 @@ def check_text(what: str, text: Any) -> str:
             f"{_LONGEST} characters that can be written as UTF-8, without NUL characters. Choose another."
         )
     return str(text)
-
-
-def storable(text: str) -> str:
-    """Return a text that nothing is looked up by, with what a database cannot keep as escapes."""
-    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Any
 
 from privatize.errors import SettingsError
 
-__all__ = ["Database", "DatabaseError"]
+__all__ = ["Database", "DatabaseError", "storable"]
 
 Run = Callable[..., list[tuple[Any, ...]]]
 Prepare = Callable[[Run, set[str], bool], None]
@@ -283,6 +283,11 @@ class Database:
 
         with connection.transaction():
             yield run
+
+
+def storable(text: str) -> str:
+    """Return a text with what no database can keep as escapes; for what is shown, and nothing is found by."""
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 def _new_file(path: Path) -> bool:

@@ -21,9 +21,9 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from privatize.charges import COMPARABLE, Book, Charge, Due, Person, Totals, storable
+from privatize.charges import COMPARABLE, Book, Charge, Due, Person, Totals
 from privatize.composition import Cost, exact
-from privatize.database import Database, DatabaseError, Run
+from privatize.database import Database, DatabaseError, Run, storable
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.ledger_layout import CREATE, VERSION, check, prepare
 

@@ -149,7 +149,7 @@ class TestEarlierLayout:
         assert list(rows["purpose"]) == ["answer", "declaration", "answer"]
         assert rows["people"][1] == ["'X'", "'y'"] and "@" in rows["who"][1]
         assert budget.verify().epsilon == 0.2
-        for people in ("X", seal(DATA, name="y")):
+        for people in "Xy":
             with pytest.raises(SettingsError, match="not declared again"):
                 budget.declare_again(people, UNIT)
         for people in ("nobody", ""):
