@@ -247,19 +247,24 @@ class Database:
             raise DatabaseError(
                 "the URL is not one that PostgreSQL understands: percent-encode what is special in it"
             ) from None
-        for last in (False, False, False, False, True):
-            try:
-                self._create_postgres(connection)
-                return connection
-            except psycopg.errors.DeadlockDetected:  # somebody reads the tables that are to be changed
-                if last:
-                    raise
-            except psycopg.errors.InsufficientPrivilege as error:
+        tries = 5
+        try:
+            while True:
+                try:
+                    self._create_postgres(connection)
+                    return connection
+                except psycopg.errors.DeadlockDetected:  # somebody reads the tables that are to be changed
+                    tries -= 1
+                    if not tries:
+                        raise
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 raise DatabaseError(
                     f"{str(error).strip()}. Its tables must be made, or brought into the present layout, "
                     f"once: let their owner open it with this version of the library"
                 ) from None
-        raise AssertionError
+            raise
 
     def _create_postgres(self, connection: Any) -> None:
         with self._postgres(connection) as run:

@@ -28,6 +28,7 @@ import numpy as np
 from privatize import coins, domains, errors, outputs, records, shipping, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
+from privatize.charges import Charge
 from privatize.composition import kind_of
 from privatize.declared import declare
 from privatize.errors import (
@@ -46,7 +47,6 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.fingerprint import PrivateReachable, identity_of, origin, token, warn_changed
-from privatize.charges import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of

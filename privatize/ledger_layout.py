@@ -98,6 +98,8 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
     if "budgets" in found:
         _migrate(run, found, postgres)
     run("INSERT INTO ledger_layout VALUES (?)", VERSION)
+    if postgres:  # whoever was allowed to spend before can go on
+        run("GRANT SELECT ON ledger_layout TO PUBLIC")
 
 
 def check(rows: list[tuple[Any, ...]]) -> None:

@@ -1490,7 +1490,7 @@ class TestPartsAndTheWhole:
     def test_the_counter_example(self):
         """T9: fails on 3% of independent pairs, on more than half of those that stay in their site.
 
-        With 2,000 pairs each and a true share of 0.03 or 0.7, the limits are missed with probability below 1e-9.
+        With 2,000 pairs each and true shares of 0.03 and 0.7, the limits are missed with probability 1e-9.
         """
         rng = np.random.default_rng(9)
         n = 1000
@@ -1589,9 +1589,11 @@ class TestDamage:
     def test_a_negative_charge_with_a_matching_total(self, budget):
         """Somebody who may write to the database would give everybody ε back, and verify() would agree."""
         for statement in (
-            "INSERT INTO charges SELECT budget, 5, at, function, '', '', n, mechanism, 'dp -0.1 0.0', '-1/10', "
-            "delta, '0', '0', partition, part, who, strength, declared, described, '[]', neighbours, unit, "
-            "purpose, '[]', '0', '0' FROM charges WHERE number = 1",
+            (
+                "INSERT INTO charges SELECT budget, 5, at, function, '', '', n, mechanism, 'dp -0.1 0.0', "
+                "'-1/10', delta, '0', '0', partition, part, who, strength, declared, described, '[]', neighbours, unit, "
+                "purpose, '[]', '0', '0' FROM charges WHERE number = 1"
+            ),
             "UPDATE budgets SET charges = 5",
             "UPDATE spent SET epsilon = '3/5'",
         ):
@@ -1609,10 +1611,10 @@ class TestDamage:
         ],
     )
     def test_a_cap_that_is_raised_while_the_program_runs(self, budget, statement):
-        """A cap in the database that is not the one that was begun with would be believed by the next process."""
+        """A cap that somebody has raised in the database would be believed."""
         self.damaged(budget, statement)
         for act in (budget.verify, lambda: budget.reserve(asks()), lambda: budget.afford(asks())):
-            with pytest.raises(LedgerError, match="caps|was opened with"):
+            with pytest.raises(LedgerError, match=r"caps|was opened with"):
                 act()
 
     @pytest.mark.parametrize(
@@ -1711,7 +1713,7 @@ class TestWhereItIsKept:
             with pytest.raises(SettingsError, match="PRIVATIZE_LEDGER is empty"):
                 Budget.begun("b")
             Budget(named(), epsilon=1, gamma=1, ledger="memory")
-            with pytest.raises(SettingsError, match="ledger=...\\) is empty"):
+            with pytest.raises(SettingsError, match=r"ledger=\.\.\.\) is empty"):
                 Budget(named(), epsilon=1, gamma=1, ledger=empty)
 
     def test_in_memory_without_saying_so(self, monkeypatch):

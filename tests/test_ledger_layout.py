@@ -1,4 +1,4 @@
-"""Ledgers of earlier layouts open, keep what was spent, and cannot be written by versions that do not know them."""
+"""Earlier ledgers open and keep what was spent; versions that do not know a layout do not write to it."""
 
 import contextlib
 import os
@@ -29,10 +29,14 @@ UNIT, WIDE = samplers.uniform(0, 1), samplers.uniform(0, 2)
 PROMISE = {"epsilon": 0.1, "gamma": 0.2, "store": None}
 # As the version before layouts had numbers writes, word for word.
 OLD_WRITES = (
-    "INSERT INTO budgets VALUES ('new', '1', '0', '1', 'sum', 0, '2026-01-01T00:00:00Z') "
-    "ON CONFLICT (name) DO NOTHING",
-    "INSERT INTO charges VALUES ('survey', 6, '2026-01-01T00:00:00Z', 'f', '', '', 5, 'Laplace', "
-    "'dp 0.1 0.0', '1/10', '0', '1/5', '1/5', '', '', '')",
+    (
+        "INSERT INTO budgets VALUES ('new', '1', '0', '1', 'sum', 0, '2026-01-01T00:00:00Z') "
+        "ON CONFLICT (name) DO NOTHING"
+    ),
+    (
+        "INSERT INTO charges VALUES ('survey', 6, '2026-01-01T00:00:00Z', 'f', '', '', 5, 'Laplace', "
+        "'dp 0.1 0.0', '1/10', '0', '1/5', '1/5', '', '', '')"
+    ),
     "INSERT INTO spent VALUES ('survey', 'x', 'y', '1', '0', '0', '{}')",
 )
 
@@ -225,7 +229,7 @@ class TestOtherVersions:
         budget.verify()
 
     def test_a_later_layout_is_refused_with_the_remedy(self, old):
-        """This version would write wrongly to a ledger that it does not understand."""
+        """A ledger of a later version would be written wrongly by one that does not understand it."""
         budget = named("survey", old)
         changed(old, f"UPDATE ledger_layout SET version = {VERSION + 1}")
         for act in (
@@ -401,7 +405,7 @@ class TestFiles:
                 Budget("b", epsilon=1, gamma=1, ledger=path)
 
     def test_removed_or_emptied_while_it_is_open(self, path):
-        """What is written to a file that has no name any more is lost, and everything could be spent again."""
+        """What is written to a file without a name is lost, and everything could be spent again."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = made(budget)
         f(DATA)
@@ -418,9 +422,12 @@ class TestFiles:
         """A ledger that was restored from a backup is the one that counts."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         made(budget)(DATA)
-        with contextlib.closing(sqlite3.connect(path)) as source:
-            with contextlib.closing(sqlite3.connect(tmp_path / "copy")) as target:
-                source.backup(target)
+        connect = sqlite3.connect
+        with (
+            contextlib.closing(connect(path)) as one,
+            contextlib.closing(connect(tmp_path / "copy")) as other,
+        ):
+            one.backup(other)
         made(budget)(DATA)
         for file in path.parent.glob("ledger.db-*"):
             file.unlink()
