@@ -5,27 +5,38 @@ from __future__ import annotations
 import contextvars
 import math
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from privatize import drawing, views
+from privatize.charges import Charge, Totals, check_text
 from privatize.composition import NOTHING, Cost, exact, tight
-from privatize.errors import LedgerError, SettingsError
-from privatize.ledger import Begun, Charge, Ledger, Totals, open_ledger
+from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
+from privatize.ledger import Begun, Ledger, open_ledger
 from privatize.policy import ruled
 from privatize.shipping import packing
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
 
 
-class Amount(NamedTuple):
-    """An amount of ε, δ and γ."""
-
+class _Numbers(NamedTuple):
     epsilon: float
     delta: float
     gamma: float
+
+
+class Amount(_Numbers):
+    """An amount of ε, δ and γ; `note` says in words what a total cannot know."""
+
+    note: str = ""
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
+        return f"Amount({numbers}{f'; {self.note}' if self.note else ''})"
 
 
 _entered: contextvars.ContextVar[tuple[Budget | Part, ...]] = contextvars.ContextVar("budgets", default=())
@@ -74,13 +85,12 @@ class Budget(_Entered):
     epsilon, delta, gamma : float
         What may be spent in all.
     ledger : str or Path, optional
-        Where it is kept: a path, ``sqlite:///...`` or ``postgresql://...``. By default what the environment
-        variable ``PRIVATIZE_LEDGER`` or the policy says, and else in this process only.
+        Where it is kept: a path, ``sqlite:///...`` or ``postgresql://...``, or ``"memory"`` for this process
+        only. By default what the environment variable ``PRIVATIZE_LEDGER`` or the policy says, and else in
+        this process only, with a warning.
     composition : {"sum", "tight"}
         Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds (needs
         dp-accounting).
-    several_samplers : bool
-        Allow answers about one declared dataset under several P. Promises then do not add up strictly.
     who : bool
         Whether the ledger notes user and host.
 
@@ -88,7 +98,7 @@ class Budget(_Entered):
     --------
     >>> import numpy as np
     >>> from privatize import Budget, privatize, samplers
-    >>> budget = Budget("example", epsilon=1, gamma=0.2)
+    >>> budget = Budget("example", epsilon=1, gamma=0.2, ledger="memory")
     >>> mean = privatize(epsilon=0.4, gamma=0.05, sampler=samplers.uniform(0, 1), budget=budget)(np.mean)
     >>> answers = [mean(np.full(100, 0.5)), mean(np.full(100, 0.5))]
     >>> budget
@@ -109,11 +119,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         delta: float = 0.0,
         ledger: str | os.PathLike[str] | None = None,
         composition: Literal["sum", "tight"] = "sum",
-        several_samplers: bool = False,
         who: bool = False,
     ) -> None:
-        if not isinstance(name, str) or not name:
-            raise SettingsError(f"Budget({name!r}): the name is a text.")
+        check_text("The name of a budget", name)
         for symbol, value, most in (("epsilon", epsilon, 1e9), ("delta", delta, 1.0), ("gamma", gamma, 1e9)):
             number = not isinstance(value, bool | str) and isinstance(value, int | float)
             if not number or not 0 <= value <= most:
@@ -124,10 +132,20 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             if not delta:
                 raise SettingsError("composition='tight' needs a delta: with delta=0, epsilons add up.")
             tight({"dp 1.0 0.0": 1}, float(delta))  # or refused
-        self.name, self.composition, self.several_samplers = name, composition, bool(several_samplers)
+        self.name, self.composition = name, composition
         self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
         self.who = bool(who)
-        self.ledger = open_ledger(_where(ledger))
+        where = _where(ledger)
+        if where is None:
+            warnings.warn(
+                f"The budget {name!r} is kept in the memory of this process: another process that names it "
+                f"has all of it once more, and it ends with this one. To share it, pass ledger=, set "
+                f'PRIVATIZE_LEDGER, or put ledger = "..." into [tool.privatize]; if that is what you want, '
+                f'say so: ledger="memory".',
+                UnsharedBudgetWarning,
+                stacklevel=2,
+            )
+        self.ledger = open_ledger(where or "memory")
         self.ledger.begin(name, self.cap, composition)
 
     @classmethod
@@ -148,18 +166,18 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
         Examples
         --------
-        >>> _ = Budget("as begun", epsilon=1, gamma=0.2)
-        >>> Budget.begun("as begun")
+        >>> _ = Budget("as begun", epsilon=1, gamma=0.2, ledger="memory")
+        >>> Budget.begun("as begun", ledger="memory")
         Budget('as begun', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)
         """
-        kept = ledger if isinstance(ledger, Ledger) else open_ledger(_where(ledger))
+        kept = ledger if isinstance(ledger, Ledger) else open_ledger(_where(ledger) or "memory")
         known = {each.name: each for each in kept.begun()}
         if name not in known:
             names = ", ".join(sorted(map(repr, known))) or "none"
             raise LedgerError(f"There is no budget {name!r} in {kept.url}. There are: {names}.")
         found = cls.__new__(cls)
         found.name, found.cap, found.composition = name, known[name].cap, _composition(known[name])
-        found.several_samplers = found.who = False
+        found.who = False
         found.ledger = kept
         return found
 
@@ -168,12 +186,52 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self._least(self.ledger.totals(self.name)))
+        return _amount(self._least(self.ledger.totals(self.name)), self._caveat())
 
     @property
     def remaining(self) -> Amount:
         """What is left."""
         return _amount(self.cap - self._least(self.ledger.totals(self.name)))
+
+    @property
+    def average_gamma(self) -> float:
+        """The share of pairs under P that is not covered, on average over calibrations."""
+        base, largest = Fraction(0), dict[str, Fraction]()
+        for (partition, _), total in self.ledger.totals(self.name).items():
+            if partition:
+                largest[partition] = max(largest.get(partition, Fraction(0)), total.average)
+            else:
+                base = total.average
+        return float(base + sum(largest.values()))
+
+    @property
+    def statement(self) -> str:
+        """What was spent, in words.
+
+        Examples
+        --------
+        >>> Budget("nothing yet", epsilon=1, gamma=0.2, ledger="memory").statement
+        'epsilon=0 for all pairs of neighbours'
+        """
+        spent = self.spent
+        delta = f", delta={spent.delta:.6g}" if self.cap.delta else ""
+        words = f"epsilon={spent.epsilon:.6g}{delta} for all pairs of neighbours"
+        if spent.gamma:
+            words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
+        count, one = self.ledger.unsealed(self.name)
+        many = "1 answer was" if count == 1 else f"{count} answers were"
+        if count and one:
+            return f"{words}. {many} about unsealed data, under the same P as all others"
+        return f"{words}. {self._caveat()}" if count else words
+
+    def _caveat(self) -> str:
+        """Return what the total cannot know, in words, or nothing."""
+        count, one = self.ledger.unsealed(self.name)
+        if one:
+            return ""
+        many = "1 answer was" if count == 1 else f"{count} answers were"
+        rule = "that all answers about the same people are under one P cannot be checked"
+        return f"{many} about unsealed data: {rule}"
 
     def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
         """Return the same as `_combine`, by whichever bound is smaller."""
@@ -195,18 +253,49 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     def verify(self) -> Amount:
         """Compute from the history what was spent, and return it; raise if the ledger says otherwise.
 
+        Every charge is added up again by the rules of `reserve`, and compared with all that the ledger says.
+
         Raises
         ------
         LedgerError
-            If the totals, the history and the caps do not agree.
+            If the totals, the history, the people and the caps do not agree.
         """
-        kept, made = self.ledger.recomputed(self.name)
+        begun, kept, made = self.ledger.recomputed(self.name)
+        if (begun.cap, begun.composition) != (self.cap, self.composition):
+            raise LedgerError(f"The ledger says that {self.name!r} has the caps {begun.cap}, not {self.cap}.")
         if kept != made:
             raise LedgerError(f"The ledger's totals for {self.name!r} are not what its charges add up to.")
-        spent = self._combine(made)
+        spent = self._combine(made.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
-        return _amount(spent)
+        return _amount(spent, self._caveat())
+
+    def declare_again(self, people: str, sampler: Any) -> None:
+        """Declare that the P of some people is this one, where the ledger's name for it cannot be compared.
+
+        Earlier versions wrote P down by names that another version of Python or of this library does not
+        know. If all parameters are in its text, it is recognized by itself. Any other P is declared again,
+        once, by somebody who knows that it is the same. The history keeps it, as a charge of nothing.
+
+        Parameters
+        ----------
+        people : str
+            The name of the sealed data, without a version.
+        sampler : Sampler
+            P.
+
+        Raises
+        ------
+        SettingsError
+            If these people have no P, or one that can be compared.
+        """
+        from privatize.declared import declare
+        from privatize.samplers import as_sampler
+
+        name = check_text("The name of the data", people)
+        found = declare(as_sampler(sampler))
+        who = self._who() if self.who else ""
+        self.ledger.declare_again(self._begun(), repr(name), found.digest, found.description, who)
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
         """Divide the people into parts that a replaced record cannot leave: sites, years.
@@ -216,7 +305,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
         Examples
         --------
-        >>> budget = Budget("study", epsilon=1, gamma=0.2)
+        >>> budget = Budget("study", epsilon=1, gamma=0.2, ledger="memory")
         >>> budget.partition("site", parts=["Berlin", "Paris"])["Paris"]
         <part 'Paris' of 'site' in Budget('study', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)>
         """
@@ -226,9 +315,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         left = self.remaining
         shown = ["epsilon", "delta", "gamma"] if self.cap.delta else ["epsilon", "gamma"]
         caps = ", ".join(f"{s}={float(getattr(self.cap, s)):g}" for s in shown)
-        return (
-            f"Budget({self.name!r}, {caps}: left {', '.join(f'{s}={getattr(left, s):.4g}' for s in shown)})"
-        )
+        rest = ", ".join(f"{s}={getattr(left, s):.4g}" for s in shown)
+        caveat = self._caveat()
+        return f"Budget({self.name!r}, {caps}: left {rest}{f'; {caveat}' if caveat else ''})"
 
     def _repr_html_(self) -> str:
         return views.spent(self, sum(self._counts().values()))
@@ -281,28 +370,28 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():
             return Elsewhere, (self.name,)
-        rest = (self.cap, self.composition, self.several_samplers, self.who)
-        return _again, (self.name, self.ledger.database.url, *rest)
+        return _again, (self.name, self.ledger.database.url, self.cap, self.composition, self.who)
 
     # -- what the decorator asks --
 
     def reserve(self, charge: Charge) -> None:
         """Spend what a release asks for, or raise."""
-        rest = {"several": self.several_samplers}
-        self.ledger.reserve(self.name, self._signed(charge), self.cap, self._combine, **rest)
+        self.ledger.reserve(self._begun(), self._signed(charge), self._combine)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
-        self.ledger.afford(
-            self.name, self._signed(charge), self.cap, self._combine, several=self.several_samplers
-        )
+        self.ledger.afford(self._begun(), self._signed(charge), self._combine)
+
+    def _begun(self) -> Begun:
+        return Begun(self.name, self.cap, self.composition, 0, "")
 
     def _signed(self, charge: Charge) -> Charge:
-        if not self.who:
-            return charge
+        return replace(charge, who=self._who()) if self.who else charge
+
+    def _who(self) -> str:
         import socket
 
-        return replace(charge, who=f"{_user()}@{socket.gethostname()}")
+        return f"{_user()}@{socket.gethostname()}"
 
     def _combine(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
         """Return what totals cost together: parts of one partition cost as much as the largest."""
@@ -359,8 +448,11 @@ def _joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in {*one, *other}}
 
 
-def _amount(cost: Cost) -> Amount:
-    return Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
+def _amount(cost: Cost, note: str = "") -> Amount:
+    found = Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
+    if note:
+        found.note = note
+    return found
 
 
 def _place(url: str) -> str:
@@ -368,10 +460,33 @@ def _place(url: str) -> str:
     return url if "://" in url or url == "memory" else str(Path(url).expanduser().absolute())
 
 
-def _where(ledger: str | os.PathLike[str] | None) -> str:
-    """Return where a budget is kept: where it was told to, or what the environment or the policy says."""
-    where = ledger if ledger is not None else os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
-    return _place(os.fspath(where)) if where else "memory"
+def _where(ledger: str | os.PathLike[str] | None) -> str | None:
+    """Return where a budget is kept: as was said here, in the environment or in the policy, if anywhere."""
+    where, source = ledger, "Budget(ledger=...)"
+    if where is None and "PRIVATIZE_LEDGER" in os.environ:
+        where, source = os.environ["PRIVATIZE_LEDGER"], "PRIVATIZE_LEDGER"
+    if where is None:
+        where, source = ruled("ledger"), "The ledger of the policy"
+    return None if where is None else checked_place(where, source)
+
+
+def checked_place(where: Any, source: str) -> str:
+    """Return where a ledger is, from the root; refuse what is set, and names none."""
+    if not isinstance(where, str | os.PathLike):
+        raise SettingsError(f"{source} is a {type(where).__name__}: it is a path, a URL, or 'memory'.")
+    text = os.fspath(where)
+    if not isinstance(text, str) or not text.strip():
+        raise SettingsError(
+            f"{source} is empty, so nobody knows whom a budget is shared with. Name a ledger (a path, "
+            f"sqlite:///... or postgresql://...), say 'memory' for this process only, or do not set it."
+        )
+    try:
+        fine = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        fine = False
+    if not fine:  # not shown: it may hold a password
+        raise SettingsError(f"{source} has characters that no file and no URL can have. Choose another name.")
+    return _place(text)
 
 
 def _composition(begun: Begun) -> Literal["sum", "tight"]:
@@ -391,7 +506,7 @@ def _user() -> str:
         return "?"
 
 
-def _again(name: str, url: str, cap: Cost, composition: Any, several: bool, who: bool) -> Budget:
+def _again(name: str, url: str, cap: Cost, composition: Any, who: bool) -> Budget:
     return Budget(
         name,
         epsilon=float(cap.epsilon),
@@ -399,7 +514,6 @@ def _again(name: str, url: str, cap: Cost, composition: Any, several: bool, who:
         gamma=float(cap.gamma),
         ledger=url,
         composition=composition,
-        several_samplers=several,
         who=who,
     )
 
@@ -432,6 +546,8 @@ class Partition(Mapping[str, "Part"]):
             raise SettingsError(
                 f"partition({name!r}, parts={parts!r}): it needs a name, and a list of different parts."
             )
+        for text in (name, *listed):
+            check_text("The name of a partition or part", text)
         self.budget, self.name = budget, name
         self._parts = {part: Part(budget, name, part) for part in listed}
 

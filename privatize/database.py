@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import tempfile
 import threading
 import time
 import weakref
@@ -18,9 +19,10 @@ from typing import Any
 
 from privatize.errors import SettingsError
 
-__all__ = ["Database", "DatabaseError"]
+__all__ = ["Database", "DatabaseError", "storable"]
 
 Run = Callable[..., list[tuple[Any, ...]]]
+Prepare = Callable[[Run, set[str], bool], None]
 
 _PATIENCE = 60.0  # seconds to wait for other writers
 _LOCK = 0x70726976  # of PostgreSQL, around the creation of tables, which is not atomic there
@@ -47,7 +49,11 @@ class Database:
     tables : sequence of str
         Statements that create what is missing.
     durable : bool
-        Whether what was committed must survive a loss of power, and not only of the process.
+        Whether what was committed must survive a loss of power, and not only of the process. A file that is
+        empty, or that has been removed since it was opened, is then an error: it has lost something.
+    prepare : callable, optional
+        ``prepare(run, found, postgres)`` is called at every connection, in the transaction that creates the
+        tables, with the names of those that were there before.
 
     Examples
     --------
@@ -58,8 +64,16 @@ class Database:
     [(5,)]
     """
 
-    def __init__(self, url: str | os.PathLike[str], tables: Sequence[str], *, durable: bool = False) -> None:
-        self.durable = durable
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        tables: Sequence[str],
+        *,
+        durable: bool = False,
+        prepare: Prepare | None = None,
+    ) -> None:
+        self.durable, self._prepare = durable, prepare
+        self._opened = False
         self.url = os.fspath(url)
         self.postgres = self.url.startswith(("postgresql://", "postgres://"))
         self.path = None if self.postgres or self.url == "memory" else _path(self.url)
@@ -113,10 +127,22 @@ class Database:
                 self._create(self._shared.connection)
             return self._shared.connection
         held: _Held | None = getattr(self._local, "held", None)
-        if held is None or held.process != os.getpid():
+        if held is None or held.process != os.getpid() or held.file != self._file():
+            self._local.held = held = None
             held = _Held(self._connect_postgres() if self.postgres else self._connect_sqlite())
-            self._local.held = held
+            held.file = self._file()
+            self._local.held, self._opened = held, True
         return held.connection
+
+    def _file(self) -> tuple[int, int] | None:
+        """Return which file the path names: what is written to one that was removed is lost."""
+        if not self.durable or self.path is None:
+            return None
+        try:
+            found = os.stat(self.path)  # noqa: PTH116 - at every transaction
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
 
     # -- sqlite3 --
 
@@ -138,10 +164,40 @@ class Database:
         path = self.path
         assert path is not None
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # For the user only; sqlite gives its companions the same permissions. Only where there is none
-        # yet: closing a file takes away the locks that sqlite holds on it in other threads.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        if not self.durable:
+            _new_file(path)
+        elif not path.exists():
+            self._begin(path)
+        else:
+            _refuse_empty(path)
+        return self._prepared(path)
+
+    def _begin(self, path: Path) -> None:
+        """Make a new file that nobody sees before it is complete, and that replaces none."""
+        if self._opened:
+            raise DatabaseError(f"{path} was there before, and is gone. Restore it from a backup.")
+        handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # for the user only
+        os.close(handle)
+        try:
+            self._prepared(made).close()
+            try:
+                os.link(made, path)
+            except FileExistsError:
+                return  # somebody was faster
+            except (
+                OSError
+            ):  # a file system without links: others may see it empty for a moment, and refuse it
+                if _new_file(path):
+                    self._prepared(path).close()
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)  # the name, too, survives a loss of power
+            finally:
+                os.close(folder)
+        finally:
+            os.unlink(made)  # noqa: PTH108 - a path from tempfile is a text
+
+    def _prepared(self, path: str | Path) -> sqlite3.Connection:
         connection = _connect(path)
         try:
             # Readers and one writer at a time. On network file systems WAL does not work: set another
@@ -156,10 +212,12 @@ class Database:
         return connection
 
     def _create(self, connection: sqlite3.Connection) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in self._tables:
-            connection.execute(statement)
-        connection.execute("COMMIT")
+        with self._sqlite(connection, write=True) as run:
+            found = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            for statement in self._tables:
+                run(statement)
+            if self._prepare is not None:
+                self._prepare(run, found, False)
 
     @contextlib.contextmanager
     def _sqlite(self, connection: sqlite3.Connection, write: bool) -> Iterator[Run]:
@@ -189,15 +247,37 @@ class Database:
             raise DatabaseError(
                 "the URL is not one that PostgreSQL understands: percent-encode what is special in it"
             ) from None
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        tries = 5
+        try:
+            while True:
+                try:
+                    self._create_postgres(connection)
+                    return connection
+                except psycopg.errors.DeadlockDetected:  # somebody reads the tables that are to be changed
+                    tries -= 1
+                    if not tries:
+                        raise
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, psycopg.errors.InsufficientPrivilege):
+                raise DatabaseError(
+                    f"{str(error).strip()}. Its tables must be made, or brought into the present layout, "
+                    f"once: let their owner open it with this version of the library"
+                ) from None
+            raise
+
+    def _create_postgres(self, connection: Any) -> None:
+        with self._postgres(connection) as run:
+            run("SELECT pg_advisory_xact_lock(?)", _LOCK)
+            found = set()
             for statement in self._tables:
                 name = statement.partition("IF NOT EXISTS ")[2].split()[0]
-                rows = connection.execute("SELECT to_regclass(%s)", (name,)).fetchall()
-                if rows[0][0] is not None:
-                    continue  # whoever uses it need not be allowed to create it
-                connection.execute(statement.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT"))
-        return connection
+                if run("SELECT to_regclass(?)", name)[0][0] is not None:
+                    found.add(name)  # whoever uses it need not be allowed to create it
+                else:
+                    run(statement.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT"))
+            if self._prepare is not None:
+                self._prepare(run, found, True)
 
     @contextlib.contextmanager
     def _postgres(self, connection: Any) -> Iterator[Run]:
@@ -208,6 +288,33 @@ class Database:
 
         with connection.transaction():
             yield run
+
+
+def storable(text: str) -> str:
+    """Return a text with what no database can keep as escapes; for what is shown, and nothing is found by."""
+    return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
+
+
+def _new_file(path: Path) -> bool:
+    """Make an empty file for the user only, unless there is one; sqlite's companions get its permissions."""
+    # Not where there is one: closing a file takes away the locks that sqlite holds on it in other threads.
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    return True
+
+
+def _refuse_empty(path: Path) -> None:
+    """Refuse a file with nothing in it, unless somebody is just creating it."""
+    deadline = time.monotonic() + 1
+    while path.stat().st_size == 0:
+        if time.monotonic() > deadline:
+            raise DatabaseError(
+                f"{path} is empty: what was in it is lost. Restore it from a backup, or remove the file if "
+                f"there never was anything in it"
+            )
+        time.sleep(0.05)
 
 
 def _writable(path: Path | None) -> bool:
@@ -225,6 +332,7 @@ class _Held:
 
     def __init__(self, connection: Any) -> None:
         self.connection, self.process = connection, os.getpid()
+        self.file: tuple[int, int] | None = None
         # Not __del__: in a cycle of garbage the connection's own finalizer might come first, and complain.
         weakref.finalize(self, _close, connection, self.process)
 

@@ -27,7 +27,9 @@ import numpy as np
 from privatize import coins, domains, errors, outputs, records, shipping, silence, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
+from privatize.charges import Charge
 from privatize.composition import kind_of
+from privatize.declared import declare
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
@@ -44,7 +46,6 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.fingerprint import PrivateReachable, identity_of, origin, token, warn_changed
-from privatize.ledger import Charge
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of
@@ -54,7 +55,7 @@ from privatize.recursion import Evaluation
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
 from privatize.samplers.public import draws_public, is_private
-from privatize.samplers.tables import is_table, origin_of
+from privatize.samplers.tables import columns_of, is_table
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
@@ -671,7 +672,7 @@ class PrivateFunction(Generic[P, R]):
         positions = self._positions(n)
         n = n if positions is None else len(positions)
         if budgets and not settings.reuse:  # before the work of calibrating: there may be nothing left
-            self._spend("afford", budgets, about, "", n, 0.0 if dataset else settings.gamma)
+            self._spend("afford", budgets, about, drawn, "", n, 0.0 if dataset else settings.gamma)
         sensitivity, key = self._recalled(n, call, like, box)
         again = self._answered(dataset, key, sensitivity)
         if again is not None and again in self._root._answers:
@@ -690,9 +691,11 @@ class PrivateFunction(Generic[P, R]):
         if budgets:  # data that does not fit has cost nothing; from here on it is spent, whatever happens
             which = f"{key}:{sensitivity.seed}" if key else ""
             looks = sensitivity.certified()
+            # Over calibrations and pairs together, of a plan that was fixed before the gaps were seen (T4).
+            average = 1 - sensitivity.k / (sensitivity.m + 1) if len(looks) < 2 else None
             if len(budgets) > 1:
-                self._spend("afford", budgets, about, which, n, sensitivity.gamma, looks)
-            self._spend("reserve", budgets, about, which, n, sensitivity.gamma, looks)
+                self._spend("afford", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
+            self._spend("reserve", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
             raise PrivateRunError(self._advice(_FAILED))
@@ -737,14 +740,16 @@ class PrivateFunction(Generic[P, R]):
         act: str,
         budgets: list[Any],
         about: tuple[str, tuple[str, ...]],
+        drawn: Any,
         key: str,
         n: int,
         gamma: float,
         looks: tuple[tuple[float, float], ...] = (),
+        average: float | None = None,
     ) -> None:
         """Ask every budget whether it can afford a release, or reserve it."""
         s = self._settings
-        whole = origin_of(s.sampler)
+        law = declare(s.sampler)
         charge = Charge(
             function=self.__name__,
             key=key,
@@ -756,10 +761,12 @@ class PrivateFunction(Generic[P, R]):
             epsilon=s.epsilon,
             delta=s.delta,
             gamma=gamma,
+            average_gamma=None if average is None else min(average, gamma),
             looks=looks,
-            # What cannot be compared is the same only as this very object.
-            sampler=identity_of(whole) or f"{whole!r} {os.getpid()} {id(whole)}",
-            described=repr(whole),
+            declared=(law.digest,),
+            described=law.description,
+            lossless=law.lossless,
+            columns=columns_of(s.sampler, drawn),
         )
         for budget in budgets:
             getattr(budget, act)(charge)

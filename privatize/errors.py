@@ -27,6 +27,7 @@
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be kept for the next call
     ├── StoreWarning                   remembered estimates cannot be read or written
+    ├── UnsharedBudgetWarning          a budget is in the memory of one process
     └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
 
 No message, argument or attribute of these ever holds private data.
@@ -62,6 +63,7 @@ __all__ = [
     "SealedError",
     "SettingsError",
     "StoreWarning",
+    "UnsharedBudgetWarning",
     "ZeroSensitivityError",
 ]
 
@@ -252,6 +254,10 @@ class PrivatizeWarning(UserWarning):
 
 class StoreWarning(PrivatizeWarning):
     """Remembered estimates cannot be read or written; nothing is lost but time."""
+
+
+class UnsharedBudgetWarning(PrivatizeWarning):
+    """A budget is in the memory of one process, and nobody has said that this is meant."""
 
 
 class InsecureNoiseWarning(PrivatizeWarning):

@@ -2,6 +2,9 @@
 
 Append-only. A reservation is one transaction: the budget's row is locked, the new totals are compared with
 the caps, and the charge is written with them, or nothing is. No data and no answer is ever in here.
+
+The rules are those of `privatize.charges.Book`: a reservation adds one charge to what was loaded, and
+`Ledger.recomputed` adds all of them to an empty one, so that what is verified is what was enforced.
 """
 
 from __future__ import annotations
@@ -11,92 +14,20 @@ import functools
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from privatize.composition import NOTHING, Cost, exact
-from privatize.database import Database, DatabaseError, Run
+from privatize.charges import COMPARABLE, Book, Charge, Due, Person, Totals
+from privatize.composition import Cost, exact
+from privatize.database import Database, DatabaseError, Run, storable
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
+from privatize.ledger_layout import CREATE, VERSION, check, prepare
 
 __all__ = ["Begun", "Charge", "Ledger", "Totals", "open_ledger"]
-
-_TEXT = "TEXT NOT NULL"
-_COLUMNS = {
-    "budgets": f"name TEXT PRIMARY KEY, epsilon {_TEXT}, delta {_TEXT}, gamma {_TEXT}, composition {_TEXT}, "
-    f"charges INTEGER NOT NULL, created {_TEXT}",
-    "spent": f"budget {_TEXT}, partition {_TEXT}, part {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
-    f"gamma {_TEXT}, counts {_TEXT}, PRIMARY KEY (budget, partition, part)",
-    "charges": f"budget {_TEXT}, number INTEGER NOT NULL, at {_TEXT}, function {_TEXT}, key {_TEXT}, "
-    f"dataset {_TEXT}, n INTEGER NOT NULL, mechanism {_TEXT}, kind {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
-    f"gamma {_TEXT}, charged {_TEXT}, partition {_TEXT}, part {_TEXT}, who {_TEXT}, "
-    f"PRIMARY KEY (budget, number)",
-    "gammas": f"budget {_TEXT}, dataset {_TEXT}, key {_TEXT}, gamma {_TEXT}, "
-    f"PRIMARY KEY (budget, dataset, key)",
-    "datasets": f"budget {_TEXT}, dataset {_TEXT}, sampler {_TEXT}, described {_TEXT}, "
-    f"PRIMARY KEY (budget, dataset)",
-    "people": f"budget {_TEXT}, name {_TEXT}, partition {_TEXT}, part {_TEXT}, PRIMARY KEY (budget, name)",
-}
-_TABLES = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """What one release asks of a budget.
-
-    Attributes
-    ----------
-    function : str
-        Its name.
-    key : str
-        The estimate's fingerprint, or "" if it has none.
-    dataset : str
-        Name and version of declared (sealed) data, or "".
-    people : tuple of str
-        The names in it without versions: who it is about.
-    n : int
-        Number of records.
-    mechanism, kind : str
-        The mechanism, and what tight composition knows of it.
-    epsilon, delta, gamma : float
-        The promise.
-    looks : tuple
-        For all plans that were read from the estimate's gaps, the γ that was asked for and that holds now:
-        a further look makes the earlier ones' larger.
-    sampler, described : str
-        Fingerprint and repr of P, of which the function's P is a projection.
-    partition, part : str
-        Where parallel composition applies.
-    who : str
-        User and host, if they are wanted.
-    """
-
-    function: str
-    key: str
-    dataset: str
-    n: int
-    mechanism: str
-    kind: str
-    epsilon: float
-    delta: float
-    gamma: float
-    looks: tuple[tuple[float, float], ...] = ()
-    people: tuple[str, ...] = ()
-    sampler: str = ""
-    described: str = ""
-    partition: str = ""
-    part: str = ""
-    who: str = ""
-
-
-@dataclass
-class Totals:
-    """What was spent in one part of one partition of a budget, or outside of all ("", "")."""
-
-    cost: Cost = NOTHING
-    counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -108,9 +39,19 @@ class Begun:
     composition: str
     charges: int
     created: str
+    neighbours: str = "replace"
+    unit: str = "record"
+    migrated: int = 0
 
 
 Combine = Callable[[dict[tuple[str, str], Totals]], Cost]
+_COLUMNS = (
+    *("number", "at", "function", "key", "dataset", "n", "mechanism", "kind", "epsilon", "delta", "gamma"),
+    *("charged", "partition", "part", "who", "strength", "declared", "described", "people", "neighbours"),
+    *("unit", "purpose", "looks", "average", "average_charged"),
+)
+_BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
+_MARKS = ", ".join("?" * (1 + len(_COLUMNS)))
 
 
 class Ledger:
@@ -127,7 +68,7 @@ class Ledger:
     opaque: ClassVar[bool] = True  # to fingerprints
 
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
-        self.database = Database(url, _TABLES, durable=True)
+        self.database = Database(url, CREATE, durable=True, prepare=prepare)
         self._shown = shown
         self._process = os.getpid()
 
@@ -143,139 +84,129 @@ class Ledger:
         """Begin a budget, or find it; refuse if it was begun with other caps."""
         facts = (str(cap.epsilon), str(cap.delta), str(cap.gamma), composition)
         with self._transaction() as run:
+            if not run("SELECT 1 FROM budgets WHERE name = ?", name):
+                for table in ("charges", "spent", "gammas", "people"):
+                    if run(f"SELECT 1 FROM {table} WHERE budget = ? LIMIT 1", name):  # noqa: S608
+                        raise LedgerError(
+                            f"The ledger {self.url} is damaged: there are {table} of the budget {name!r}, "
+                            f"and what it was begun with is lost. Restore it from a backup."
+                        )
             run(
-                "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?) ON CONFLICT (name) DO NOTHING",
+                "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
+                "ON CONFLICT (name) DO NOTHING",
                 *(name, *facts, _now()),
             )
-            ((*found, _),) = run(
-                "SELECT epsilon, delta, gamma, composition, charges FROM budgets WHERE name = ?", name
-            )
-        known = _cost_of(found[:3])
-        if known != cap or found[3] != composition:
+            begun = self._begun(run, name)
+        if begun.cap != cap or begun.composition != composition:
             raise SettingsError(
-                f"The budget {name!r} in {self.url} was begun with epsilon={float(known.epsilon):g}, "
-                f"delta={float(known.delta):g}, gamma={float(known.gamma):g}, composition={found[3]!r}. A "
+                f"The budget {name!r} in {self.url} was begun with {_caps(begun)}. A "
                 f"budget keeps what it was begun with: name the same, or begin another one."
             )
 
     def begun(self) -> list[Begun]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
-            rows = run(
-                "SELECT name, epsilon, delta, gamma, composition, charges, created FROM budgets "
-                "ORDER BY created, name"
-            )
-        return [
-            Begun(name, _cost_of(caps), composition, int(charges), created)
-            for name, *caps, composition, charges, created in rows
-        ]
+            rows = run(f"SELECT {_BUDGET} FROM budgets ORDER BY created, name")  # noqa: S608
+        return [_begun_of(row) for row in rows]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
         """Return what was spent, by partition and part."""
         with self._transaction(write=False) as run:
             return _totals(run, name)
 
-    def reserve(self, name: str, charge: Charge, cap: Cost, combine: Combine, *, several: bool) -> Cost:
+    def unsealed(self, name: str) -> tuple[int, bool]:
+        """Return how many sampled answers were about data without a name, and whether one P holds for all."""
+        with self._transaction(write=False) as run:
+            ((count,),) = run(
+                "SELECT COUNT(*) FROM charges WHERE budget = ? AND dataset = '' AND strength = 'sampled' "
+                "AND purpose <> 'declaration'",
+                name,
+            )
+            declared = [person.declared for person in _people(run, name).values()] if count else []
+        families = [set(each) for each in declared if each is not None]
+        return int(count), not families or bool(set.intersection(*families))
+
+    def reserve(self, begun: Begun, charge: Charge, combine: Combine) -> Cost:
         """Spend, in one transaction, or refuse and change nothing. Returns what was charged.
 
         Parameters
         ----------
-        name : str
-            The budget.
+        begun : Begun
+            The budget, as its user knows it.
         charge : Charge
             What is asked for.
-        cap : Cost
-            What there is in all.
         combine : callable
             Tells what totals cost together.
-        several : bool
-            Whether one dataset may have several samplers.
         """
+        _check_charge(begun, charge)
         with self._transaction() as run:
-            # The row is locked until the end: on PostgreSQL by this, on sqlite by the transaction itself.
-            rows = run("UPDATE budgets SET charges = charges + 1 WHERE name = ? RETURNING charges", name)
-            if not rows:
-                raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
-            number = int(rows[0][0])
-            cost = self._cost(run, name, charge, several)
-            before = _totals(run, name)
-            after = _added(before, charge, cost)
-            spent = combine(after)
-            if not spent.fits(cap):
-                raise _exceeded(name, charge, cost, combine(before), spent, cap)
-            _write(run, name, number, charge, cost, after[charge.partition, charge.part])
-        return cost
+            number = self._next(run, begun)
+            book = self._book(run, begun.name, charge)
+            spent = combine(book.totals)
+            for again in _recognized(book, charge):
+                _write(run, number, again, book)
+                number = self._next(run, begun)
+            due = _write(run, number, charge, book)
+            after = combine(book.totals)
+            if not after.fits(begun.cap):
+                raise _exceeded(begun.name, charge, due.cost, spent, after, begun.cap)
+        return due.cost
 
-    def afford(self, name: str, charge: Charge, cap: Cost, combine: Combine, *, several: bool) -> None:
+    def afford(self, begun: Begun, charge: Charge, combine: Combine) -> None:
         """Refuse what could not be reserved now; spend nothing."""
+        _check_charge(begun, charge)
         with self._transaction(write=False) as run:
-            cost = self._cost(run, name, charge, several, write=False)
-            before = _totals(run, name)
-            after = combine(_added(before, charge, cost))
-            if not after.fits(cap):
-                raise _exceeded(name, charge, cost, combine(before), after, cap)
+            _compare(self._begun(run, begun.name), begun, self.url)
+            book = self._book(run, begun.name, charge)
+            spent = combine(book.totals)
+            for again in _recognized(book, charge):
+                book.add(again)
+            due = book.add(charge)
+            after = combine(book.totals)
+            if not after.fits(begun.cap):
+                raise _exceeded(begun.name, charge, due.cost, spent, after, begun.cap)
 
-    def _cost(self, run: Run, name: str, charge: Charge, several: bool, *, write: bool = True) -> Cost:
-        """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
-        cost = Cost.of(charge.epsilon, charge.delta, charge.gamma)
-        if not charge.dataset:
-            if charge.partition:
-                raise SettingsError(
-                    f"The part {charge.part!r} of {charge.partition!r} needs data with a name: the parts of "
-                    f"a partition are separate datasets, fixed beforehand, which a replaced record cannot "
-                    f"leave (sites, years). Seal each: seal(data, name=...). To group by an attribute, use "
-                    f"one function that returns all groups."
-                )
-            return cost
-        self._declare(run, name, charge, several, write)
-        if not charge.key:
-            return cost
-        rows = run(
-            "SELECT gamma FROM gammas WHERE budget = ? AND dataset = ? AND key = ?",
-            *(name, charge.dataset, charge.key),
-        )
-        known = _cost_of((0, 0, rows[0][0])).gamma if rows else Fraction(0)
-        # Of plans that may have been charged before, what holds for them now.
-        due = max([cost.gamma, *(exact(now) for asked, now in charge.looks if exact(asked) <= known)])
-        cost = Cost(cost.epsilon, cost.delta, due)
-        if write and cost.gamma > known:
-            run(
-                "INSERT INTO gammas VALUES (?, ?, ?, ?) ON CONFLICT (budget, dataset, key) DO UPDATE SET "
-                "gamma = excluded.gamma",
-                *(name, charge.dataset, charge.key, str(cost.gamma)),
-            )
-        return Cost(cost.epsilon, cost.delta, max(cost.gamma - known, Fraction(0)))
+    def declare_again(self, begun: Begun, name: str, declared: str, described: str, who: str) -> None:
+        """Write into the history that the P of some people, which cannot be compared, is this one."""
+        with self._transaction() as run:
+            number = self._next(run, begun)
+            book = Book(begun.name, people=_people(run, begun.name))
+            names = book.alike(name) if name in book.people else (name,)
+            _write(run, number, _declaration(names, declared, described, who), book)
 
-    def _declare(self, run: Run, name: str, charge: Charge, several: bool, write: bool) -> None:
-        """Refuse a second P for a dataset, and a dataset in two parts of a partition."""
+    def _next(self, run: Run, begun: Begun) -> int:
+        """Lock a budget's row until the end of the transaction; return the number of the next charge."""
+        # On PostgreSQL the row is locked by this, on sqlite by the transaction itself. A ledger that a later
+        # version has changed meanwhile is not written to.
         rows = run(
-            "SELECT sampler, described FROM datasets WHERE budget = ? AND dataset = ?", name, charge.dataset
+            f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
+            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {_BUDGET}",
+            begun.name,
         )
-        if not rows and write:
-            run(
-                "INSERT INTO datasets VALUES (?, ?, ?, ?)",
-                *(name, charge.dataset, charge.sampler, charge.described),
-            )
-        for sampler, described in rows:
-            if sampler != charge.sampler and not several:
-                raise SettingsError(
-                    f"The budget {name!r} has answers about {charge.dataset} under P={described}, and this "
-                    f"one has P={charge.described}. Promises add up only with respect to one P: use that "
-                    f"one, or its columns P[...]; or pass Budget(..., several_samplers=True) if you have "
-                    f"reason to."
-                )
-        where = (charge.partition, charge.part)
-        for person in charge.people or (charge.dataset,):  # versions are of the same people
-            placed = run("SELECT partition, part FROM people WHERE budget = ? AND name = ?", name, person)
-            if not placed and write:
-                run("INSERT INTO people VALUES (?, ?, ?, ?)", *(name, person, *where))
-            if placed and tuple(placed[0]) != where:
-                raise SettingsError(
-                    f"The data {person} has been used in the budget {name!r} {_where(*placed[0])}, and now "
-                    f"{_where(*where)}. A dataset is in one part of a partition, fixed beforehand, or in "
-                    f"none: then a replaced record cannot move to another part, and the largest part counts. "
-                    f"To group by an attribute, use one function that returns all groups."
-                )
+        found = _begun_of(rows[0]) if rows else self._begun(run, begun.name)
+        _compare(found, begun, self.url)
+        return found.charges
+
+    def _begun(self, run: Run, name: str) -> Begun:
+        check(run("SELECT version FROM ledger_layout"))
+        rows = run(f"SELECT {_BUDGET} FROM budgets WHERE name = ?", name)  # noqa: S608
+        if not rows:
+            raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
+        return _begun_of(rows[0])
+
+    def _book(self, run: Run, name: str, charge: Charge) -> Book:
+        """Load what a charge can depend on."""
+        totals = _totals(run, name)
+        names = charge.people or (charge.dataset,)
+        # All people where parts must be compared, or where a P is recognized; else those that it is about.
+        people = _people(run, name, *names) if len(names) == 1 else _people(run, name)
+        old = any(not _comparable(person) for person in people.values())
+        if charge.partition or any(partition for partition, _ in totals) or old:
+            people = _people(run, name)
+        gammas = {}
+        if charge.dataset and charge.key:
+            gammas = _gammas(run, name, "AND dataset = ? AND key = ?", charge.dataset, charge.key)
+        return Book(name, totals, gammas, people)
 
     def history(self, name: str) -> list[dict[str, Any]]:
         """Return every charge, the oldest first."""
@@ -292,55 +223,52 @@ class Ledger:
                 "gamma",
                 "charged",
             ),
-            *("partition", "part", "who", "key", "kind"),
+            *("partition", "part", "who", "key", "kind", "strength", "purpose", "declared", "described"),
+            *("people", "neighbours", "unit", "average", "average_charged"),
         )
         with self._transaction(write=False) as run:
             columns = ", ".join(names)
             rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
         found = [dict(zip(names, row, strict=True)) for row in rows]
         for row in found:
-            for number in ("epsilon", "delta", "gamma", "charged"):
-                row[number] = float(_cost_of((0, 0, row[number])).gamma)
+            for number in ("epsilon", "delta", "gamma", "charged", "average", "average_charged"):
+                row[number] = float(_amount(row[number]))
+            row |= {each: list(_texts(row[each])) for each in ("declared", "people")}
+            row["average_gamma"] = row.pop("average")
         return found
 
-    def recomputed(self, name: str) -> tuple[dict[tuple[str, str], Totals], dict[tuple[str, str], Totals]]:
-        """Return the totals, and what the charges add up to, both of one moment."""
+    def recomputed(self, name: str) -> tuple[Begun, Book, Book]:
+        """Return a budget's caps, what the ledger says of it, and what its charges make; all of one moment.
+
+        Raises
+        ------
+        LedgerError
+            If the charges break a rule, or do not say what they would if they had been written by `reserve`.
+        """
         with self._transaction() as run:
             if self.database.postgres:  # or every statement would see a moment of its own
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            kept = _totals(run, name)
-            rows = run(
-                "SELECT number, dataset, key, kind, epsilon, delta, gamma, charged, partition, part "
-                "FROM charges WHERE budget = ? ORDER BY number",
-                name,
-            )
-            counted = run("SELECT charges FROM budgets WHERE name = ?", name)
-            gammas = run("SELECT dataset, key, gamma FROM gammas WHERE budget = ?", name)
-            datasets = {row[0] for row in run("SELECT dataset FROM datasets WHERE budget = ?", name)}
-        made: dict[tuple[str, str], Totals] = {}
-        largest: dict[tuple[str, str], Fraction] = {}
-        for number, (at, dataset, key, kind, epsilon, delta, gamma, charged, partition, part) in enumerate(
-            rows, 1
-        ):
-            total = made.setdefault((partition, part), Totals())
-            due = _cost_of((epsilon, delta, charged)).gamma
-            known = Fraction(0)
-            if dataset and key:
-                known = largest.get((dataset, key), Fraction(0))
-                largest[dataset, key] = known + due
-            # At least what was asked for; more if a further look made an earlier one's larger.
-            wanted = _cost_of((epsilon, delta, gamma)).gamma
-            lost = bool(dataset) and dataset not in datasets
-            if at != number or due < 0 or known + due < wanted or lost:
-                raise LedgerError(f"The ledger of {name!r} is damaged at its charge {at}.")
-            total.cost += Cost(Fraction(epsilon), Fraction(delta), due)
-            total.counts[kind] = total.counts.get(kind, 0) + 1
-        if counted != [(len(rows),)]:
-            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {counted}.")
-        noted = {(dataset, key): _cost_of((0, 0, gamma)).gamma for dataset, key, gamma in gammas}
-        if noted != {where: gamma for where, gamma in largest.items() if gamma}:
-            raise LedgerError(f"The ledger of {name!r} is damaged: its gammas are not its charges'.")
-        return kept, made
+            begun = self._begun(run, name)
+            kept = Book(name, _totals(run, name), _gammas(run, name), _people(run, name))
+            columns = ", ".join(_COLUMNS)
+            rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
+        made = Book(name)
+        for number, row in enumerate(rows, 1):
+            facts = dict(zip(_COLUMNS, row, strict=True))
+            try:
+                if facts["number"] != number:
+                    raise LedgerError(f"it has the number {facts['number']}")
+                charge, due = _charge_of(facts, begun)
+                migrated = number <= begun.migrated
+                if made.add(charge, due if migrated else None) != due:
+                    raise LedgerError("it did not cost what it says")
+            except (LedgerError, SettingsError) as error:
+                raise LedgerError(
+                    f"The ledger of {name!r} is damaged at its charge {number}: {error}"
+                ) from None
+        if begun.charges != len(rows):
+            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {begun.charges}.")
+        return begun, kept, made
 
     @contextlib.contextmanager
     def _transaction(self, *, write: bool = True) -> Iterator[Run]:
@@ -358,57 +286,244 @@ class Ledger:
             ) from None
 
 
-def _where(partition: str, part: str) -> str:
-    return f"in the part {part!r} of {partition!r}" if partition else "outside of every partition"
+def _check_charge(begun: Begun, charge: Charge) -> None:
+    """Refuse a charge that this budget cannot add up, or no database can keep."""
+    if (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
+        raise SettingsError(
+            f"The budget {begun.name!r} is about neighbours that {begun.neighbours} a {begun.unit}, and "
+            f"{charge.function}() about such that {charge.neighbours} a {charge.unit}. A total has one kind "
+            f"of neighbour: begin another budget."
+        )
+    for text in (charge.key, charge.dataset, charge.partition, charge.part, *charge.people, *charge.declared):
+        if storable(text) != text:
+            raise SettingsError(
+                f"{text!a} cannot be kept in a ledger: it is no text that can be written as UTF-8, or has a "
+                f"NUL character. Choose another name."
+            )
+
+
+def _caps(begun: Begun) -> str:
+    cap = begun.cap
+    return (
+        f"epsilon={float(cap.epsilon):g}, delta={float(cap.delta):g}, gamma={float(cap.gamma):g}, "
+        f"composition={begun.composition!r}"
+    )
+
+
+def _compare(found: Begun, begun: Begun, url: str) -> None:
+    """Refuse a budget whose caps are not those that it was opened with."""
+    facts = ("cap", "composition", "neighbours", "unit")
+    if any(getattr(found, fact) != getattr(begun, fact) for fact in facts):
+        raise LedgerError(
+            f"The ledger {url} is damaged: the budget {begun.name!r} was opened with {_caps(begun)}, and has "
+            f"{_caps(found)} now. A budget keeps what it was begun with. Restore it from a backup."
+        )
+
+
+def _comparable(person: Person) -> bool:
+    return all(digest.startswith(COMPARABLE) for digest in person.declared or ())
+
+
+def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
+    """Yield what notes that a P from before digests could be compared is the one of a charge."""
+    for name in charge.people or (charge.dataset,):
+        known = book.people.get(name)
+        if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):
+            continue
+        same = charge.lossless and known.described == storable(charge.described)
+        if same and not any(digest.startswith(COMPARABLE) for digest in known.declared):
+            yield _declaration(book.alike(name), charge.declared[0], charge.described, charge.who)
+
+
+def _declaration(names: tuple[str, ...], declared: str, described: str, who: str) -> Charge:
+    return Charge(
+        function="",
+        key="",
+        dataset="",
+        n=0,
+        mechanism="",
+        kind="dp 0.0 0.0",
+        epsilon=0.0,
+        delta=0.0,
+        gamma=0.0,
+        purpose="declaration",
+        people=names,
+        declared=(declared,),
+        described=described,
+        who=who,
+    )
+
+
+# --- rows ------------------------------------------------------------------------------------------
+
+
+def _begun_of(row: tuple[Any, ...]) -> Begun:
+    name, *caps, composition, charges, created, neighbours, unit, migrated = row
+    if not isinstance(charges, int) or not isinstance(migrated, int) or not 0 <= migrated <= charges:
+        raise LedgerError(f"The ledger is damaged: {name!r} has {charges!r} charges.")
+    return Begun(name, _cost_of(caps), composition, charges, created, neighbours, unit, migrated)
 
 
 def _totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
-    rows = run("SELECT partition, part, epsilon, delta, gamma, counts FROM spent WHERE budget = ?", name)
+    rows = run(
+        "SELECT partition, part, epsilon, delta, gamma, counts, average FROM spent WHERE budget = ?", name
+    )
     return {
-        (partition, part): Totals(_cost_of(numbers), _counts_of(counts))
-        for partition, part, *numbers, counts in rows
+        (partition, part): Totals(_cost_of(numbers), _counts_of(counts), _amount(average))
+        for partition, part, *numbers, counts, average in rows
     }
 
 
+def _gammas(run: Run, name: str, which: str = "", *values: str) -> dict[tuple[str, str], Any]:
+    rows = run(
+        f"SELECT dataset, key, gamma, average FROM gammas WHERE budget = ? {which}",  # noqa: S608
+        *(name, *values),
+    )
+    return {(dataset, key): (_amount(gamma), _amount(average)) for dataset, key, gamma, average in rows}
+
+
+def _people(run: Run, name: str, *names: str) -> dict[str, Person]:
+    which = "AND name = ?" if names else ""
+    rows = run(
+        f"SELECT name, partition, part, declared, described FROM people WHERE budget = ? {which}",  # noqa: S608
+        *(name, *names),
+    )
+    return {
+        each: Person(partition, part, _texts(declared) if declared else None, described)
+        for each, partition, part, declared, described in rows
+    }
+
+
+_NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
+
+
+def _amount(text: Any) -> Fraction:
+    """Return an amount: what `str` makes of a fraction that is not below zero, and nothing else."""
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):  # too many digits for Python
+            found = Fraction(text)
+            if str(found) == text:
+                return found
+    raise LedgerError("The ledger is damaged: an amount in it is not a number that could have been spent.")
+
+
 def _cost_of(texts: Any) -> Cost:
-    try:
-        return Cost(*map(Fraction, texts))
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise LedgerError("The ledger is damaged: an amount in it is not a number.") from None
+    epsilon, delta, gamma = map(_amount, texts)
+    return Cost(epsilon, delta, gamma)
 
 
 def _counts_of(text: str) -> dict[str, int]:
-    try:
-        return {str(kind): int(count) for kind, count in json.loads(text).items()}
-    except (TypeError, ValueError, AttributeError):
-        raise LedgerError("The ledger is damaged: its counts are not counts.") from None
+    with contextlib.suppress(TypeError, ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict) and all(type(count) is int and count > 0 for count in found.values()):
+            return found
+    raise LedgerError("The ledger is damaged: its counts are not counts.")
 
 
-def _added(
-    totals: dict[tuple[str, str], Totals], charge: Charge, cost: Cost
-) -> dict[tuple[str, str], Totals]:
-    """Return totals with one more charge."""
-    where = (charge.partition, charge.part)
-    before = totals.get(where, Totals())
-    counts = before.counts | {charge.kind: before.counts.get(charge.kind, 0) + 1}
-    return totals | {where: Totals(before.cost + cost, counts)}
+def _texts(text: Any) -> tuple[str, ...]:
+    with contextlib.suppress(TypeError, ValueError):
+        found = json.loads(text)
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return tuple(found)
+    raise LedgerError("The ledger is damaged: a list of names in it is none.")
 
 
-def _write(run: Run, name: str, number: int, charge: Charge, cost: Cost, total: Totals) -> None:
-    c = charge
-    numbers = (str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(cost.gamma))
-    run(
-        "INSERT INTO charges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(name, number, _now(), c.function, c.key, c.dataset, c.n, c.mechanism, c.kind, *numbers),
-        *(c.partition, c.part, c.who),
+def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
+    """Return a row as what was asked for and what it cost; refuse what `_write` would not have written."""
+    numbers = {name: _amount(row[name]) for name in ("epsilon", "delta", "gamma", "average")}
+    due = Due(
+        Cost(numbers["epsilon"], numbers["delta"], _amount(row["charged"])), _amount(row["average_charged"])
     )
+    try:
+        looks = json.loads(row["looks"]) if row["looks"] else []
+        charge = Charge(
+            epsilon=float(numbers["epsilon"]),
+            delta=float(numbers["delta"]),
+            gamma=float(numbers["gamma"]),
+            average_gamma=None if numbers["average"] == numbers["gamma"] else float(numbers["average"]),
+            looks=tuple((float(asked), float(now)) for asked, now in looks),
+            declared=_texts(row["declared"]),
+            people=_texts(row["people"]),
+            **{name: row[name] for name in _PLAIN},
+        )
+        fine = all(exact(float(number)) == number for number in numbers.values()) and _fits(charge)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LedgerError(f"it is none that could have been written ({error})") from None
+    texts = all(isinstance(row[name], str) for name in _PLAIN if name != "n")
+    fine = fine and texts and isinstance(charge.n, int) and bool(_TIME.fullmatch(str(row["at"])))
+    if not fine or (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
+        raise LedgerError("it is none that could have been written")
+    return charge, due
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_PLAIN = tuple(
+    each.name
+    for each in fields(Charge)
+    if each.name in _COLUMNS
+    and each.name not in ("epsilon", "delta", "gamma", "looks", "declared", "people", "average")
+)
+
+
+@functools.lru_cache(maxsize=1000)
+def _most_sigma(epsilon: float, delta: float) -> float:
+    from privatize.mechanisms.gaussian import Gaussian
+
+    classic = Gaussian("classic").scale(1.0, epsilon, delta) if epsilon < 1 else 0.0
+    return max(Gaussian().scale(1.0, epsilon, delta), classic) * (1 + 1e-9)
+
+
+def _fits(charge: Charge) -> bool:
+    """Tell whether what composition knows of a release is what it promised."""
+    name, *numbers = charge.kind.split(" ")
+    found = [float(number) for number in numbers]
+    if name == "dp":
+        return found == [charge.epsilon, charge.delta]
+    most = _most_sigma(charge.epsilon, charge.delta) if name == "gaussian" else 0.0
+    return bool(found) and 0 < found[0] <= most
+
+
+def _write(run: Run, number: int, charge: Charge, book: Book) -> Due:
+    """Add a charge to the book, and write down what has changed by it."""
+    c, name, people = charge, book.name, dict(book.people)
+    due = book.add(charge)
+    asked = exact(c.gamma) if c.average_gamma is None else exact(c.average_gamma)
+    run(
+        f"INSERT INTO charges VALUES ({_MARKS})",  # noqa: S608
+        *(name, number, _now(), storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
+        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.cost.gamma)),
+        *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
+        *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
+        *(str(asked), str(due.average)),
+    )
+    for each in c.people or (c.dataset,):
+        person = book.people[each]
+        if person == people.get(each):
+            continue
+        declared = "" if person.declared is None else json.dumps(person.declared)
+        run(
+            "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (budget, name) DO UPDATE SET "
+            "declared = excluded.declared, described = excluded.described",
+            *(name, each, person.partition, person.part, declared, storable(person.described)),
+        )
+    if c.purpose == "declaration":
+        return due
+    if c.dataset and c.key and (due.cost.gamma or due.average):
+        gamma, average = book.gammas[c.dataset, c.key]
+        run(
+            "INSERT INTO gammas VALUES (?, ?, ?, ?, ?) ON CONFLICT (budget, dataset, key) DO UPDATE SET "
+            "gamma = excluded.gamma, average = excluded.average",
+            *(name, c.dataset, c.key, str(gamma), str(average)),
+        )
+    total = book.totals[c.partition, c.part]
     spent = (str(total.cost.epsilon), str(total.cost.delta), str(total.cost.gamma), json.dumps(total.counts))
     run(
-        "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (budget, partition, part) DO UPDATE SET "
-        "epsilon = excluded.epsilon, delta = excluded.delta, gamma = excluded.gamma, "
-        "counts = excluded.counts",
-        *(name, c.partition, c.part, *spent),
+        "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (budget, partition, part) DO UPDATE SET epsilon = excluded.epsilon, "
+        "delta = excluded.delta, gamma = excluded.gamma, counts = excluded.counts, average = excluded.average",
+        *(name, c.partition, c.part, *spent, str(total.average)),
     )
+    return due
 
 
 def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, cap: Cost) -> BudgetExceeded:

@@ -11,6 +11,7 @@ import numpy as np
 
 from privatize import records
 from privatize.budget import Budget, Part
+from privatize.charges import check_text
 from privatize.errors import PrivatizeError, SealedError, SettingsError
 from privatize.samplers import as_sampler
 
@@ -177,8 +178,7 @@ def seal(
         ...
     privatize.errors.SealedError: The data 'staff' is sealed, and its attribute 'mean' was read. ...
     """
-    if not isinstance(name, str) or not name or (version is not None and not isinstance(version, str)):
-        raise SettingsError("seal(data, name=..., version=...): name and version are texts.")
+    _check_names(name, version)
     if hidden_in(data, 1):
         raise SettingsError("seal(): the data, or a part of it, is sealed already.")
     if budget is not None and not isinstance(budget, Budget | Part):
@@ -214,6 +214,7 @@ def private_source(
     >>> load()
     <sealed 'staff': numpy ndarray, n=3>
     """
+    _check_names(name, version)
     chosen = None if sampler is None else as_sampler(sampler)
 
     def decorate(loader: Callable[P, R]) -> Callable[P, Sealed]:
@@ -225,6 +226,12 @@ def private_source(
         return load
 
     return decorate
+
+
+def _check_names(name: Any, version: Any) -> None:
+    check_text("The name of sealed data", name)
+    if version is not None and version != "":
+        check_text("The version of sealed data", version)
 
 
 # --- what the decorator asks ------------------------------------------------------------------

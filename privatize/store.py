@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.database import Database, DatabaseError, Run
+from privatize.database import Database, DatabaseError, Run, storable
 from privatize.errors import StoreWarning, restore
 from privatize.fingerprint import outside
 from privatize.outputs import size
@@ -130,7 +130,7 @@ class Store:
         with self._writing() as run:
             run(
                 "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?) ON CONFLICT (key) DO NOTHING",
-                *(key, SCHEMA, str(seed), label, n, json.dumps(facts), _now()),
+                *(key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), _now()),
             )
             found = self._read(run, key)
             if found is None:  # of another version, or damaged: begin anew
@@ -138,7 +138,7 @@ class Store:
                     run(f"DELETE FROM {table} WHERE key = ?", key)  # noqa: S608 - names of ours
                 run(
                     "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
-                    *(key, SCHEMA, str(seed), label, n, json.dumps(facts), _now()),
+                    *(key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), _now()),
                 )
                 found = Entry(key, seed)
         return found

@@ -461,6 +461,7 @@ def spent(budget: Any, charges: int) -> str:
             f"fill='#3b82f6'/></svg></td></tr>"
         )
     asked = f"{charges:,} answer{'s' if charges != 1 else ''} so far, composition {budget.composition!r}"
+    asked += f"; in all {html.escape(budget.statement)}" if charges else ""
     return (
         f"<div style='font-family:sans-serif;line-height:1.4;color:inherit'><div><b>"
         f"{html.escape(f'budget {budget.name}')}</b></div><table style='border-collapse:collapse'><tbody>"

@@ -1009,7 +1009,7 @@ def test_ledger_verify(ledger, run, facts, wrong):
     assert found["holds"] is False and ["problem" in each for each in found["budgets"]] == [False, True]
     with ledger.database.transaction() as execute:
         execute("UPDATE budgets SET epsilon = 'much' WHERE name = 'survey'")
-    assert "not a number" in wrong("ledger", "show")
+    assert "is not a number" in wrong("ledger", "show")
 
 
 def test_ledger_export(ledger, app, run, facts, wrong):

@@ -204,7 +204,9 @@ class TestTight:
 class TestBudgets:
     def charged(self, epsilon, count):
         """Return a tight budget after so many answers, and their plain sum."""
-        budget = Budget(f"tight {next(NUMBERS)}", epsilon=1, delta=1e-5, gamma=0, composition="tight")
+        budget = Budget(
+            f"tight {next(NUMBERS)}", epsilon=1, delta=1e-5, gamma=0, composition="tight", ledger="memory"
+        )
         facts = {
             "function": "f",
             "key": "",
@@ -213,6 +215,7 @@ class TestBudgets:
             "mechanism": "m",
             "delta": 0.0,
             "gamma": 0.0,
+            "strength": "plain",
         }
         for _ in range(count):
             budget.reserve(Charge(epsilon=epsilon, kind=f"dp {epsilon!r} 0.0", **facts))
@@ -234,7 +237,7 @@ class TestBudgets:
     def test_needs_a_delta(self):
         """With δ=0 nothing is tighter than the sum, so it is refused rather than pretended."""
         with pytest.raises(SettingsError, match="needs a delta"):
-            Budget(f"tight {next(NUMBERS)}", epsilon=1, gamma=1, composition="tight")
+            Budget(f"tight {next(NUMBERS)}", epsilon=1, gamma=1, composition="tight", ledger="memory")
 
 
 def test_without_dp_accounting(monkeypatch):
@@ -243,5 +246,5 @@ def test_without_dp_accounting(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     name = f"tight {next(NUMBERS)}"
     with pytest.raises(SettingsError, match=r"pip install 'privatize\[accounting\]'"):
-        Budget(name, epsilon=1, delta=1e-6, gamma=1, composition="tight")
-    assert Budget(name, epsilon=1, delta=1e-6, gamma=1).spent == (0, 0, 0)
+        Budget(name, epsilon=1, delta=1e-6, gamma=1, composition="tight", ledger="memory")
+    assert Budget(name, epsilon=1, delta=1e-6, gamma=1, ledger="memory").spent == (0, 0, 0)

@@ -269,10 +269,10 @@ def test_audits(audited):
 @functools.cache
 def budgets():
     """Return budgets in all states."""
-    empty = Budget("empty", epsilon=1, gamma=0.5)
-    nothing = Budget("nothing", epsilon=0, gamma=0)
-    used = Budget(NASTY, epsilon=2.5, gamma=0.9, delta=1e-5)
-    parted = Budget("parted", epsilon=2, gamma=0.9)
+    empty = Budget("empty", epsilon=1, gamma=0.5, ledger="memory")
+    nothing = Budget("nothing", epsilon=0, gamma=0, ledger="memory")
+    used = Budget(NASTY, epsilon=2.5, gamma=0.9, delta=1e-5, ledger="memory")
+    parted = Budget("parted", epsilon=2, gamma=0.9, ledger="memory")
     sites = parted.partition("site", ["Berlin", "Paris"])
     found = [empty, nothing, used, parted]
     data = np.linspace(0, 1, 20)
@@ -301,7 +301,7 @@ def test_budgets():
 def test_a_tight_budget():
     """A user of the tight composition would see it used up as if epsilons added up."""
     pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-    budget = Budget("tight", epsilon=3, gamma=0.9, delta=1e-5, composition="tight")
+    budget = Budget("tight", epsilon=3, gamma=0.9, delta=1e-5, composition="tight", ledger="memory")
     mean = private(np.mean, epsilon=0.05, budget=budget, gamma=0.05, mechanism="gaussian", delta=1e-8)
     for _ in range(12):
         mean(np.linspace(0, 1, 20))
@@ -473,7 +473,13 @@ def test_without_matplotlib_the_remedy_is_said(monkeypatch, audited):
     """A user without matplotlib would see an ImportError from the depths."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    things = [plan(0.05), sensitivity([0.1, 0.2]), release(1.0), audited, Budget("b", epsilon=1, gamma=1)]
+    things = [
+        plan(0.05),
+        sensitivity([0.1, 0.2]),
+        release(1.0),
+        audited,
+        Budget("b", epsilon=1, gamma=1, ledger="memory"),
+    ]
     for each in things:
         with pytest.raises(SettingsError, match=r"pip install 'privatize\[plot\]'"):
             each.plot()

@@ -247,7 +247,7 @@ def test_require_budget(rule):
             act()
     with pytest.raises(PolicyError, match="has no budget"):
         private(seal(PEOPLE, name="people"))
-    budget = Budget("policy-required", epsilon=100, gamma=100)
+    budget = Budget("policy-required", epsilon=100, gamma=100, ledger="memory")
     private.replace(budget=budget)(PEOPLE)
     private(seal(PEOPLE, name="people", budget=budget))
     with budget:
@@ -361,7 +361,8 @@ def project(tmp_path):
 
     def run(*targets, command=("-m", "privatize", "check"), folder="."):
         environment = os.environ | {"PRIVATIZE_STORE": str(tmp_path / "estimates.db")}
-        environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PRIVATIZE_LEDGER": ""}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "1"}
+        environment.pop("PRIVATIZE_LEDGER", None)
         return subprocess.run(
             [sys.executable, *command, *map(str, targets)],
             capture_output=True,

@@ -60,9 +60,11 @@ def test_modules_import_only_downwards():
     order = [
         "cli", "commands", "demonstration",
         "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
-        "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "composition",
+        "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "ledger_layout",
+        "charges", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "watching", "fingerprint", "pairs", "stacks", "sums", "progress",
+        "processes", "work", "shipping", "watching", "declared", "fingerprint", "pairs", "stacks",
+        "sums", "progress",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
         "records", "frames",
         "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",

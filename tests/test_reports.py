@@ -212,7 +212,7 @@ def test_plot(found):
 
 def cards(found):
     """Return one of each thing that a notebook shows, and some unusual ones."""
-    budget = Budget(NASTY, epsilon=2, gamma=0.9, delta=1e-5)
+    budget = Budget(NASTY, epsilon=2, gamma=0.9, delta=1e-5, ledger="memory")
     function = private(np.mean, budget=budget)
     data = np.linspace(0, 1, 20)
     return [
@@ -309,7 +309,7 @@ def test_a_long_answer_is_cut():
 
 def test_a_budget_is_told_in_words():
     """A user would not see what is left."""
-    budget = Budget("survey of the views", epsilon=2, gamma=0.9, delta=1e-5)
+    budget = Budget("survey of the views", epsilon=2, gamma=0.9, delta=1e-5, ledger="memory")
     mean = private(np.mean, epsilon=0.5, budget=budget)
     shown = Text(budget._repr_html_()).text
     assert "2 of 2 left" in shown and "0 answers so far" in shown
@@ -323,13 +323,13 @@ def test_a_budget_is_told_in_words():
         "1 answer so far",
     ):
         assert fact in shown
-    empty = Budget("nothing", epsilon=0, gamma=0)
+    empty = Budget("nothing", epsilon=0, gamma=0, ledger="memory")
     ET.fromstring(empty._repr_html_())
 
 
 def test_a_private_function_is_told_in_words():
     """A user would not see what was promised, about whom."""
-    budget = Budget("of a function", epsilon=2, gamma=0.9)
+    budget = Budget("of a function", epsilon=2, gamma=0.9, ledger="memory")
     shown = Text(private(np.mean, budget=budget)._repr_html_()).text
     for fact in (
         "private mean",
@@ -362,7 +362,7 @@ def rarely_fails(x):
 
 def test_every_fact_is_on_the_page():
     """A user who hands on a report would be asked for what it lacks."""
-    budget = Budget("everything", epsilon=5, gamma=0.9)
+    budget = Budget("everything", epsilon=5, gamma=0.9, ledger="memory")
     made = private(shares, budget=budget, timeout=60.0, workers=1)
     staff = seal(np.linspace(0, 1, 50), name="staff", version="2026")
     made(staff, times=2)
@@ -589,7 +589,7 @@ def test_failures_are_on_the_page_with_their_first_cause(tmp_path):
 
 def test_names_on_a_page_are_escaped():
     """A user's names with markup would break the page, or run in it."""
-    budget = Budget(f"{NASTY} of a page", epsilon=5, gamma=0.9)
+    budget = Budget(f"{NASTY} of a page", epsilon=5, gamma=0.9, ledger="memory")
 
     class Nasty:
         support = (0.0, 1.0)
@@ -617,13 +617,13 @@ def test_names_on_a_page_are_escaped():
 
 def test_a_budget_of_many_charges_is_cut():
     """A user's page would be as long as the ledger."""
-    budget = Budget("many", epsilon=100, gamma=100)
+    budget = Budget("many", epsilon=100, gamma=100, ledger="memory")
     made = private(np.mean, budget=budget)
     for _ in range(25):
         made(np.linspace(0, 1, 20))
     shown = well_formed(report(made, 20).html)
     assert "The last 20 of 25." in shown and "not declared" in shown
-    other = Budget("another", epsilon=1, gamma=1)
+    other = Budget("another", epsilon=1, gamma=1, ledger="memory")
     shown = well_formed(report(made, 20, budget=other).html)
     assert "budget another" in shown and "Nothing was spent yet" in shown and "budget many" not in shown
     part = budget.partition("site", ["a"])["a"]
@@ -633,7 +633,7 @@ def test_a_budget_of_many_charges_is_cut():
 
 def test_a_report_spends_nothing_and_adds_no_look():
     """A user's report would cost budget, or weaken the promise that it reports."""
-    budget = Budget("unspent", epsilon=1, gamma=1)
+    budget = Budget("unspent", epsilon=1, gamma=1, ledger="memory")
     made = private(np.mean, budget=budget)
     report(made, 20, audit=True)
     assert budget.spent == (0, 0, 0) and not budget.ledger.history("unspent")
@@ -651,7 +651,7 @@ def test_the_gamma_that_holds_is_in_the_headline():
 
 def test_private_data_is_nowhere_on_the_page(monkeypatch):
     """A user's private numbers would be handed on with the report."""
-    budget = Budget("private", epsilon=50, gamma=50)
+    budget = Budget("private", epsilon=50, gamma=50, ledger="memory")
     made = private(np.mean, sampler=samplers.normal(0, 1), budget=budget)
     made.release(np.full(30, SENTINEL))
     with pytest.raises(PrivatizeError):

@@ -571,13 +571,13 @@ def test_freed_after_the_module(monkeypatch):
 @pytest.mark.parametrize("name", ["", None, 3, b"a"])
 def test_bad_names(name):
     """Data without a name could not be told from other data in the ledger."""
-    with pytest.raises(SettingsError, match="name and version are texts"):
+    with pytest.raises(SettingsError, match="is not a name: it is a text"):
         seal(numbers(), name=name)
 
 
 def test_bad_settings(sealed):
     """What cannot be right is refused when data is sealed, without showing it."""
-    with pytest.raises(SettingsError, match="name and version are texts"):
+    with pytest.raises(SettingsError, match="is not a name: it is a text"):
         seal(numbers(), name="a", version=3)
     with pytest.raises(SettingsError, match="sealed already"):
         seal(sealed, name="again")
@@ -713,7 +713,7 @@ def test_replaced_functions_keep_their_promise(sealed):
 
 def test_replaced_functions_keep_their_budget(sealed):
     """A function made by replace(budget=...) is charged, also after the first was called."""
-    budget = Budget("sealed-replaced", epsilon=3, gamma=1)
+    budget = Budget("sealed-replaced", epsilon=3, gamma=1, ledger="memory")
     free = made()(average)
     free(sealed)
     free.replace(budget=budget)(sealed)
@@ -925,7 +925,7 @@ def test_sampler_made_of_the_sealed_data():
 
 def test_budget_of_sealed_data():
     """Every answer about sealed data is charged to its budget, whoever asks, and a shipped function too."""
-    budget = Budget("sealed-carried", epsilon=2.5, gamma=1)
+    budget = Budget("sealed-carried", epsilon=2.5, gamma=1, ledger="memory")
     people = seal(numbers(), name="people", sampler=UNIT, budget=budget)
     made()(average)(people)
     made()(lambda x: float(np.std(x)))(people)
@@ -989,7 +989,7 @@ def test_nested_in_evaluation():
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 def test_nested_on_sealed_data(sealed):
     """A private function cannot ask another one about sealed data while it is evaluated."""
-    budget = Budget("sealed-nested", epsilon=100, gamma=1)
+    budget = Budget("sealed-nested", epsilon=100, gamma=1, ledger="memory")
     people = seal(numbers(), name="other", sampler=UNIT, budget=budget)
 
     def outer(x):

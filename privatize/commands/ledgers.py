@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privatize.budget import Budget
+from privatize.budget import Budget, checked_place
 from privatize.commands.reading import NotThere, reading
 from privatize.commands.showing import Told, as_json, columns, hide, one_line, place
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
@@ -25,9 +25,13 @@ _SYMBOLS = ("epsilon", "delta", "gamma")
 
 def whereabouts(given: str | None) -> str | None:
     """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
-    found = given or os.environ.get("PRIVATIZE_LEDGER") or ruled("ledger")
+    found, source = given or os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"
+    if found is None:
+        found, source = ruled("ledger"), "The ledger of the policy"
     hide(str(found))
-    return None if not found or found == "memory" else str(found)
+    if found is not None:
+        checked_place(found, source)  # or refused
+    return None if found is None or found == "memory" else str(found)
 
 
 @contextlib.contextmanager
@@ -66,6 +70,7 @@ def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     try:
         budget = Budget.begun(begun.name, ledger)
         facts |= {"spent": _amounts(budget.spent), "left": _amounts(budget.remaining)}
+        facts |= {"average_gamma": budget.average_gamma, "statement": budget.statement}
     except PrivatizeError as error:
         facts |= {"spent": None, "left": None, "problem": one_line(error)}
     return facts
@@ -134,9 +139,11 @@ def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
     lines.append(columns(rows, right=range(1, 4), indent="  "))
+    lines += [f"in all {budget['statement']}"] if history and "statement" in budget else []
     if not history:
         return "\n".join([*lines, "no charges yet"])
-    wide = [name for name in ("part", "who") if any(row[name] for row in history)]
+    usual = {"strength": "sampled", "purpose": "answer", "part": "", "who": ""}
+    wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     titles = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
     table: list[list[str]] = [["no.", "at (UTC)", *titles[2:]]]
     for row in history:
@@ -227,11 +234,13 @@ def _csv(budgets: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     names = (
         *("budget", "number", "at", "function", "dataset", "n", "mechanism", "epsilon", "delta", "gamma"),
-        *("charged", "partition", "part", "who", "key"),
+        *("charged", "partition", "part", "who", "key", "strength", "purpose", "declared", "described"),
+        *("neighbours", "unit", "average_gamma", "average_charged"),
     )
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(names)
     for budget in budgets:
         for row in budget["history"]:
-            writer.writerow([budget["name"], *(row[name] for name in names[1:])])
+            cells = [" ".join(row[name]) if name == "declared" else row[name] for name in names[1:]]
+            writer.writerow([budget["name"], *cells])
     return text.getvalue()

@@ -222,7 +222,33 @@ def _names(parent: Distribution, wanted: Any) -> list[str]:
     """Return the names of a table's columns."""
     if type(parent) is _Table:
         return [name for name, _ in parent.columns]
-    drawn = draw(parent, 2, np.random.default_rng(0))
+    found = _names_in(draw(parent, 2, np.random.default_rng(0)))
+    if found is None:
+        raise SamplerError(f"{parent!r} draws no table, so it has no column {wanted!r}.")
+    return found
+
+
+def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
+    """Return the names of all columns of P, of which a sampler draws some.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        P, or columns of it.
+    drawn : dataset
+        What the sampler has drawn.
+    """
+    whole = origin_of(sampler)
+    if isinstance(whole, _Table):
+        return tuple(name for name, _ in whole.columns)
+    if whole is not sampler:
+        drawn = draw(whole, 2, np.random.default_rng(0))
+    parts = drawn if isinstance(drawn, tuple) else (drawn,)
+    return tuple(str(name) for part in parts for name in _names_in(part) or ())
+
+
+def _names_in(drawn: Any) -> list[str] | None:
+    """Return the names of the columns of a dataset, or None if it has none."""
     form = frames.kind(drawn)
     if isinstance(drawn, dict):
         return list(drawn)
@@ -230,7 +256,7 @@ def _names(parent: Distribution, wanted: Any) -> list[str]:
         return frames.names(drawn)
     if isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
         return list(drawn[0])
-    raise SamplerError(f"{parent!r} draws no table, so it has no column {wanted!r}.")
+    return None
 
 
 def split(parent: Distribution, label: str) -> Distribution:

@@ -26,7 +26,7 @@ CHARGE = Charge(
     epsilon=0.01,
     delta=0.0,
     gamma=0.05,
-    sampler="1" * 64,
+    declared=("P1:" + "1" * 64,),
     described="uniform(0, 1)",
 )
 
@@ -86,7 +86,7 @@ def run(quick: bool) -> list[Result]:
         file = str(folder / "ledger.db")
         private = privatize(epsilon=0.01, gamma=0.05, sampler=samplers.uniform(0, 1), store=None)(np.mean)
         data = seal(np.full(1000, 0.5), name="people", version="2026")
-        memory = Budget("memory", epsilon=1e8, gamma=1e8)
+        memory = Budget("memory", epsilon=1e8, gamma=1e8, ledger="memory")
         short, long = begun("few", file, 10), begun("many", str(folder / "long.db"), many)
         charged = private.replace(budget=Budget("called", epsilon=1e8, gamma=1e8, ledger=file))
         works: dict[str, Callable[[], Any]] = {

@@ -42,7 +42,7 @@ def pages(tmp_path_factory):
         weight=samplers.normal(75, 15).truncated(30, 200),
         visit=samplers.dates("2020-01-01", "2024-12-31"),
     )
-    budget = Budget("survey of the browser, 2026", epsilon=10, gamma=0.9, delta=1e-5)
+    budget = Budget("survey of the browser, 2026", epsilon=10, gamma=0.9, delta=1e-5, ledger="memory")
     settings = {"epsilon": 1, "gamma": 0.2, "seed": 1, "store": None, "workers": "inline"}
 
     @privatize(sampler=table, budget=budget, **settings)

@@ -46,6 +46,7 @@ def budget(url):
 def asks(epsilon=0.1, gamma=0.0, **facts):
     """Return a request."""
     about = {"function": "f", "key": "", "dataset": "", "n": 5, "mechanism": "Laplace"}
+    about |= {"declared": ("P1:P",), "described": "P"}
     about |= {"kind": f"dp {epsilon!r} 0.0", "delta": 0.0}
     return Charge(epsilon=epsilon, gamma=gamma, **(about | facts))
 
@@ -75,19 +76,19 @@ def test_one_budget_for_a_team(url, budget):
 
 def test_a_refused_request_changes_nothing(budget):
     """The transaction is undone as a whole here, too."""
-    budget.reserve(asks(0.5, 0.1, dataset="d", key="k", sampler="P"))
+    budget.reserve(asks(0.5, 0.1, dataset="d", key="k"))
 
     def everything():
         with budget.ledger.database.transaction(write=False) as run:
             tables = {"budgets": "name", "spent": "budget", "charges": "budget"}
-            tables |= {"gammas": "budget", "datasets": "budget"}
+            tables |= {"gammas": "budget", "people": "budget"}
             return [run(f"SELECT * FROM {table} WHERE {by} = ?", budget.name) for table, by in tables.items()]
 
     before = everything()
     for request in (
-        asks(0.6, 0.1, dataset="new", key="new", sampler="P"),
-        asks(0.1, 2.0, dataset="d", key="k", sampler="P"),
-        asks(0.1, 0.1, dataset="d", key="k", sampler="another"),
+        asks(0.6, 0.1, dataset="new", key="new"),
+        asks(0.1, 2.0, dataset="d", key="k"),
+        asks(0.1, 0.1, dataset="d", key="k", declared=("P1:another",)),
     ):
         with pytest.raises((BudgetExceeded, SettingsError)):
             budget.reserve(request)
@@ -203,3 +204,213 @@ def test_never_more_when_processes_are_killed(url, tmp_path):
     assert set(released) == {"released"} and 50 <= len(released) <= 100
     budget = Budget(name, epsilon=1, delta=1e-5, gamma=1000, ledger=url)
     assert budget.verify().epsilon == 1 and len(budget.history()) == 100  # the others took the rest
+
+
+# --- earlier and later layouts ----------------------------------------------------------------
+
+OLD = (Path(__file__).parents[1] / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
+SURVEY = {"epsilon": 2, "delta": 1e-5, "gamma": 3}
+
+
+@pytest.fixture
+def old(url):
+    """Make a database of its own, with a ledger as the version before layouts had numbers wrote it."""
+    import psycopg
+
+    name = f"old{next(NUMBERS)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    mine = url.replace("/postgres?", f"/{name}?")
+    assert mine != url
+    with psycopg.connect(mine, autocommit=True) as connection:
+        connection.execute(OLD)
+    yield mine
+    open_ledger(mine).database.close()
+    open_ledger.cache_clear()
+
+
+def executed(url, *statements):
+    """Run statements behind the library's back; return the rows of the last."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_an_old_ledger_opens(old):
+    """A team that updates would lose what was spent, or be locked out."""
+    budget = Budget("survey", **SURVEY, ledger=old)
+    assert budget.verify() == (0.5, 1e-6, pytest.approx(0.9400561552819111))
+    made(budget, epsilon=0.1)(seal(DATA, name="people", version="9"))
+    assert list(budget.history()["purpose"])[5:] == ["declaration", "answer"]
+    assert budget.verify().epsilon == 0.6
+    for name, epsilon in {"mixed": 0.3, "aligned": 0.1, "parts": 0.2}.items():
+        assert Budget.begun(name, old).verify().epsilon == epsilon
+
+
+def test_an_old_version_cannot_write(old):
+    """A colleague who has not updated would spend from a ledger that does not see it."""
+    import psycopg
+
+    Budget("survey", **SURVEY, ledger=old)
+    for statement in (
+        (
+            "INSERT INTO budgets VALUES ('survey', '2', '1/100000', '3', 'sum', 0, '2026-01-01T00:00:00Z') "
+            "ON CONFLICT (name) DO NOTHING"
+        ),
+        (
+            "INSERT INTO charges VALUES ('survey', 6, '2026-01-01T00:00:00Z', 'f', '', '', 5, 'Laplace', "
+            "'dp 0.1 0.0', '1/10', '0', '1/5', '1/5', '', '', '')"
+        ),
+        "INSERT INTO spent VALUES ('survey', 'x', 'y', '1', '0', '0', '{}')",
+    ):
+        with pytest.raises(psycopg.errors.NotNullViolation):
+            executed(old, statement)
+
+
+def test_a_later_layout_is_refused(old):
+    """A ledger of a later version, also one that is open already, would be written wrongly."""
+    budget = Budget("survey", **SURVEY, ledger=old)
+    executed(old, "UPDATE ledger_layout SET version = 99")
+    for act in (lambda: budget.reserve(asks()), lambda: Budget("survey", **SURVEY, ledger=old)):
+        with pytest.raises(LedgerError, match=r"layout 99.*pip install --upgrade"):
+            act()
+    assert executed(old, "SELECT charges FROM budgets WHERE name = 'survey'") == [(5,)]
+
+
+def test_an_account_that_may_not_change_tables(old):
+    """Whoever may only ask questions is told who has to open the ledger once, and can then go on."""
+    executed(
+        old,
+        "DROP ROLE IF EXISTS asker",
+        "CREATE ROLE asker LOGIN",
+        "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO asker",
+    )
+    mine = old.replace("//postgres:@", "//asker:@")
+    with pytest.raises(LedgerError, match="let their owner open it"):
+        Budget("survey", **SURVEY, ledger=mine)
+    Budget("survey", **SURVEY, ledger=old)
+    budget = Budget("survey", **SURVEY, ledger=mine)
+    budget.reserve(asks(0.1, declared=("P1:x",)))
+    assert budget.verify().epsilon == 0.6
+    budget.ledger.database.close()
+    executed(old, "DROP OWNED BY asker", "DROP ROLE asker")
+
+
+MIGRATES = """
+    import sys
+    import numpy as np
+    from privatize import Budget, privatize, samplers
+    from privatize.errors import BudgetExceeded
+
+    def mean(x):
+        return float(x.mean())
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    budget = Budget("survey", epsilon=2, delta=1e-5, gamma=3, ledger=sys.argv[1])
+    f = privatize(epsilon=0.1, gamma=0.2, sampler=samplers.uniform(0, 1), budget=budget, store=None)(mean)
+    count = 0
+    try:
+        while True:
+            f(np.full(50, 0.5))
+            budget.verify()
+            count += 1
+    except BudgetExceeded:
+        print(count, flush=True)
+"""
+
+
+def begun_at_once(url, folder, count):
+    """Start processes that open a ledger at the same moment."""
+    file = folder / "migrates.py"
+    file.write_text(textwrap.dedent(MIGRATES))
+    env = os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen([sys.executable, str(file), url], env=env, **pipes) for _ in range(count)]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    return children
+
+
+def test_many_processes_migrate_one_ledger(old, tmp_path):
+    """Two that update at the same moment would add columns twice, wait for each other, or spend twice."""
+    counts = []
+    for child in begun_at_once(old, tmp_path, 5):
+        out, err = child.communicate(timeout=120)
+        assert child.returncode == 0, err
+        counts.append(int(out))
+    budget = Budget("survey", **SURVEY, ledger=old)
+    assert sum(counts) == 10 == len(budget.history()) - 5
+    assert budget.verify().epsilon == 1.5
+
+
+def test_killed_while_it_migrates(old, tmp_path):
+    """A process that dies in the middle would leave a ledger that is neither old nor new."""
+    choice = random.Random(4)
+    for _ in range(8):
+        (child,) = begun_at_once(old, tmp_path, 1)
+        time.sleep(choice.uniform(0, 0.06))
+        child.send_signal(signal.SIGKILL)
+        child.communicate(timeout=60)
+        ((width,),) = executed(
+            old, "SELECT COUNT(*) FROM information_schema.columns WHERE table_name = 'charges'"
+        )
+        ((there,),) = executed(old, "SELECT to_regclass('ledger_layout') IS NOT NULL")
+        assert (width, there) in ((16, False), (26, True))
+    assert Budget("survey", **SURVEY, ledger=old).verify().epsilon >= 0.5
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"])
+def test_texts_that_postgresql_does_not_keep(budget, text):
+    """A name with a NUL character works in a file, and would fail with an error of the database here."""
+
+    def f(x):
+        return float(x.mean())
+
+    f.__name__ = text
+    privatize(epsilon=0.1, gamma=0.2, sampler=samplers.uniform(0, 1), store=None, budget=budget)(f)(DATA)
+    budget.reserve(asks(0.1, who=text, mechanism=text, described=text))
+    for field in ("key", "dataset", "partition", "part"):
+        with pytest.raises(SettingsError, match="cannot be kept"):
+            budget.reserve(asks(**{"dataset": "d", field: text}))
+    assert budget.verify().epsilon == 0.2
+
+
+def test_one_p_for_the_same_people(budget):
+    """The rules about people and parts hold in a shared database as in a file."""
+    f = made(budget, epsilon=0.1)
+    f(seal(DATA, name="people", version="1"))
+    wide = samplers.uniform(0, 2)
+    with pytest.raises(SettingsError, match="one P"):
+        made(budget, sampler=wide)(seal(DATA, name="people", version="2"))
+    part = budget.partition("site", parts=["A"])["A"]
+    with pytest.raises(SettingsError, match="under one P"):
+        made(part, sampler=wide)(seal(DATA, name="A"))
+    made(part, epsilon=0.1)(seal(DATA, name="A"))
+    made(budget, epsilon=0.1, sampler=wide).replace(budget=None)(DATA)
+    assert budget.verify().epsilon == 0.2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE budgets SET epsilon = '5' WHERE name = ?",
+        "UPDATE spent SET epsilon = '-1' WHERE budget = ?",
+        "UPDATE charges SET charged = '-1/5' WHERE budget = ?",
+        "UPDATE charges SET declared = '[]' WHERE budget = ?",
+        "DELETE FROM people WHERE budget = ?",
+    ],
+)
+def test_damage_is_found(budget, statement):
+    """A ledger that was edited says so, also in PostgreSQL."""
+    made(budget)(seal(DATA, name="people"))
+    with budget.ledger.database.transaction() as run:
+        run(statement, budget.name)
+    with pytest.raises(LedgerError):
+        budget.verify()

@@ -411,7 +411,7 @@ def test_estimate_ahead_of_time():
 @pytest.mark.parametrize("copied", [clone, copy.copy, copy.deepcopy, lambda model: clone(clone(model))])
 def test_copies_spend_from_the_same_budget(copied):
     """A copy of an estimator, such as every search makes, does not have a budget of its own."""
-    budget = Budget(f"copies {copied}", epsilon=25, gamma=2)
+    budget = Budget(f"copies {copied}", epsilon=25, gamma=2, ledger="memory")
     model = private(LogisticRegression(), epsilon=10, budget=budget).fit(X, Y)
     copied(model).fit(X, Y)
     assert budget.spent.epsilon == 20
@@ -422,7 +422,7 @@ def test_copies_spend_from_the_same_budget(copied):
 
 def test_copies_of_parts_of_a_budget():
     """The same holds for a part of a partition."""
-    budget = Budget("copies of parts", epsilon=25, gamma=2)
+    budget = Budget("copies of parts", epsilon=25, gamma=2, ledger="memory")
     part = budget.partition("site", ["Berlin", "Paris"])["Paris"]
     parts = [seal(each, name="people in Paris") for each in (X, Y)]
     copy.deepcopy(private(LogisticRegression(), epsilon=10, budget=part)).fit(*parts)
@@ -452,7 +452,7 @@ def test_workers_are_not_copied():
 )
 def test_searches_are_refused_before_anything_is_spent(search):
     """A search would score on raw private folds, which no budget sees."""
-    budget = Budget(f"searches {search}", epsilon=1e6, gamma=9)
+    budget = Budget(f"searches {search}", epsilon=1e6, gamma=9, ledger="memory")
     before = fits()
     with pytest.raises(TypeError, match="score"):
         search(private(counting(), budget=budget))
@@ -487,7 +487,7 @@ def test_fit_inside_a_private_function_is_refused():
 
 def test_sealed_data():
     """Sealed data goes into fit as it is, with its budget and its P."""
-    budget = Budget("sealed for sklearn", epsilon=1e6, gamma=2)
+    budget = Budget("sealed for sklearn", epsilon=1e6, gamma=2, ledger="memory")
     parts = [seal(part, name="people", sampler=P, budget=budget) for part in (X, Y)]
     for sampler in (P, None):
         model = private(LogisticRegression(), sampler=sampler).fit(*parts)

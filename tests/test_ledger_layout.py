@@ -1,0 +1,463 @@
+"""Earlier ledgers open and keep what was spent; versions that do not know a layout do not write to it."""
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privatize as package
+from privatize import Budget, privatize, samplers, seal
+from privatize.errors import LedgerError, SettingsError
+from privatize.ledger import Charge, Ledger, open_ledger
+from privatize.ledger_layout import VERSION, names_in
+
+ROOT = str(Path(package.__file__).parents[1])
+OLD = (Path(__file__).parent / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
+CAPS = {"survey": {"epsilon": 2, "delta": 1e-5, "gamma": 3}, "empty": {"epsilon": 1, "gamma": 0.5}}
+DATA = np.linspace(0.1, 0.9, 50)
+UNIT, WIDE = samplers.uniform(0, 1), samplers.uniform(0, 2)
+PROMISE = {"epsilon": 0.1, "gamma": 0.2, "store": None}
+# As the version before layouts had numbers writes, word for word.
+OLD_WRITES = (
+    (
+        "INSERT INTO budgets VALUES ('new', '1', '0', '1', 'sum', 0, '2026-01-01T00:00:00Z') "
+        "ON CONFLICT (name) DO NOTHING"
+    ),
+    (
+        "INSERT INTO charges VALUES ('survey', 6, '2026-01-01T00:00:00Z', 'f', '', '', 5, 'Laplace', "
+        "'dp 0.1 0.0', '1/10', '0', '1/5', '1/5', '', '', '')"
+    ),
+    "INSERT INTO spent VALUES ('survey', 'x', 'y', '1', '0', '0', '{}')",
+)
+
+
+def mean(x):
+    return float(x.mean())
+
+
+def pairs(n, rng):
+    return rng.random(n), rng.random(n)
+
+
+def named(name, path, **caps):
+    """Open a budget of the fixture."""
+    return Budget(name, **(CAPS.get(name, {"epsilon": 2, "gamma": 3}) | caps), ledger=path)
+
+
+def made(budget, **changes):
+    """Return a private mean."""
+    return privatize(**(PROMISE | {"sampler": UNIT, "budget": budget} | changes))(mean)
+
+
+def changed(path, *statements):
+    """Edit a ledger behind the library's back."""
+    with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return where a ledger of this test's own lies."""
+    open_ledger.cache_clear()
+    yield tmp_path / "ledger.db"
+    open_ledger.cache_clear()
+
+
+@pytest.fixture
+def old(path):
+    """Write a ledger as the version before layouts had numbers wrote it."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(OLD)
+    return path
+
+
+class TestEarlierLayout:
+    def test_everything_that_was_spent_is_still_spent(self, old):
+        """A team that updates would have its whole budget back, or a ledger that does not open."""
+        expected = {
+            "survey": (0.5, 1e-6, 0.9400561552819111),
+            "mixed": (0.3, 0, 0.6402554199337912),
+            "aligned": (0.1, 0, 0.2),
+            "parts": (0.2, 0, 0.4402554199337912),
+            "empty": (0, 0, 0),
+        }
+        for name, spent in expected.items():
+            budget = named(name, old)
+            assert budget.verify() == budget.spent == pytest.approx(spent, rel=1e-15)
+            assert budget.average_gamma == pytest.approx(spent[2])
+        history = named("survey", old).history()
+        assert list(history["function"]) == ["mean"] * 5
+        assert set(history["strength"]) == {"sampled"} and set(history["purpose"]) == {"answer"}
+        assert set(history["neighbours"]) == {"replace"} and set(history["unit"]) == {"record"}
+        assert history["people"][0] == ["'people'"] and history["people"][2] == []
+
+    def test_gamma_is_still_charged_once(self, old):
+        """An estimate that was paid for on this data would be paid for again."""
+        budget = named("survey", old)
+        key = budget.history()["key"][0]
+        facts = {"function": "f", "n": 50, "mechanism": "Laplace", "kind": "dp 0.1 0.0", "epsilon": 0.1}
+        facts |= {"people": ("'people'",), "declared": ("P1:x",), "described": "uniform(0, 1)"}
+        before = budget.spent.gamma
+        budget.reserve(
+            Charge(dataset="'people' version '1'", key=key, delta=0.0, gamma=0.5, lossless=True, **facts)
+        )
+        assert budget.verify().gamma == before
+
+    def test_a_lossless_p_is_recognized_and_noted(self, old):
+        """A team that updates would be refused with two identical P printed."""
+        budget = named("survey", old)
+        made(budget)(seal(DATA, name="people", version="3"))
+        rows = budget.history()
+        assert list(rows["purpose"])[5:] == ["declaration", "answer"]
+        assert rows["epsilon"][5] == rows["charged"][5] == 0 and rows["declared"][5][0].startswith("P1:")
+        assert rows["described"][5] == "uniform(0, 1)"
+        assert budget.verify().epsilon == 0.6
+        made(budget)(seal(DATA, name="people"))
+        assert list(budget.history()["purpose"])[7:] == ["answer"]  # once
+        with pytest.raises(SettingsError, match="one P"):
+            made(budget, sampler=WIDE)(seal(DATA, name="people"))
+
+    def test_another_p_is_not_recognized(self, old):
+        """The old name of P would pass for any other."""
+        budget = named("survey", old)
+        with pytest.raises(SettingsError, match=r"uniform\(0, 1\).*uniform\(0, 2\)"):
+            made(budget, sampler=WIDE)(seal(DATA, name="people"))
+        assert len(budget.history()) == 5
+
+    def test_others_are_declared_again_by_hand(self, old):
+        """Two functions of one name print alike: nobody but the user knows that it is the same P."""
+        budget = named("aligned", old, who=True)
+        law = samplers.from_function(pairs)
+        f = privatize(**PROMISE, sampler=law, data=("x", "y"), budget=budget)(
+            lambda x, y: float((x * y).mean())
+        )
+        sealed = seal(DATA, name="X"), seal(DATA, name="y")
+        with pytest.raises(SettingsError, match=r"budget\.declare_again\('X', P\)"):
+            f(*sealed)
+        assert len(budget.history()) == 1
+        budget.declare_again("X", law)  # y was written down in the same way
+        f(*sealed)
+        rows = budget.history()
+        assert list(rows["purpose"]) == ["answer", "declaration", "answer"]
+        assert rows["people"][1] == ["'X'", "'y'"] and "@" in rows["who"][1]
+        assert budget.verify().epsilon == 0.2
+        for people in "Xy":
+            with pytest.raises(SettingsError, match="not declared again"):
+                budget.declare_again(people, UNIT)
+        for people in ("nobody", ""):
+            with pytest.raises(SettingsError):
+                budget.declare_again(people, UNIT)
+        assert len(budget.history()) == 3 and budget.verify().epsilon == 0.2
+
+    def test_what_would_be_refused_today_opens_and_grows_no_further(self, old):
+        """Totals that never were promises would go on growing, or lock everybody out of what was noted."""
+        budget = named("mixed", old)
+        assert "cannot be used" not in repr(budget)
+        for data, place in (("people", budget), ("new", budget), ("A", budget.partition("site", ["A"])["A"])):
+            with pytest.raises(SettingsError, match="another budget"):
+                made(place)(seal(DATA, name=data))
+        assert budget.verify().epsilon == 0.3 and len(budget.history()) == 4
+
+    def test_parts_under_one_p_go_on(self, old):
+        """Parts and the whole that were answered under one P add up, also after an update."""
+        budget = named("parts", old)
+        made(budget.partition("site", ["A", "B"])["B"])(seal(DATA, name="B"))
+        made(budget)(seal(DATA, name="all"))
+        assert budget.verify().epsilon == pytest.approx(0.4)
+
+    def test_the_first_versions_wrote_decimals(self, old):
+        """A ledger of the first days would count as damaged."""
+        changed(
+            old,
+            "UPDATE budgets SET delta = '0.00001' WHERE name = 'survey'",
+            "UPDATE charges SET epsilon = '0.10', gamma = '0.2', charged = '2E-1' WHERE number = 3",
+            "UPDATE spent SET epsilon = '0.5' WHERE budget = 'survey'",
+        )
+        assert named("survey", old).verify().epsilon == 0.5
+
+    def test_damage_is_still_damage(self, old):
+        """Bringing a ledger into a new layout would wash it clean."""
+        changed(old, "UPDATE spent SET epsilon = '1/10' WHERE budget = 'survey'")
+        changed(old, "UPDATE charges SET charged = '-1/5' WHERE budget = 'aligned'")
+        for name in ("survey", "aligned"):
+            with pytest.raises(LedgerError):
+                named(name, old).verify()
+        named("parts", old).verify()
+
+    def test_the_layout_of_a_migrated_ledger_is_that_of_a_new_one(self, old, tmp_path):
+        """A difference between the two would be found in production."""
+        named("survey", old)
+        Budget("b", epsilon=1, gamma=1, ledger=tmp_path / "new.db")
+
+        def layout(path):
+            with contextlib.closing(sqlite3.connect(path)) as connection:
+                tables = connection.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall()
+                return {
+                    name: [row[1:3] for row in connection.execute(f"PRAGMA table_info({name})")]
+                    for (name,) in tables
+                }
+
+        assert layout(old) == layout(tmp_path / "new.db")
+
+    def test_names_without_versions(self):
+        """A version would count as other people, or a strange name as several."""
+        assert names_in("'a' version '1' and 'b'") == ["'a'", "'b'"]
+        assert names_in("\"it's\" version 'x' and \"it's\"") == ['"it\'s"']
+        assert names_in("'a and b'") == ["'a and b'"] and names_in(r"'a\' and \'b'") == [repr("a' and 'b")]
+        assert names_in("d") == ["d"] and names_in("") == [""]
+
+
+class TestOtherVersions:
+    @pytest.mark.parametrize("statement", OLD_WRITES)
+    def test_an_earlier_version_cannot_write(self, old, statement):
+        """A colleague who has not updated would spend from a ledger that does not see it."""
+        budget = named("survey", old)
+        with pytest.raises(sqlite3.OperationalError, match="columns"):
+            changed(old, statement)
+        budget.verify()
+
+    def test_a_later_layout_is_refused_with_the_remedy(self, old):
+        """A ledger of a later version would be written wrongly by one that does not understand it."""
+        budget = named("survey", old)
+        changed(old, f"UPDATE ledger_layout SET version = {VERSION + 1}")
+        for act in (
+            lambda: made(budget)(DATA),
+            lambda: Ledger(old).begun(),
+            lambda: named("survey", old),
+            budget.verify,
+        ):
+            with pytest.raises(LedgerError, match=rf"layout {VERSION + 1}.*pip install --upgrade privatize"):
+                act()
+        with contextlib.closing(sqlite3.connect(old)) as connection:
+            assert connection.execute("SELECT charges FROM budgets WHERE name = 'survey'").fetchall() == [
+                (5,)
+            ]
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "DELETE FROM ledger_layout",
+            "UPDATE ledger_layout SET version = 0",
+            "UPDATE ledger_layout SET version = 'x'",
+            "INSERT INTO ledger_layout VALUES (2)",
+            *(f"DROP TABLE {table}" for table in ("budgets", "charges", "spent", "gammas", "people")),
+        ],
+    )
+    def test_a_layout_that_is_incomplete(self, path, statement):
+        """A table that was lost would be created again, empty: everything could be spent once more."""
+        Budget("b", epsilon=1, gamma=1, ledger=path)
+        changed(path, statement)
+        open_ledger.cache_clear()
+        with pytest.raises(LedgerError, match="damaged"):
+            Budget("b", epsilon=1, gamma=1, ledger=path)
+
+    @pytest.mark.parametrize("table", ["budgets", "charges", "spent", "gammas"])
+    def test_an_earlier_layout_that_is_incomplete(self, old, table):
+        """The same for a ledger of the earlier layout."""
+        changed(old, f"DROP TABLE {table}")
+        with pytest.raises(LedgerError, match="damaged"):
+            named("survey", old)
+
+    def test_what_a_budget_was_begun_with_is_lost(self, path):
+        """A budget whose row was removed would begin again, with all of its charges forgotten."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        made(budget)(DATA)
+        changed(path, "DELETE FROM budgets")
+        with pytest.raises(LedgerError, match="damaged"):
+            Budget("b", epsilon=1, gamma=1, ledger=path)
+
+
+PROGRAM = """
+    import sys
+    import numpy as np
+    from privatize import Budget, privatize, samplers
+    from privatize.errors import BudgetExceeded
+
+    def mean(x):
+        return float(x.mean())
+
+    print("ready", flush=True)
+    sys.stdin.readline()
+    budget = Budget("survey", epsilon=2, delta=1e-5, gamma=3, ledger=sys.argv[1])
+    f = privatize(epsilon=0.1, gamma=0.2, sampler=samplers.uniform(0, 1), budget=budget, store=None)(mean)
+    count = 0
+    try:
+        while True:
+            f(np.full(50, 0.5))
+            count += 1
+    except BudgetExceeded:
+        print(count, flush=True)
+"""
+
+
+def started(folder, url, count):
+    """Start processes that wait for a line before they open a ledger."""
+    file = folder / "program.py"
+    file.write_text(textwrap.dedent(PROGRAM))
+    env = os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    children = [
+        subprocess.Popen([sys.executable, str(file), str(url)], env=env, **pipes) for _ in range(count)
+    ]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    return children
+
+
+class TestAtOnce:
+    def test_many_processes_migrate_one_ledger(self, old):
+        """Two that update at the same moment would add the columns twice, or spend the rest twice."""
+        children = started(old.parent, old, 6)
+        for child in children:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        counts = []
+        for child in children:
+            out, err = child.communicate(timeout=120)
+            assert child.returncode == 0, err
+            counts.append(int(out))
+        budget = named("survey", old)
+        assert sum(counts) == 10 == len(budget.history()) - 5  # γ ends it: 2.06 left of 3, 0.2 each
+        assert budget.verify().epsilon == pytest.approx(1.5)
+
+    def test_many_processes_create_one_ledger(self, path):
+        """One that sees the file of another before it is complete would fail, or begin a second ledger."""
+        children = started(path.parent, path, 6)
+        for child in children:
+            child.stdin.write("\n")
+            child.stdin.flush()
+        counts = []
+        for child in children:
+            out, err = child.communicate(timeout=120)
+            assert child.returncode == 0, err
+            counts.append(int(out))
+        assert sum(counts) == 15 == len(named("survey", path).history())  # 15 times 0.2 is 3
+        assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
+
+    def test_killed_while_it_migrates(self, old):
+        """A process that dies in the middle would leave a ledger that is neither old nor new."""
+        choice = random.Random(3)
+        before = old.read_bytes()
+        for _ in range(12):
+            (child,) = started(old.parent, old, 1)
+            child.stdin.write("\n")
+            child.stdin.flush()
+            time.sleep(choice.uniform(0, 0.05))
+            child.send_signal(signal.SIGKILL)
+            child.communicate(timeout=60)
+            with contextlib.closing(sqlite3.connect(old, timeout=60)) as connection:
+                tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+                width = len(connection.execute("PRAGMA table_info(charges)").fetchall())
+            assert ("ledger_layout" in tables) == (width > 16) == ("datasets" not in tables)
+            if width > 16:
+                named("survey", old).verify()
+                open_ledger.cache_clear()
+                for file in old.parent.glob("ledger.db*"):
+                    file.unlink()
+                old.write_bytes(before)
+        assert named("survey", old).verify().epsilon == 0.5
+
+    def test_an_error_in_the_middle_changes_nothing(self, old, monkeypatch):
+        """Half of a migration would be committed."""
+        before = OLD
+
+        def fails(text):
+            raise RuntimeError
+
+        monkeypatch.setattr("privatize.ledger_layout.names_in", fails)
+        with pytest.raises(RuntimeError):
+            named("survey", old)
+        monkeypatch.undo()
+        with contextlib.closing(sqlite3.connect(old)) as connection:
+            assert "\n".join(connection.iterdump()).split() == before.split()
+        assert named("survey", old).verify().epsilon == 0.5
+
+
+class TestFiles:
+    def test_an_empty_file_is_no_ledger(self, path):
+        """A ledger that was cut short would begin a new budget, silently."""
+        path.touch()
+        with pytest.raises(LedgerError, match=r"is empty.*backup"):
+            Budget("b", epsilon=1, gamma=1, ledger=path)
+        assert path.stat().st_size == 0
+
+    def test_cut_short(self, path):
+        """A ledger that lost its end, or its beginning, would be believed."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        budget.ledger.database.close()
+        whole = path.read_bytes()
+        for part in (whole[:100], whole[:4096], whole[4096:], b"\0" * 4096):
+            open_ledger.cache_clear()
+            path.write_bytes(part)
+            with pytest.raises(LedgerError):
+                Budget("b", epsilon=1, gamma=1, ledger=path)
+
+    def test_removed_or_emptied_while_it_is_open(self, path):
+        """What is written to a file without a name is lost, and everything could be spent again."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        f = made(budget)
+        f(DATA)
+        for file in path.parent.glob("ledger.db*"):
+            file.unlink()
+        with pytest.raises(LedgerError, match="is gone"):
+            f(DATA)
+        assert not path.exists()
+        path.touch()
+        with pytest.raises(LedgerError, match="is empty"):
+            f(DATA)
+
+    def test_restored_while_it_is_open(self, path, tmp_path):
+        """A ledger that was restored from a backup is the one that counts."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        made(budget)(DATA)
+        connect = sqlite3.connect
+        with (
+            contextlib.closing(connect(path)) as one,
+            contextlib.closing(connect(tmp_path / "copy")) as other,
+        ):
+            one.backup(other)
+        made(budget)(DATA)
+        for file in path.parent.glob("ledger.db-*"):
+            file.unlink()
+        (tmp_path / "copy").rename(path)
+        assert budget.verify().epsilon == 0.1
+        made(budget)(DATA)
+        assert budget.verify().epsilon == 0.2
+
+    def test_a_file_system_without_links(self, path, monkeypatch):
+        """A ledger could not be begun on it at all."""
+
+        def refuses(*_):
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuses)
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        made(budget)(DATA)
+        assert budget.verify().epsilon == 0.1 and path.stat().st_mode & 0o077 == 0
+
+    def test_threads_that_begin_one_ledger(self, path):
+        """Threads of one process would begin two files, and one would be lost."""
+        found = []
+
+        def task():
+            budget = Ledger(path)
+            found.append(budget.begun())
+
+        threads = [threading.Thread(target=task) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [[]] * 8
