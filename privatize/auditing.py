@@ -58,8 +58,8 @@ class Coverage:
     divergence : float or None
         Of this distribution from P (Kullback-Leibler, in nats), estimated where it can be.
     transferred : float or None
-        The gamma that the paper's Proposition 8 gives for this distribution, where the divergence is known
-        and not estimated: an estimate is off by more than what the Proposition can bear.
+        The gamma that is certain for this distribution (`privatize.transfer`), where the divergence is known
+        and not estimated: an estimate is off by more than what that can bear.
     """
 
     sampler: str
