@@ -58,8 +58,8 @@ class Coverage:
     divergence : float or None
         Of this distribution from P (Kullback-Leibler, in nats), estimated where it can be.
     transferred : float or None
-        The gamma that the paper's Proposition 8 gives for this distribution, where the divergence is known
-        and not estimated: an estimate is off by more than what the Proposition can bear.
+        The gamma that is certain for this distribution (`privatize.transfer`), where the divergence is known
+        and not estimated: an estimate is off by more than what that can bear.
     """
 
     sampler: str
@@ -283,7 +283,7 @@ def audit(
         mechanism=type(settings.mechanism).__name__,
         bound=sensitivity.bound,
         confidence=confidence,
-        rho=sensitivity.rho or 0.0,
+        rho=sensitivity.unlucky,
         coverage=coverage,
         under=tuple(others),
         told=tuple(told),
@@ -404,16 +404,26 @@ def losses(gaps: Vector, sensitivity: float, settings: Any) -> Vector:
     return np.exp(found)
 
 
+_NUMBERS = 10_000  # numbers of an answer that are compared; a longer release is cut, which is post-processing
+_STORED = 10**7  # numbers of all releases on one neighbour, 80 MB
+
+
 def _told(
     pairs: Pairs, gaps: Vector, sensitivity: Sensitivity, settings: Any, releases: int, alpha: float
 ) -> list[Told]:
-    """Tell the two pairs with the largest gaps within the estimate apart by their releases."""
-    # Not more than 160 MB of them.
-    releases = min(releases, max(1000, 10**7 // max(1, outputs.size(sensitivity.structure))))
+    """Tell the two pairs with the largest gaps within the estimate apart by their releases.
+
+    Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
+    units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
+    """
+    size = min(_NUMBERS, outputs.size(sensitivity.structure))
+    releases = min(releases, max(1000, _STORED // max(1, size)))
     within = np.flatnonzero(gaps <= sensitivity.value)
     if not releases or not len(within):
         return []
     chosen = within[np.argsort(gaps[within])[-2:]]
+    mechanism = _used(settings, sensitivity)
+    scale = mechanism.scale(sensitivity.value, settings.epsilon, settings.delta)
     found = []
     for index in chosen.tolist():
         try:
@@ -422,19 +432,16 @@ def _told(
             raise CalibrationError(
                 f"The function failed on fresh pair {index}, on which it worked before."
             ) from error
-
-        def release(vector: Vector) -> Vector:
-            return _used(settings, sensitivity).release(  # type: ignore[no-any-return]
-                vector,
-                sensitivity=sensitivity.value,
-                epsilon=settings.epsilon,
-                delta=settings.delta,
-                whole=outputs.integers(sensitivity.structure),
-            )
-
+        shown = None if hasattr(settings.mechanism, "responses") else _Units.of(scale, a, b)
         found.append(
             tell_apart(
-                release,
+                lambda vector: mechanism.release(
+                    vector,
+                    sensitivity=sensitivity.value,
+                    epsilon=settings.epsilon,
+                    delta=settings.delta,
+                    whole=sensitivity.whole,
+                ),
                 a,
                 b,
                 gap=float(gaps[index]),
@@ -443,7 +450,40 @@ def _told(
                 releases=releases,
                 alpha=alpha / len(chosen),
                 # Answers from a finite set may repeat, however private they are.
-                discrete=hasattr(settings.mechanism, "responses") or outputs.integers(sensitivity.structure),
+                discrete=shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept],
+                shown=shown,
             )
         )
     return found
+
+
+@dataclass(frozen=True)
+class _Units:
+    """The units that releases are compared in: of each number's noise; and the numbers that are compared."""
+
+    powers: NDArray[np.int64]
+    kept: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scale: Any, a: Vector, b: Vector) -> _Units:
+        """Return the units of noise of these scales; of many numbers those that differ most are kept."""
+        finite = np.nan_to_num(np.broadcast_to(np.asarray(scale, dtype=np.float64), a.shape))
+        powers = np.frexp(finite)[1].astype(np.int64)
+        differ = np.abs(_divided(a, powers) - _divided(b, powers))
+        return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:_NUMBERS]))
+
+    def __call__(self, vector: Vector) -> Vector:
+        """Return the numbers that are compared, in units of their noise."""
+        if len(vector) != len(self.powers):  # a mechanism may release fewer numbers, or more
+            return vector
+        return _divided(vector, self.powers)[self.kept]
+
+    def hidden(self, a: Vector, b: Vector) -> NDArray[np.bool_]:
+        """Tell which numbers are so large that floats are too far apart there to show the noise."""
+        largest = np.maximum(np.abs(_divided(a, self.powers)), np.abs(_divided(b, self.powers)))
+        return np.asarray(np.spacing(largest) > 0.5)
+
+
+def _divided(vector: Vector, powers: NDArray[np.int64]) -> Vector:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(np.ldexp(vector, -powers), -1e300, 1e300)

@@ -106,12 +106,15 @@ def tell_apart(
     releases: int,
     alpha: float,
     discrete: NDArray[np.bool_] | bool = False,
+    shown: Callable[[Vector], Vector] | None = None,
 ) -> Told:
     """Release on both of two neighbours many times, and bound epsilon from below.
 
-    A release that is (epsilon, delta)-private is found wanting with probability at most `alpha`,
-    as long as the numbers that are not marked as `discrete` get continuous noise: one of those that
-    is the same in every release has got none.
+    A release that is (epsilon, delta)-private is found wanting with probability at most `alpha`, as long as
+    the numbers that are not marked as `discrete` get continuous noise: one of those that is the same in
+    every release has got none. `shown` is a function of a release that is looked at in its place, and of the
+    answers a and b: to divide numbers by the scales of their noises, which differ, or to leave some out. With
+    it, `discrete` is about what it returns.
 
     Examples
     --------
@@ -123,7 +126,9 @@ def tell_apart(
     >>> told.holds, told.shape
     (True, 'Laplace')
     """
-    x, y = (_finite([np.atleast_1d(release(v)) for _ in range(releases)]) for v in (a, b))
+    look = shown or np.asarray
+    x, y = (_finite([look(np.atleast_1d(release(v))) for _ in range(releases)]) for v in (a, b))
+    a, b = look(a), look(b)
     half = releases // 2
     best: tuple[float, str, Callable[[Matrix], NDArray[np.bool_]], bool] | None = None
     for name, statistic in _statistics(x[:half], y[:half], a, b):
@@ -235,33 +240,46 @@ _MARGIN = 1.05
 def _shape(
     x: Matrix, y: Matrix, a: Vector, b: Vector, epsilon: float, delta: float, alpha: float
 ) -> tuple[str | None, float | None]:
-    """Return the shape of the noise and what its scale says, if it has one."""
+    """Return the shape of the noise and what its scale says, if it has one.
+
+    Numbers may have noise of different scales, so each number's scale is bounded by itself: a pooled one is
+    too small for the numbers with the widest noise, and these may be the ones that differ.
+    """
     if x.shape[1] != len(a) or len(x) < 200:
         return None, None
-    import scipy.special
     import scipy.stats
 
-    noise = np.concatenate([(x - a).ravel(), (y - b).ravel()])
+    noise = np.concatenate([x - a, y - b])
     count = len(noise)
-    size = np.abs(noise)
-    if not size.any() or len(np.unique(noise)) < count // 2:  # integers, or seeded
+    # Integers, seeded noise, and numbers so large that floats round the noise away have no shape. To look at
+    # the other numbers alone is post-processing, so what is promised holds for these.
+    shaped = np.array([len(np.unique(column)) >= count // 2 for column in noise.T], dtype=np.bool_)
+    if not shaped.any():
         return None, None
-    width = float(size.mean())
-    deviation = float(np.sqrt(np.mean(noise**2)))
+    noise, gap = noise[:, shaped], (a - b)[shaped]
+    widths = np.abs(noise).mean(axis=0)
+    deviations = np.sqrt(np.mean(noise**2, axis=0))
     fits: dict[str, Any] = {
-        "Laplace": scipy.stats.kstest(noise, scipy.stats.laplace(scale=width).cdf).pvalue,
-        "normal": scipy.stats.kstest(noise, scipy.stats.norm(scale=deviation).cdf).pvalue,
+        "Laplace": scipy.stats.kstest((noise / widths).ravel(), scipy.stats.laplace.cdf).pvalue,
+        "normal": scipy.stats.kstest((noise / deviations).ravel(), scipy.stats.norm.cdf).pvalue,
     }
     name = max(fits, key=fits.__getitem__)
     if fits[name] < 0.01:
         return None, None
     if name == "Laplace":
-        # 2 sum|noise| / scale is chi-squared with 2 count degrees of freedom.
-        most = _MARGIN * 2 * float(size.sum()) / float(scipy.stats.chi2.ppf(alpha, 2 * count))
-        return name, None if delta else float(np.abs(a - b).sum()) / most
-    most = _MARGIN * math.sqrt(float(np.sum(noise**2)) / float(scipy.stats.chi2.ppf(alpha, count)))
-    distance = float(np.sqrt(np.sum((a - b) ** 2)))
-    return name, (_normal_delta(most / distance, epsilon) if delta and distance else None)
+        if delta:
+            return name, None
+        # 2 sum|noise| / scale is chi-squared with 2 count degrees of freedom, for each number.
+        most = _MARGIN * 2 * count * widths / float(scipy.stats.chi2.ppf(alpha / len(gap), 2 * count))
+        return name, float(np.sum(np.abs(gap) / most))
+    # In the direction in which the answers differ normal noise is normal, also if the numbers' noises depend
+    # on each other.
+    distance = float(np.sqrt(np.sum(gap**2)))
+    if not delta or not distance:
+        return name, None
+    along = noise @ (gap / distance)
+    deviation = _MARGIN * math.sqrt(float(np.sum(along**2)) / float(scipy.stats.chi2.ppf(alpha, count)))
+    return name, _normal_delta(deviation / distance, epsilon)
 
 
 def _normal_delta(sigma: float, epsilon: float) -> float:

@@ -95,8 +95,10 @@ def _noised(vector: Vector, exponent: int, noise: Integers | list[int]) -> Vecto
             total = np.rint(units).astype(np.int64) + noise
             with np.errstate(over="ignore", under="ignore"):
                 return np.clip(np.ldexp(total.astype(np.float64), exponent), -_LARGEST, _LARGEST)
+    # Few values, wide scales, or outputs too large for int64: the same in Python's integers. NumPy's would
+    # wrap around, silently.
+    if isinstance(noise, np.ndarray):
         noise = noise.tolist()
-    # Few values, wide scales, or outputs too large for int64: the same in Python's integers.
     return np.array([_noised_one(x, exponent, y) for x, y in zip(vector.tolist(), noise, strict=True)])
 
 

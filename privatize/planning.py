@@ -222,8 +222,11 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
         return _PLANNERS[bound].of_m(m, rho)
     if m is None:
         m = "least" if bound == "dkw" else "balanced"
+    least = _PLANNERS[bound].least(gamma, rho) if isinstance(m, str) else 0
+    if least > _MOST_PAIRS // 10:  # so that what is balanced is within reach too
+        _refuse_gamma(gamma, least, bound)
     if m == "least":
-        m = _PLANNERS[bound].least(gamma, rho)
+        m = least
     elif m == "balanced":
         if rho is not None and 2 * _exact(rho) >= _exact(gamma):
             raise PlanError(
@@ -242,9 +245,10 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
 def transfer(gamma: float, n: int, kl: float) -> float:
     """Return the confidence that a promise made under P keeps under a distribution Q.
 
-    A mechanism that is random differentially private with confidence gamma with respect to P
-    is so with confidence ``gamma + sqrt((n+1) * kl / 2)`` with respect to any Q with
-    ``KL(P || Q) <= kl``.
+    A mechanism that is random differentially private with confidence gamma with respect to P is so, with
+    respect to any Q with ``KL(P || Q) <= kl``, with the largest confidence q for which the binary
+    divergence of gamma from q is at most ``(n+1) * kl``. That is never more than the paper's
+    ``gamma + sqrt((n+1) * kl / 2)``, and much less for a small gamma. Proof: ``docs/bounds.md``.
 
     Parameters
     ----------
@@ -262,12 +266,14 @@ def transfer(gamma: float, n: int, kl: float) -> float:
 
     References
     ----------
-    Rubinstein & Aldà, ICML 2017, Proposition 8.
+    Rubinstein & Aldà, ICML 2017, Proposition 8, with the data-processing inequality in place of Pinsker's.
 
     Examples
     --------
-    >>> round(transfer(0.05, n=999, kl=2e-6), 4)
-    0.0816
+    >>> round(transfer(0.05, n=1000, kl=1e-5), 3)
+    0.087
+    >>> round(transfer(0.001, n=1000, kl=1e-5), 4)
+    0.0135
     """
     gamma = _check_gamma(gamma)
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
@@ -278,7 +284,29 @@ def transfer(gamma: float, n: int, kl: float) -> float:
         tau = math.nan
     if not tau >= 0:
         raise SettingsError(f"kl={kl!r} is not a divergence: it must be >= 0.")
-    return min(1.0, gamma + math.sqrt((int(n) + 1) * tau / 2))
+    if tau == 0:
+        return gamma
+    try:
+        allowed = (int(n) + 1) * tau * (1 + 1e-15)
+    except OverflowError:  # an n beyond every float
+        allowed = math.inf
+    pinsker = (gamma + math.sqrt(allowed / 2)) * (1 + 1e-15)
+    low, high = 0.0, min(pinsker, 1.0) - gamma  # how much is added
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _diverges(gamma, middle, allowed) else (middle, high)
+    return min(1.0, (gamma + high) * (1 + 1e-15))
+
+
+def _diverges(gamma: float, more: float, allowed: float) -> bool:
+    """Tell whether the binary divergence kl(gamma || gamma + more) is certainly at least what is allowed."""
+    if more >= 1 - gamma:
+        return True
+    one = -gamma * math.log1p(more / gamma)
+    other = -(1 - gamma) * math.log1p(-more / (1 - gamma))
+    # Both are off by a few roundings, and by as many of the quotient close to 1.
+    unsure = 2.0**-50 * (other - one + more / (1 - gamma - more))
+    return one + other - unsure >= allowed
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -354,6 +382,17 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
         bound=bound,
         least_gamma=least_gamma,
         least_m=least_m,
+    )
+
+
+def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
+    other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
+    raise PlanError(
+        f"gamma={gamma} needs {least:.3g} pairs at least by the bound {bound!r}, and nobody can evaluate more "
+        f"than 10^17. Raise gamma{other}.",
+        gamma=gamma,
+        bound=bound,
+        least_m=least,
     )
 
 
@@ -511,7 +550,7 @@ class _Tolerance:
         # k = m: (1 - gamma + rho)^m = rho, so gamma = 1 + rho - rho^(1/m), least where rho is
         # m^(-m/(m-1)). Asking for half the margin more makes the float gamma feasible.
         free = math.exp(-m / (m - 1) * math.log(m)) if rho is None else rho
-        gamma = free - math.expm1((math.log(free) + math.log1p(-2 * _MARGIN)) / m)
+        gamma = max(free - math.expm1((math.log(free) + math.log1p(-2 * _MARGIN)) / m), _LEAST_GAMMA)
         while gamma < 1 and not _covers(m, 1, gamma, free):
             gamma = math.nextafter(gamma, 1) + 1e-15 * gamma
         if not gamma < 1:
@@ -634,7 +673,7 @@ class _Marginal:  # rho is always None here
         return Plan(gamma, m, k, None, "marginal") if k <= m else None
 
     def of_m(self, m: int, _: float | None) -> Plan:
-        gamma = 1 / (m + 1)
+        gamma = max(1 / (m + 1), _LEAST_GAMMA)
         while _exact(gamma) * (m + 1) < 1:
             gamma = math.nextafter(gamma, 1)
         return Plan(gamma, m, m, None, "marginal")

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -155,18 +156,10 @@ class Sensitivity:
         that holds for all order statistics at once (`privatize.planning.band`). With
         probability 1 - rho - rho' both hold, whichever look is used in the end.
         """
-        first = self._looks[0]
         if len(self._looks) == 1:
             return self.plan.gamma
+        first, events = self._looks[0], self._events()
         rho, error = band(first.m)
-        # What must not go wrong, and with which probability each may.
-        events = {"first": first.rho or 0.0}
-        if any(look.m == first.m for look in self._looks[1:]):
-            events["band"] = rho
-        if any(look.m != first.m for look in self._looks):
-            events["running band"] = rho
-        if first.bound == "dkw" and first.rho == rho:
-            events.pop("band", None)  # the first look's own event
         if self.plan == first:
             events["first"] = 0.0  # in its gamma already
             return min(1.0, first.gamma + math.fsum(events.values()))
@@ -177,6 +170,49 @@ class Sensitivity:
             events["band"] = rho
         covered = 1 - self.k / self.m + error + math.fsum(events.values())
         return min(1.0, max(self.plan.gamma, covered))
+
+    def _events(self) -> dict[str, float]:
+        """Return what must not go wrong in the sampling, and with which probability each may."""
+        first = self._looks[0]
+        events = {"first": first.rho or 0.0}
+        if len(self._looks) == 1:
+            return events
+        rho, _ = band(first.m)
+        # The first look of the bound "dkw" may have the band as its own event.
+        if any(look.m == first.m for look in self._looks[1:]) and (first.bound, first.rho) != ("dkw", rho):
+            events["band"] = rho
+        if any(look.m != first.m for look in self._looks):
+            events["running band"] = rho
+        return events
+
+    @property
+    def unlucky(self) -> float:
+        """Probability that the calibration is an unlucky one, which `gamma` includes; 0 if it has none."""
+        return math.fsum(self._events().values())
+
+    @property
+    def average_gamma(self) -> float:
+        """The probability that a random pair is beyond the estimate, on average over calibrations.
+
+        Among m+1 exchangeable gaps the last one is beyond the k-th smallest of the others with probability
+        1 - k/(m+1) at most: calibration and pair are both random here, and nothing is left to `rho`. It
+        holds for the plan that was fixed before the gaps were drawn, and was the only one: whoever has read
+        several plans may have chosen this one for what the gaps are, so there it is `gamma`.
+
+        Examples
+        --------
+        >>> from privatize import estimate_sensitivity, plan, samplers
+        >>> found = estimate_sensitivity(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1",
+        ...                              plan=plan(gamma=0.05), seed=1)
+        >>> round(found.average_gamma, 4), found.gamma
+        (0.0251, 0.05)
+        """
+        if self._looks != [self.plan]:
+            return self.gamma
+        exact = Fraction(self.m + 1 - self.k, self.m + 1)
+        rounded = exact.numerator / exact.denominator
+        # Rounded up, and never more than what holds with confidence.
+        return min(self.gamma, rounded if Fraction(rounded) >= exact else math.nextafter(rounded, 1.0))
 
     @property
     def looks(self) -> int:

@@ -356,7 +356,7 @@ def audited(audit: Any) -> Rows:
         rows.append((f"under {other.sampler}"[:28], _covered(other, audit)))
         if other.divergence is not None:
             known = other.transferred is not None
-            after = f": Proposition 8 gives {other.transferred:.3g}" if known else ", estimated"
+            after = f": gamma={other.transferred:.3g} is certain there" if known else ", estimated"
             rows.append(("", f"KL {other.divergence:.3g}{after}"))
     rows.append(
         (

@@ -250,7 +250,7 @@ def test_other_distributions_have_pairs_of_their_own():
     found = quick(mean, releases=0, under=[samplers.uniform(0, 3), UNIT, stats.norm(0.5, 0.2)])
     wide, same, normal = found.under
     assert wide.beyond > 50 and wide.holds and found.holds
-    assert wide.divergence == pytest.approx(math.log(3), abs=0.2) and wide.transferred == 1
+    assert wide.divergence == pytest.approx(math.log(3), abs=0.2) and 0.999 < wide.transferred <= 1
     assert same.divergence == 0 and same.transferred == found.gamma
     assert not np.array_equal(same.losses, found.coverage.losses)
     assert normal.pairs == 200 and "norm" in normal.sampler

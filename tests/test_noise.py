@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privatize import Gaussian, discrete, noise, privatize, samplers
+from privatize import Bernstein, Gaussian, Laplace, discrete, noise, privatize, samplers
 from privatize.errors import InsecureNoiseWarning
+from privatize.mechanisms.scaling import Weighted
 from privatize.testing import insecure_noise
 
 getcontext().prec = 80
@@ -370,3 +371,70 @@ class TestInsecureNoise:
     def test_nothing_else_takes_a_noise_seed(self):
         """The seed of the decorator is for calibration: two releases under it still differ."""
         assert len({float(self.mean(np.ones(50))) for _ in range(20)}) == 20
+
+
+SIZES = [1, 2, 28, 29, 1000]
+RELEASES = {
+    "laplace": lambda v, s, epsilon: Laplace().release(
+        v, sensitivity=s, epsilon=epsilon, delta=0.0, whole=np.zeros(len(v), dtype=bool)
+    ),
+    "gaussian": lambda v, s, epsilon: Gaussian().release(
+        v, sensitivity=s, epsilon=epsilon, delta=1e-6, whole=np.zeros(len(v), dtype=bool)
+    ),
+    "weighted": lambda v, s, epsilon: Weighted(Laplace(), tuple(-(i % 3) for i in range(len(v)))).release(
+        v, sensitivity=s, epsilon=epsilon, delta=0.0, whole=np.zeros(len(v), dtype=bool)
+    ),
+    "bernstein": lambda v, s, epsilon: Bernstein(lattice=max(1, len(v) - 1), norm="sup").release(
+        v, sensitivity=s, epsilon=epsilon, delta=0.0, whole=np.zeros(len(v), dtype=bool)
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.InsecureNoiseWarning")
+class TestEveryScale:
+    """Noise is the same in units of its scale, from the smallest estimate to the largest."""
+
+    @staticmethod
+    def released(name, size, sensitivity, epsilon, power):
+        values = np.ldexp(np.random.default_rng(size).normal(0, 3, size), power)
+        with insecure_noise(size):
+            return RELEASES[name](values, sensitivity, epsilon)
+
+    @pytest.mark.parametrize("size", SIZES)
+    @pytest.mark.parametrize("name", RELEASES)
+    def test_units_do_not_matter(self, name, size):
+        """At scales above 5e283 answers of more than 28 numbers were all zero."""
+        # Normal noise at a large epsilon has a grid of e^(epsilon/2) steps, and takes as many bits.
+        for epsilon in (1e-10, 1.0, 30.0 if name == "gaussian" else 1e5):
+            standard = self.released(name, size, 0.75, epsilon, 0)
+            assert (standard != 0).all()
+            for power in [*range(-996, 997, 83), 899, 900, 904, 943, -999 + 40, -900]:
+                found = self.released(name, size, math.ldexp(0.75, power), epsilon, power)
+                with np.errstate(over="ignore"):
+                    scaled = np.ldexp(standard, power)
+                # One rounding, where numbers become subnormal; and what is too large is the largest float.
+                largest = np.finfo(float).max
+                np.testing.assert_allclose(found, np.clip(scaled, -largest, largest), rtol=1e-15, atol=1e-323)
+
+    @pytest.mark.parametrize("power", [-996, 900, 996])
+    def test_a_million_numbers(self, power):
+        """A long answer at an extreme scale would get no noise, or never come."""
+        size = 1_000_000 if power == 900 else 20_000
+        found = np.ldexp(RELEASES["laplace"](np.zeros(size), math.ldexp(0.75, power), 1.0), -power)
+        assert abs(np.abs(found).mean() - 0.75) < 0.05  # a mean of 20,000 is off by 0.005 at one sigma
+
+    def test_weights_do_not_change_an_answer_that_is_huge_beside_its_noise(self):
+        """A number of 1e245 beside one that moves by 1e290 came out as 6e239."""
+        values = np.array([1e290, 1e245, 1e10])
+        weighted = Weighted(Laplace(), (0, -200, -200))
+        whole = np.zeros(3, dtype=bool)
+        for sensitivity in (1e289, 1e-290):
+            found = weighted.release(values, sensitivity=sensitivity, epsilon=1.0, delta=0.0, whole=whole)
+            np.testing.assert_allclose(found[1], 1e245, rtol=1e-12)
+
+    def test_what_is_beyond_every_float_is_the_largest(self):
+        """A scale above the largest float would raise on private data, or give an infinity."""
+        for name in RELEASES:
+            found = RELEASES[name](np.zeros(40), 1e300, 1e-10)
+            assert np.isfinite(found).all()
+            assert len(np.unique(found)) > 1

@@ -726,17 +726,50 @@ def test_plan_by_hand_accepts_numpy_scalars(bound):
 @pytest.mark.parametrize(
     ("gamma", "n", "kl", "expected"),
     [
-        (0.05, 999, 2e-6, 0.05 + math.sqrt(0.001)),
-        (0.05, 1, 0.01, 0.15),
-        (0.2, 7, 0.01, 0.4),
+        # Data processing. Pinsker's inequality gives .121, .081 and .072 in the first three.
+        (0.05, 1000, 1e-5, 0.0869236),
+        (0.01, 1000, 1e-5, 0.0311402),
+        (0.001, 1000, 1e-5, 0.0135360),
         (0.05, 10**6, 0, 0.05),
         (0.05, 10**6, 1, 1.0),
         (0.5, 3, math.inf, 1.0),
+        (0.05, 10**400, 1e-5, 1.0),
     ],
 )
 def test_transfer(gamma, n, kl, expected):
     """A user whose people differ from P would believe in a wrong promise."""
-    assert transfer(gamma, n, kl) == pytest.approx(expected, rel=1e-15, abs=0)
+    assert transfer(gamma, n, kl) == pytest.approx(expected, rel=1e-5, abs=0)
+
+
+@given(
+    st.floats(1e-15, 1 - 1e-9),
+    st.integers(1, 10**9),
+    st.floats(1e-12, 1e3),
+    st.floats(1e-9, 1),
+    st.integers(0, 99),
+)
+def test_transfer_is_the_largest_share_that_the_divergence_allows(gamma, n, budget, step, at):
+    """A user would be promised less than what an event of probability gamma can become under Q, or far more.
+
+    An event has probability gamma under a two-valued P and q under a two-valued Q, whose divergence is the
+    binary one: the bound must reach such a q, and not stop before it.
+    """
+    kl = budget / (n + 1)
+    found = transfer(gamma, n, kl)
+    pinsker = gamma + math.sqrt(budget / 2)
+    assert gamma <= found <= min(1.0, pinsker) * (1 + 1e-12)
+    q = Fraction(gamma) + (1 - Fraction(gamma)) * Fraction(at, 100)  # some share that could come true
+    if gamma < q < 1:
+        with localcontext() as context:
+            context.prec = 60
+            p, r = Decimal(gamma), Decimal(q.numerator) / Decimal(q.denominator)
+            exact = p * (p / r).ln() + (1 - p) * ((1 - p) / (1 - r)).ln()
+            if exact <= Decimal(kl) * (n + 1):
+                assert found >= float(q) * (1 - 1e-15)
+            elif exact > Decimal(kl) * (n + 1) * Decimal("1.000001") + Decimal("1e-12"):
+                assert found <= float(q)
+    assert transfer(gamma, n, kl * (1 + step)) >= found  # farther away is worse
+    assert transfer(min(gamma * (1 + step), 1 - 1e-9), n, kl) >= min(found, 1 - 1e-9) * (1 - 1e-15)
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_text_has_every_number(found):
         "Laplace",
         "200 releases",
         "under uniform(0, 2)",
-        "Proposition 8",
+        "is certain there",
         "false alarms",
         f"rho={found.rho:.2g}",
     ):

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from privatize import noise
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.base import Vector, inflate, l1, sup
+from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import half_widths
 
 __all__ = ["Bernstein", "BernsteinPolynomial"]
@@ -141,6 +142,10 @@ class Bernstein:
     ) -> Vector:
         """Return the lattice values with noise added."""
         enlarged = inflate(sensitivity, len(vector)) * (self.size if self.norm_name == "sup" else 1)
+        if enlarged == math.inf:  # in smaller units it is not
+            return Weighted(self, (0,) * len(vector)).release(
+                vector, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
+            )
         return noise.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))
 
     def wrap(self, vector: Vector) -> BernsteinPolynomial:

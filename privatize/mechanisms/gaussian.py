@@ -66,7 +66,7 @@ class Gaussian:
 
     def check(self, epsilon: float, delta: float) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""
-        if not 1e-300 <= delta < 1:
+        if not _LEAST_DELTA <= delta < 1:
             raise SettingsError(
                 f"delta={delta!r} does not fit the Gaussian mechanism: it needs 0 < delta < 1 (1e-300 at "
                 f"least), 1e-6 say. For delta=0 use mechanism='laplace'."
@@ -89,7 +89,8 @@ class Gaussian:
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> float:
         """Return the standard deviation σ."""
-        self.check(epsilon, delta)
+        # The noise is calibrated for a little less than δ: what is allowed must work.
+        self.check(epsilon, max(delta, _LEAST_DELTA) if delta > _LEAST_DELTA / 2 else delta)
         if self.calibration == "classic":
             return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon * (1 + 1e-12)
         return sensitivity * least_sigma(epsilon, delta)
@@ -107,6 +108,9 @@ class Gaussian:
         """Return the vector with noise added."""
         enlarged = inflate(sensitivity, len(vector))
         return noise.gaussian(vector, enlarged, epsilon, delta, whole, _scale_of(self))
+
+
+_LEAST_DELTA = 1e-300  # below, floats have fewer digits
 
 
 @functools.lru_cache(maxsize=8)

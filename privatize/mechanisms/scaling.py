@@ -8,6 +8,7 @@ data. Weights are powers of two, so that dividing and multiplying by them is exa
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +22,7 @@ __all__ = ["Scaled", "Weighted", "check_scaled", "exponents", "moving"]
 
 Scaled = Literal["total", "relative"]
 _LARGEST = 1e300
+_MOST = float(np.finfo(np.float64).max)
 _LEAST = -200  # no weight is below 2^-200 of the largest
 
 
@@ -123,15 +125,22 @@ class Weighted:
         whole: NDArray[np.bool_],
     ) -> Vector:
         """Return the vector with noise added, of another scale for each number."""
-        # Clamping cannot move two vectors apart, and nor can rounding what is whole, afterwards.
+        # In units in which the sensitivity is about 1, so that nothing in reach of the noise over- or
+        # underflows. Clamping cannot move two vectors apart, and nor can rounding what is whole, afterwards.
+        unit, power = math.frexp(sensitivity)
+        powers = self._powers + power
         with np.errstate(all="ignore"):  # a warning would tell of a private number
-            divided = np.clip(np.ldexp(vector, -self._powers), -_LARGEST, _LARGEST)
+            divided = np.clip(np.ldexp(vector, -powers), -_LARGEST, _LARGEST)
         noised = self.mechanism.release(
             divided,
-            sensitivity=sensitivity,
+            sensitivity=unit,
             epsilon=epsilon,
             delta=delta,
             whole=np.zeros(len(vector), dtype=np.bool_),
         )
-        found = np.ldexp(noised, self._powers)
+        with np.errstate(all="ignore"):
+            found = np.clip(np.ldexp(noised, powers), -_MOST, _MOST)
+        # A number of 1e300 times its noise is the same float on both sides of a pair within the estimate, or
+        # its gap would be larger: it is released as it is, in place of a clamped one.
+        found = np.where(np.abs(divided) < _LARGEST, found, vector)
         return np.asarray(np.where(whole, np.rint(found), found))

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privatize import Exponential, audit, plan, privatize, samplers
+from privatize import Exponential, Gaussian, Laplace, audit, plan, privatize, samplers
 from privatize.mechanisms.base import l1, l2
 from privatize.mechanisms.bernstein import Bernstein
 from privatize.mechanisms.gaussian import least_sigma
@@ -136,6 +136,53 @@ class Classic(Normal):
         return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
+@dataclass(frozen=True)
+class Stretched(Noisy):
+    """Right, of somebody else's: numbers with noise of different scales, of which the audit is not told."""
+
+    def norm(self, gap):
+        return l1(gap / np.array([1.0, 2.0]))
+
+    def noised(self, vector, scale, rng):
+        return vector + np.array([1.0, 2.0]) * rng.laplace(0, scale, 2)
+
+
+@dataclass(frozen=True)
+class Correlated(Normal):
+    """Right, of somebody else's: normal noise whose two numbers depend on each other."""
+
+    factor: float = 1.0
+    mix = np.array([[1.0, 0.0], [0.9, 0.5]])
+
+    def norm(self, gap):
+        return l2(np.linalg.solve(self.mix, gap))
+
+    def noised(self, vector, scale, rng):
+        return vector + self.mix @ rng.normal(0, scale, 2)
+
+
+class HalfLaplace(Laplace):
+    """Half the noise, with whatever options."""
+
+    def release(self, vector, *, sensitivity, epsilon, delta, whole):
+        return super().release(vector, sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, whole=whole)
+
+
+class HalfGaussian(Gaussian):
+    def release(self, vector, *, sensitivity, epsilon, delta, whole):
+        return super().release(vector, sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, whole=whole)
+
+
+class HalfExponential(Exponential):
+    def release(self, vector, *, sensitivity, epsilon, delta=0.0, whole):
+        return super().release(vector, sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, whole=whole)
+
+
+class HalfBernstein(Bernstein):
+    def release(self, vector, *, sensitivity, epsilon, delta=0.0, whole):
+        return super().release(vector, sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, whole=whole)
+
+
 class Unexponential(Exponential):
     """Chooses in proportion to the score itself."""
 
@@ -186,6 +233,43 @@ def how_many(x):
     return int((x > 0.5).sum())
 
 
+_records = samplers.uniform([0, 0], [1, 1])
+
+
+def groups(t):
+    """Return two sums of which a record moves one: the second moves twice as far, and has wider noise."""
+    first = t[:, 1] < 0.3
+    return {"first": float(t[first, 0].sum()), "second": float(2 * t[~first, 0].sum())}
+
+
+def mixed(t):
+    """Return integers and floats whose noises differ a lot."""
+    inside = t[:, 1] < 0.5
+    return {
+        "inside": int(inside.sum()),
+        "sum": 1000 * float(t[inside, 0].sum()),
+        "means": t.mean(axis=0),
+        "records": 1e17 * len(t),  # noise does not show in a float of this size
+    }
+
+
+def framed(t):
+    import pandas as pd
+
+    data = pd.DataFrame({"x": t[:, 0], "group": np.where(t[:, 1] < 0.3, "a", "b")})
+    return data.groupby("group")["x"].agg(["sum", "count"]).reindex(["a", "b"], fill_value=0)
+
+
+def fitted(t):
+    from sklearn.linear_model import Ridge
+
+    return Ridge().fit(t[:, :1], t[:, 1])
+
+
+def cumulative(x, at):
+    return np.mean(x[:, None] <= at, axis=0)
+
+
 # --- estimates, broken -----------------------------------------------------------------------------
 
 
@@ -234,6 +318,8 @@ class Case:
     sampler: Any = UNIT
     pairs: int | None = 300
     releases: int = 4000
+    min_sensitivity: float | None = None
+    first: float | None = None  # a gamma that was asked for before, from the same gaps
 
     def audit(self, seed):
         """Audit it, with everything seeded and nothing remembered from other cases."""
@@ -245,10 +331,13 @@ class Case:
             bound=self.bound,
             sampler=self.sampler,
             mechanism=self.mechanism,
+            min_sensitivity=self.min_sensitivity,
             seed=10_000 + seed,
             version="a broken mechanism's generator is not part of the estimate",
             store=None,
         )(self.function)
+        if self.first is not None:
+            private.replace(gamma=self.first).estimate(self.n)
         if self.forge is not None:
             made = private._sensitivity
 
@@ -292,6 +381,21 @@ BROKEN = {
 }
 
 
+for _kind in (None, "total", "relative"):
+    for _made, _delta in ((HalfLaplace(scaled=_kind), 0.0), (HalfGaussian(scaled=_kind), 1e-4)):
+        for _function in (groups, framed, fitted) if _kind != "total" else (groups,):
+            BROKEN[f"half the noise, {_made!r}, {_function.__name__}"] = Case(
+                mechanism=_made, function=_function, sampler=_records, delta=_delta, power=0.95,
+                gamma=0.2, pairs=50, releases=2000,
+            )  # fmt: skip
+BROKEN |= {
+    "half the noise, exponential": Case(mechanism=HalfExponential([0, 1, 2]), function=counts, power=0.95),
+    "half the noise, Bernstein": Case(mechanism=HalfBernstein(4), function=cumulative),
+    "half the noise, integers": Case(mechanism=HalfLaplace(), function=how_many),
+    "half the noise, after a further look": Case(mechanism=HalfLaplace(), first=0.2),
+}
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_flagged(name):
     """A user whose mechanism or estimate is broken in this way would be told that all is well."""
@@ -325,12 +429,44 @@ RIGHT = {
     "Bernstein, sup": Case(
         mechanism=Bernstein(4, norm="sup"), function=lambda x, at: np.mean(x[:, None] <= at, axis=0)
     ),
-    # Correct ones that are not ours, in shapes that are almost Laplace's.
+    "Bernstein, two dimensions": Case(
+        mechanism=Bernstein(2, dimension=2),
+        function=lambda t, at: np.mean((t[:, None] <= at).all(axis=2), axis=0),
+        sampler=_records,
+    ),
+    "a floor": Case(min_sensitivity=0.5),
+    "a floor, scaled": Case(
+        function=groups, sampler=_records, mechanism=Laplace(scaled="relative"), min_sensitivity=0.01
+    ),
+    "a further look": Case(first=0.2),
+    "a further look, smaller": Case(gamma=0.2, first=0.05),
+    "a further look, dkw": Case(first=0.3, gamma=0.2, bound="dkw"),
+    "one record": Case(n=1),
+    "1,000 records": Case(n=1000),
+    "tiny answers": Case(function=lambda x: 1e-290 * x.mean()),
+    "huge answers": Case(function=lambda x: 1e290 * x.mean()),
+    "huge answers, normal": Case(function=lambda x: 1e290 * powers(x), mechanism="gaussian", delta=1e-6),
+    "answers that float32 rounds": Case(function=lambda x: np.float32(x.mean())),
+    # Correct ones that are not ours, of different scales and in shapes that are almost Laplace's.
+    "Laplace noise of two scales": Case(
+        mechanism=Stretched(), function=lambda t: np.array(list(groups(t).values())), sampler=_records
+    ),
+    "normal noises that depend on each other": Case(
+        mechanism=Correlated(), function=lambda x: powers(x)[:2], delta=1e-4
+    ),
     "staircase": Case(mechanism=Staircase()),
     "staircase, floats a gap of 1 apart": Case(mechanism=Staircase(), function=lambda x: float(how_many(x))),
     "staircase, epsilon=2": Case(mechanism=Staircase(), epsilon=2),
     "geometric": Case(mechanism=Geometric(), function=how_many),
 }
+
+
+for _kind in (None, "total", "relative"):
+    for _made, _delta in ((Laplace(scaled=_kind), 0.0), (Gaussian(scaled=_kind), 1e-4)):
+        for _function in (groups, mixed, framed, fitted):
+            RIGHT[f"{_made!r}, {_function.__name__}"] = Case(
+                mechanism=_made, function=_function, sampler=_records, delta=_delta, gamma=0.2, pairs=100
+            )
 
 
 def test_what_is_right_passes():
