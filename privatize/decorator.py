@@ -45,12 +45,13 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.fingerprint import PrivateReachable, identity_of, origin, token, warn_changed
+from privatize.fingerprint import PrivateReachable, identity_of, origin, seek, token, warn_changed
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of
 from privatize.planning import Bound, Plan
 from privatize.policy import Policy, configured, lenient, policy
+from privatize.reachable import Private
 from privatize.recursion import Evaluation
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
@@ -665,6 +666,8 @@ class PrivateFunction(Generic[P, R]):
         n = records.count(box.data)
         if n == 0:
             raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
+        if not self._fixed:  # P may be made of the data, and say so in an error
+            self._apart(settings.sampler, box)
         drawn = self._drawn()
         like = None if records.just_like(box.data, drawn) else self._like(drawn, records.describe(box.data))
         if self._draws_public and is_private(settings.sampler, box.data):
@@ -910,16 +913,18 @@ class PrivateFunction(Generic[P, R]):
         if found is not None and found[1] is not None and found[1].same():
             return found[2], found[3]
         watchable = short is not None and (found is None or found[1] is not None)
-        watched = watch(self.__wrapped__) if watchable else None
+        watched = watch(self.__wrapped__, self._libraries) if watchable else None
         facts = self._facts(n, call, like)
-        read: dict[tuple[int, str], Any] = {}
+        read: dict[tuple[int, str], Any] | None = None if watched is None else {}
+        private = None if box is None else Private(box.data)
         try:
-            key = token(facts, self.__name__, version=settings.version, private=self._parts(box), read=read)
-            sure = watched is None or watched.saw(read)  # the key is of what is watched
+            key = token(facts, self.__name__, version=settings.version, private=private, read=read)
+            sure = watched is None or read is None or watched.saw(read)  # the key is of what is watched
         except PrivateReachable:
             raise DataError(_REACHABLE.format(self.__name__)) from None
         finally:
-            read.clear()  # it may hold anything that the function can reach
+            if read is not None:
+                read.clear()  # it may hold anything that the function can reach
         if key is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
             return self._calibrate(n, call, like, seed, None), None
@@ -947,6 +952,13 @@ class PrivateFunction(Generic[P, R]):
             self._memory.popitem(last=False)
         return known, key
 
+    def _apart(self, value: Any, box: _Box) -> None:
+        """Refuse what the private data can be reached from."""
+        try:
+            seek(value, Private(box.data))
+        except PrivateReachable:
+            raise DataError(_REACHABLE.format(self.__name__)) from None
+
     def _short(self, n: int, call: Call, like: Any) -> tuple[Any, ...] | None:
         """Return what names an estimate as long as the function is the same; None if there is more to it."""
         plain = call.plain()
@@ -955,12 +967,6 @@ class PrivateFunction(Generic[P, R]):
 
     def _label(self) -> str:
         return f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
-
-    def _parts(self, box: _Box | None) -> tuple[Any, ...]:
-        """Return the private objects in a box, if there is one."""
-        if box is None:
-            return ()
-        return (*box.data, box.data) if self._binding.aligned else (box.data,)
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""

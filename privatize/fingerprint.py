@@ -41,8 +41,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from privatize import accessors
 from privatize.coins import sources
 from privatize.errors import NotRememberedWarning
+from privatize.reachable import FEW, Private, Sized
 
 __all__ = [
     "VERSION",
@@ -53,8 +55,10 @@ __all__ = [
     "identity_of",
     "is_builtin",
     "is_installed",
+    "is_own",
     "origin",
     "outside",
+    "seek",
     "token",
     "warn_changed",
 ]
@@ -83,7 +87,7 @@ Read = dict[tuple[int, str], Any]
 
 
 def fingerprint(
-    value: Any, *, version: str | None = None, private: Iterable[Any] = (), read: Read | None = None
+    value: Any, *, version: str | None = None, private: Private | None = None, read: Read | None = None
 ) -> str:
     """Return the identity of a value: 64 hexadecimal digits.
 
@@ -93,8 +97,8 @@ def fingerprint(
         A function, or any nesting of functions, arguments and containers.
     version : str, optional
         Vouches for what cannot be encoded, which then counts by its type.
-    private : iterable
-        Objects that must not be reachable from the value.
+    private : Private, optional
+        Data that must not be reachable from the value.
     read : dict, optional
         Gets what was found in every place that was looked at, by the id of what it belongs to, and its name.
 
@@ -103,7 +107,7 @@ def fingerprint(
     Unencodable
         If something has no content that can be encoded, and no version vouches for it.
     PrivateReachable
-        If one of the private objects was met.
+        If some of the private data was met.
 
     Examples
     --------
@@ -116,6 +120,7 @@ def fingerprint(
     encoder.encode(version)
     encoder.encode(value)
     encoder.encode_modules()
+    encoder.encode(accessors.options())
     return encoder.digest()
 
 
@@ -161,6 +166,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     encoder.encode(version)
     encoder.encode(value)
     encoder.encode_modules()
+    encoder.encode(accessors.options())
     wanted = {name: encoder.wanted_from(name) for name in encoder.modules}
     return Reach(encoder.digest(), wanted, encoder.owners, encoder.lookups, encoder.attributes)
 
@@ -180,7 +186,7 @@ def token(
     label: str,
     *,
     version: str | None = None,
-    private: Iterable[Any] = (),
+    private: Private | None = None,
     read: Read | None = None,
 ) -> str | None:
     """Return the identity of a value, or None, with a warning, where there is no telling.
@@ -198,6 +204,8 @@ def token(
         what = str(error)
     except Exception as error:  # whatever somebody's class does when it is looked at
         what = f"something that raised {type(error).__name__} when it was looked at"
+    if private is not None:  # it may be further on
+        seek(value, private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
@@ -206,6 +214,16 @@ def token(
         stacklevel=outside(),
     )
     return None
+
+
+def seek(value: Any, private: Private) -> None:
+    """Raise `PrivateReachable` if private data can be reached from a value, whatever else is there."""
+    try:
+        fingerprint(value, version="", private=private)
+    except PrivateReachable:
+        raise
+    except Exception:  # as far as somebody's class lets itself be looked at
+        return
 
 
 def identity_of(value: Any) -> str | None:
@@ -769,27 +787,42 @@ _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
 NAMED = frozenset({"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
 """Names in code that make more of the process count than what a function refers to."""
 
-_encoded: dict[int, tuple[Any, bytes]] = {}  # with the value, so that its id stays its own
+
+@functools.lru_cache(maxsize=4096)
+def _known_own(thing: Any) -> bool:
+    return accessors.is_own(thing, origin)
 
 
-def _immutable(value: Any) -> bytes:
-    """Return the encoding of one of our own values, which never change."""
+def is_own(thing: Any) -> bool:
+    """Tell whether something in an installed class or module is of the user's making."""
+    # Others are not kept: they may be anybody's data.
+    known = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
+    return _known_own(thing) if known else accessors.is_own(thing, origin)
+
+
+# With the value, so that its id stays its own, and what is in it that could be private data.
+_encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
+
+
+def _immutable(value: Any) -> tuple[bytes, list[Any]]:
+    """Return the encoding of one of our own values, which never change, and what could be data in it."""
     known = _encoded.get(id(value))
     if known is None:
-        encoder = _Encoder()
+        sized = Sized()
+        encoder = _Encoder(private=sized)
         encoder.add(tag_of(type(value)).encode())
         encoder.on_state(_state(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
-        known = _encoded[id(value)] = (value, b"".join(encoder.parts))
-    return known[1]
+        known = _encoded[id(value)] = (value, b"".join(encoder.parts), sized.met)
+    return known[1], known[2]
 
 
 class _Encoder:
     def __init__(
         self,
         version: str | None = None,
-        private: Iterable[Any] = (),
+        private: Private | Sized | None = None,
         *,
         narrow: bool = False,
         read: Read | None = None,
@@ -801,17 +834,15 @@ class _Encoder:
         self.owners: set[str] = set()
         self.lookups: set[str] = set()
         self.version = version
-        self.private = {}
-        for item in private:
-            while item is not None:  # a view's owner is private as well
-                self.private[id(item)] = item
-                item = getattr(item, "base", None)
+        self.private = private
         self.seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
         self.classes: list[type] = []
         # State that counts only where code names what reads it.
         self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
+        self.installed: dict[type, None] = {}  # classes that are named, which the user may have patched
+        self.accessors: set[tuple[type, str]] = set()
 
     def found(self, owner: Any, name: str, value: Any) -> Any:
         """Return what was found in a place, and note it if anybody wants to know."""
@@ -850,14 +881,18 @@ class _Encoder:
 
     def again(self, value: Any) -> bool:
         """Tell whether a mutable object has been met before, and if so refer to it."""
-        if id(value) in self.private:
-            raise PrivateReachable
+        self.compare(value)
         known = self.seen.get(id(value))
         if known is not None:
             self.parts.append(b"&%d;" % known[0])
             return True
         self.seen[id(value)] = (len(self.seen), value)
         return False
+
+    def compare(self, value: Any) -> None:
+        """Refuse the private data, and what shares memory with it or is a copy of it."""
+        if self.private is not None and self.private.holds(value):
+            raise PrivateReachable
 
     # -- values --
 
@@ -883,9 +918,13 @@ class _Encoder:
     def on_bytes(self, value: bytes) -> None:
         self.parts.append(b"b")
         self.add(value)
+        if len(value) >= FEW:
+            self.compare(value)
 
     def on_tuple(self, value: tuple[Any, ...]) -> None:
         self.parts.append(b"(%d;" % len(value))
+        if len(value) >= FEW:
+            self.compare(value)
         for item in value:
             self.encode(item)
 
@@ -908,8 +947,9 @@ class _Encoder:
 
     def on_set(self, value: Iterable[Any]) -> None:
         digests = []
+        self.compare(value)
         for item in value:
-            inner = _Encoder(self.version, self.private.values(), narrow=self.narrow)
+            inner = _Encoder(self.version, self.private, narrow=self.narrow)
             inner.encode(item)
             inner.encode_modules()
             digests.append(inner.digest())
@@ -937,11 +977,7 @@ class _Encoder:
             self.named(name, value[name])
 
     def on_array(self, value: Any) -> None:
-        view = value
-        while view is not None:  # or what it is a view of
-            if id(view) in self.private:
-                raise PrivateReachable
-            view = getattr(view, "base", None)
+        self.compare(value)
         if value.dtype.hasobject:
             if self.again(value):
                 return
@@ -1056,13 +1092,21 @@ class _Encoder:
                 self.found(owner, attribute, root)
             if origin(_name(owner)) is None:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
-            elif isinstance(root, types.FunctionType) and origin(root.__globals__.get("__name__")) is None:
-                # Installed code that was patched: by content, and not to be found elsewhere.
-                self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
-                self.encode(root)
-            elif isinstance(root, type):
+            elif origin(_name(owner)) != "python" or isinstance(root, types.FunctionType):
+                self.on_attribute(owner, attribute, root)
+            if isinstance(root, type) and origin(_name(owner)) is not None:
                 self.classes.append(root)
                 self.on_registered(root)
+
+    def on_attribute(self, owner: Any, name: str, value: Any) -> None:
+        """Encode what the user's own program has put into an installed module or class."""
+        if isinstance(value, type) and not is_own(value):
+            self.installed[value] = None
+        elif is_own(value):
+            if not accessors.is_value(value):  # it is not to be found elsewhere
+                self.lookups.add(f"{owner.__name__}.{name} (which was patched)")
+            self.on_str(f"{owner.__name__}.{name}")
+            self.encode(value)
 
     def wanted_from(self, module: str) -> set[str]:
         """Return the attributes of a module that code reads."""
@@ -1223,7 +1267,7 @@ class _Encoder:
             for each in derived:
                 classes[id(each)] = each
                 self.encode(list(_derived(each)))
-            if not todo and not derived:
+            if not todo and not derived and not self.encode_accessors():
                 break
         read = sorted(read() for names, read in self.later if names & self.attributes)
         self.encode(read)
@@ -1235,6 +1279,17 @@ class _Encoder:
     def subclassed(self) -> bool:
         return not self.narrow and "__subclasses__" in self.attributes
 
+    def encode_accessors(self) -> bool:
+        """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
+        before = len(self.accessors)
+        names, classes = sorted(self.attributes), list(self.installed)
+        for kind, name, value in list(accessors.attributes_of(names, classes)):
+            self.found(kind, name, value)
+            if (kind, name) not in self.accessors and is_own(value):
+                self.accessors.add((kind, name))
+                self.on_attribute(kind, name, value)
+        return len(self.accessors) > before
+
     def on_type(self, value: type) -> None:
         module = _module_of(value)
         owner = origin(module)
@@ -1242,6 +1297,8 @@ class _Encoder:
         if value not in (object, type):  # of which every class is one
             self.classes.append(value)
         if owner is not None and (static or _found(value, module, value.__qualname__)):
+            if not static and owner not in ("privatize", "python"):
+                self.installed[value] = None
             if self.narrow and not static and owner != "privatize":
                 for name, method in vars(value).items():
                     if (
@@ -1302,7 +1359,10 @@ class _Encoder:
         ours = module.startswith("privatize.")
         name = tag_of(kind) if ours else f"{module}.{kind.__qualname__}"
         if ours and getattr(kind, "immutable", False):
-            self.parts.append(_immutable(value))
+            encoded, sized = _immutable(value)
+            self.parts.append(encoded)
+            for each in sized:
+                self.compare(each)
             return
         if ours and getattr(kind, "opaque", False):
             self.add(b"a budget, a ledger or sealed data, on which no answer depends")
@@ -1365,6 +1425,8 @@ class _Encoder:
         except (Unencodable, PrivateReachable, RecursionError):
             raise
         except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
+            if self.private is not None and self.private.inside(value):
+                raise PrivateReachable from None
             self.doubt(f"a {name}")
 
     def on_reduced(self, value: Any, kind: type) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 
 from privatize.fingerprint import Unencodable, origin, own_modules, reach
 from privatize.pairs import Refused
+from privatize.reachable import bounds
 
 __all__ = [
     "THREADS",
@@ -324,8 +325,8 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
             if type(thing) is np.ndarray:
                 owner = _owner(thing, spans)
                 if owner is not None:
-                    offset = _bounds(thing)[0] - _bounds(owner)[0]
-                    first = thing.__array_interface__["data"][0] - _bounds(thing)[0]
+                    offset = bounds(thing)[0] - bounds(owner)[0]
+                    first = thing.__array_interface__["data"][0] - bounds(thing)[0]
                     return _part, (owner, thing.shape, thing.dtype, offset + first, thing.strides)
                 if not (thing.flags.c_contiguous or thing.flags.f_contiguous or thing.dtype.hasobject):
                     return _strided, (np.ascontiguousarray(thing), thing.strides)
@@ -356,26 +357,15 @@ class _PartFirstError(Exception):
     """An array was met after a part of it."""
 
 
-def _bounds(array: Any) -> tuple[int, int]:
-    """Return where an array's memory begins and ends; numpy's own function for it has moved about."""
-    first = last = array.__array_interface__["data"][0]
-    if not array.size:
-        return first, first
-    for size, stride in zip(array.shape, array.strides, strict=True):
-        first += min(0, (size - 1) * stride)
-        last += max(0, (size - 1) * stride)
-    return first, last + array.itemsize
-
-
 def _owner(array: Any, met: list[Any]) -> Any:
     """Return an array that this one is a part of; refuse those that overlap otherwise.
 
     Arrays that share memory would arrive as separate ones, and what a function writes into one of
     them would not be seen in the other.
     """
-    first, last = _bounds(array)
+    first, last = bounds(array)
     for known in met:
-        start, stop = _bounds(known)
+        start, stop = bounds(known)
         if known is array or not (first < stop and start < last):
             continue
         if start <= first and last <= stop and known.flags.forc and not array.dtype.hasobject:

@@ -13,10 +13,12 @@ import builtins
 import operator
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from privatize import accessors
 from privatize.fingerprint import (
     NAMED,
     NAMES,
@@ -24,20 +26,26 @@ from privatize.fingerprint import (
     code_of,
     is_builtin,
     is_installed,
+    is_own,
     origin,
     spelled,
 )
+from privatize.reachable import FEW
 
 __all__ = ["Watch", "watch"]
 
 _NOTHING = object()
+_ARRAYS = frozenset({"python", "numpy", "scipy", "privatize"})  # whose functions return nothing but arrays
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
 
 
 class Watch:
     """The places that a function's fingerprint depends on, and what they held; made by `watch`."""
 
-    __slots__ = ("_cells", "_errors", "_functions", "_places")
+    __slots__ = (
+        *("_cells", "_classes", "_errors", "_functions", "_libraries", "_names", "_options", "_places"),
+        "_scopes",
+    )
 
     # It holds on to functions and modules, never to their scopes, which may have anything in them.
     def __init__(self) -> None:
@@ -45,6 +53,12 @@ class Watch:
         self._functions: list[tuple[types.FunctionType, Any, Any, _Said, list[tuple[str, Any]]]] = []
         self._cells: list[tuple[types.CellType, Any]] = []
         self._places: list[tuple[types.ModuleType | None, str, Any]] = []  # of modules, None for sys.modules
+        self._scopes: list[tuple[type, Any, str, Any]] = []  # what named attributes are on libraries' classes
+        self._options: str | None = None
+        # What these follow from: attributes in the code, classes that it names, libraries it gets objects of.
+        self._names: set[str] = set()
+        self._classes: list[type] = []
+        self._libraries: set[str] | None = set()  # or any
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
@@ -66,7 +80,12 @@ class Watch:
                 return False
             if (sys.modules if owner is None else owner.__dict__).get(name, _NOTHING) is not value:
                 return False
+        for _, scope, name, value in self._scopes:
+            if scope.get(name, _NOTHING) is not value:
+                return False
         if np.geterr() != self._errors:
+            return False
+        if self._options is not None and accessors.options() != self._options:
             return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
@@ -82,6 +101,7 @@ class Watch:
             found += [((id(function), name), value) for name, value in names]
         for owner, name, value in self._places:
             found.append(((id(sys.modules if owner is None else owner), name), value))
+        found += [((id(kind), name), value) for kind, _, name, value in self._scopes]
         return all(read.get(place, _NOTHING) is value for place, value in found)
 
     def _note(self, owner: types.ModuleType | None, name: str) -> Any:
@@ -92,10 +112,11 @@ class Watch:
     def _settled(self, value: Any) -> bool:
         """Tell whether a value can be watched, and watch what it is made of."""
         kind = type(value)
-        if kind in _ATOMS:
-            return True
-        if kind is tuple:
-            return all(map(self._settled, value))
+        if kind in _ATOMS or kind is tuple:
+            # Others could be a copy of the private data, for which the fingerprint looks.
+            return kind not in (tuple, bytes) or (
+                len(value) < FEW and (kind is bytes or all(map(self._settled, value)))
+            )
         if kind in (types.GenericAlias, types.UnionType):
             return all(map(self._settled, value.__args__)) and self._settled(
                 getattr(value, "__origin__", None)
@@ -104,7 +125,10 @@ class Watch:
             static = not value.__flags__ & 1 << 9
             return static and origin(value.__module__) is not None
         if kind is types.ModuleType:
-            return origin(value.__name__) is not None and self._note(value, "__name__") is value.__name__
+            whose = origin(value.__name__)
+            if whose is not None and whose.partition(" ")[0] not in _ARRAYS:
+                self._libraries = None  # it may return objects of any
+            return whose is not None and self._note(value, "__name__") is value.__name__
         return kind is types.FunctionType and self._function(value)
 
     def _function(self, function: types.FunctionType) -> bool:
@@ -118,6 +142,7 @@ class Watch:
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
             return False
         _, names, attributes, imports, chains = code_of(code)
+        self._names.update(attributes)
         # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
         if imports or not NAMED.isdisjoint(attributes) or any(" by " in each for each in attributes):
             return False
@@ -158,8 +183,23 @@ class Watch:
             found = self._note(found, attribute)
             if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
                 return False
-            if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
+            if found is not _NOTHING and type(found) not in _ATOMS and is_own(found):
                 return False
+            if isinstance(found, type):
+                self._classes.append(found)
+        return True
+
+    def _registered(self, libraries: Iterable[str]) -> bool:
+        """Watch what the user may have registered, or will, on classes of libraries."""
+        wanted = None if self._libraries is None else set(libraries)
+        for kind, scope in accessors.scopes_of(wanted, self._classes):
+            for name in self._names:
+                found = scope.get(name, _NOTHING)
+                if found is not _NOTHING and type(found) not in _ATOMS and is_own(found):
+                    return False
+                if not name.startswith("__"):
+                    self._scopes.append((kind, scope, name, found))
+        self._options = accessors.options() if wanted is None or "pandas" in wanted else None
         return True
 
 
@@ -181,8 +221,15 @@ def _said(function: types.FunctionType) -> _Said:
     )
 
 
-def watch(function: Any) -> Watch | None:
+def watch(function: Any, libraries: Iterable[str] = ("numpy",)) -> Watch | None:
     """Return a watch over a function, or None if there is none that would see every change.
+
+    Parameters
+    ----------
+    function : callable
+        Any.
+    libraries : iterable of str
+        The packages that the data is from.
 
     Examples
     --------
@@ -197,6 +244,8 @@ def watch(function: Any) -> Watch | None:
     """
     made = Watch()
     try:
-        return made if type(function) is types.FunctionType and made._function(function) else None
+        if type(function) is types.FunctionType and made._function(function) and made._registered(libraries):
+            return made
+        return None
     except Exception:  # whatever is odd about it, the fingerprint says so
         return None

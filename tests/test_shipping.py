@@ -31,8 +31,9 @@ from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.fingerprint import origin
 from privatize.pairs import NORMS, Pairs, Refused
+from privatize.reachable import bounds
 from privatize.samplers import as_sampler
-from privatize.shipping import NotShippable, Package, _bounds, pack, unpack
+from privatize.shipping import NotShippable, Package, pack, unpack
 
 UNIT = samplers.uniform(0, 1)
 DATA = np.linspace(0, 1, 50)
@@ -1125,7 +1126,7 @@ def test_bounds_of_memory_are_numpys(view):
     """Arrays that share memory would go unnoticed, on some version of numpy or another."""
     array = np.asarray(view(np.arange(12.0).reshape(4, 3)))
     first, last = np.lib.array_utils.byte_bounds(array)
-    assert _bounds(array) == ((first, last) if array.size else (first, first))
+    assert bounds(array) == ((first, last) if array.size else (first, first))
 
 
 def test_modules_that_functions_delete_from(project, unchecked):

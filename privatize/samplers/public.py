@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from privatize import frames, records
 from privatize.domains import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
+from privatize.reachable import Private, columns_of, comparable
 from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
 
 __all__ = ["bootstrap", "draws_public", "is_private"]
@@ -106,35 +105,6 @@ class _Bootstrap(Distribution):
 
     def __repr__(self) -> str:
         return f"bootstrap(public{'' if not self.smooth else f', smooth={plain(self.smooth)}'})"
-
-
-def _columns(data: Any) -> Iterator[Array]:
-    """Return everything in a dataset as flat arrays, one for each coordinate of a record."""
-    if hasattr(data, "tocsr"):
-        data = data.toarray()
-    if isinstance(data, tuple | dict):
-        for part in data.values() if isinstance(data, dict) else data:
-            yield from _columns(part)
-    elif frames.kind(data) is not None:
-        yield from frames.contents(data)
-    elif isinstance(data, list):
-        if data and all(isinstance(record, dict) for record in data):
-            for name in data[0]:
-                yield from _columns([record.get(name) for record in data])
-            return
-        try:
-            yield from _columns(np.array(data))
-        except ValueError:  # ragged
-            made = np.empty(len(data), dtype=object)
-            made[:] = data
-            yield made
-    else:
-        if hasattr(data, "detach"):
-            data = data.detach().cpu().numpy()
-        if data.dtype.names:
-            yield from (data[name] for name in data.dtype.names)
-        else:
-            yield from data.reshape(len(data), -1).T
 
 
 def _digest(data: Any) -> str:
@@ -284,10 +254,8 @@ def is_private(sampler: Any, data: Any) -> bool:
     public = list(_bootstraps(sampler, None))
     if not public:
         return False
-    parts = {id(data), *(id(part) for part in (data if isinstance(data, tuple) else ()))}
-    if isinstance(data, dict):
-        parts |= {id(part) for part in data.values()}
-    if any(id(each.origin) in parts for each, _ in public):
+    found = Private(data)
+    if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
         return True
     private = _told(data)
     for each, wanted in public:
@@ -308,28 +276,8 @@ def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
 
 def _told(data: Any) -> list[Array]:
     """Return the columns that tell something, such that equal values are equal whatever they came in."""
-    found = [_comparable(values) for values in _columns(data)]
+    found = [comparable(values) for values in columns_of(data)]
     return [values for values in found if len(values) and (values != values[0]).any()]
-
-
-def _comparable(values: Array) -> Array:
-    if values.dtype.kind in "biuf":
-        with np.errstate(over="ignore"):
-            return values.astype(np.float32)
-    if values.dtype.kind in "mM":
-        return (
-            values.astype("M8[us]").astype(np.int64) if values.dtype.kind == "M" else values.astype(np.int64)
-        )
-    listed = values.tolist()
-    if all(missing(value) or isinstance(value, bool | int | float) for value in listed):
-        with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
-            return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
-    if all(missing(value) or isinstance(value, dt.date) for value in listed):
-        plain = [
-            None if missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed
-        ]
-        return np.array(plain, dtype="M8[us]").astype(np.int64)
-    return np.array(["" if missing(value) else str(value) for value in listed])
 
 
 def _held(some: list[Array], others: list[Array]) -> bool:

@@ -1,0 +1,551 @@
+"""Recognizing private data wherever else it can be reached: by identity, by memory, by content.
+
+A function that can reach the data it is called with takes a part of it into its calibration. Whatever its
+fingerprint meets is compared with the private data of the call: the same object; an object that shares memory
+with it (a view, a column, a tensor over the same numbers); and a copy, which is a column with the values of a
+private one, in the same or another order, or with some of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import enum
+import gc
+import itertools
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize import frames
+from privatize.domains import missing
+
+__all__ = ["FEW", "Private", "Sized", "bounds", "columns_of", "comparable"]
+
+Array = NDArray[Any]
+Range = tuple[int, int]
+
+FEW = 8
+"""Fewer values than this are not compared by content: constants would resemble them by accident."""
+
+_SOME = 20  # distinct values that parts of columns must share
+_MOST = 10_000  # objects that one which cannot be taken apart may refer to
+_WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
+_LISTED = (list, tuple, set, frozenset, dict)
+_ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None)})
+
+
+class Private:
+    """The private data of one call."""
+
+    # Everything is made when it is first needed: most functions reach nothing that could be data.
+    def __init__(self, *data: Any) -> None:
+        self._data = data
+        self._ids: frozenset[int] | None = None
+        self._ranges: list[Range] | None = None
+        self._content: _Content | None = None
+
+    def __repr__(self) -> str:
+        return "<private>"
+
+    def holds(self, value: Any) -> bool:
+        """Tell whether an object is the private data, shares memory with it, or is a copy of some of it.
+
+        Only the object itself is looked at, with the values directly in it; not the objects in it.
+        """
+        if isinstance(value, _CODE):
+            return False
+        if self._ids is None:
+            self._ids = frozenset(_identities(self._data))
+        if id(value) in self._ids:
+            return True
+        if isinstance(value, _LISTED):
+            # Tuples have no state, so nobody asks about them one by one.
+            items = value.values() if isinstance(value, dict) else value
+            if any(type(item) is tuple and id(item) in self._ids for item in items):
+                return True
+            return len(value) >= FEW and any(map(self._copied, _listed(value)))
+        if any(map(self._shared, _ranges(value))) or any(map(self._copied, _arrays(value))):
+            return True
+        return isinstance(value, bytes | bytearray | memoryview) and self._dumped(bytes(value))
+
+    def reaches(self, value: Any, depth: int = 4) -> bool:
+        """Tell the same about a dataset and whatever is in it."""
+        if self.holds(value):
+            return True
+        if not depth or isinstance(value, _CODE):
+            return False
+        return any(self.reaches(part, depth - 1) for part in _inside(value))
+
+    def inside(self, value: Any) -> bool:
+        """Tell the same about an object that cannot be taken apart, and whatever it refers to."""
+        seen, waiting = {id(value)}, [value]
+        while waiting and len(seen) < _MOST:
+            for item in gc.get_referents(waiting.pop()):
+                scope = type(item) is dict and "__builtins__" in item  # which may have anything in it
+                if id(item) not in seen and not scope and not isinstance(item, _CODE):
+                    if self.holds(item):
+                        return True
+                    seen.add(id(item))
+                    waiting.append(item)
+        return False
+
+    def _shared(self, span: Range) -> bool:
+        if self._ranges is None:
+            self._ranges = [
+                found
+                for part in _all_parts(self._data)
+                for owner in _owners(part)
+                for found in _ranges(owner)
+            ]
+        return any(span[0] < end and start < span[1] for start, end in self._ranges)
+
+    def _copied(self, array: Array) -> bool:
+        if array.size < FEW:
+            return False
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):  # what cannot be compared is no copy
+            return self._columns().has(array)
+        return False
+
+    def _dumped(self, raw: bytes) -> bool:
+        with np.errstate(all="ignore"):
+            return len(raw) >= FEW and self._columns().dumped(raw)
+
+    def _columns(self) -> _Content:
+        if self._content is None:
+            self._content = _Content(self._data)
+        return self._content
+
+
+class Sized:
+    """Stands in for private data, and notes whatever could be a copy of some."""
+
+    def __init__(self) -> None:
+        self.met: list[Any] = []
+
+    def holds(self, value: Any) -> bool:
+        """Note a value that is long enough; it is not private."""
+        if not isinstance(value, _CODE) and len(self.met) < 1000:
+            size = len(value) if isinstance(value, _LISTED) else getattr(value, "size", FEW)
+            if not isinstance(size, int) or size >= FEW:
+                self.met.append(value)
+        return False
+
+    def inside(self, value: Any) -> bool:
+        """Note nothing."""
+        del value
+        return False
+
+
+# --- identities -------------------------------------------------------------------------------
+
+
+def _identities(data: Any, depth: int = 3) -> Iterator[int]:
+    """Yield the ids of the containers in a dataset, and of its records where those are objects."""
+    for part in data:
+        if not _is_record(part):
+            continue
+        for owner in _owners(part):
+            yield id(owner)
+        if depth and type(part) in (list, tuple, dict):
+            yield from _identities(part.values() if type(part) is dict else part, depth - 1)
+        elif depth and isinstance(part, np.ndarray) and part.dtype == object:
+            yield from _identities(part.ravel().tolist(), depth - 1)
+
+
+def _is_record(value: Any) -> bool:
+    """Tell whether an object belongs to one dataset alone: numbers, strings and enums are everybody's."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return False
+    if kind is tuple:
+        return len(value) > 1
+    if isinstance(value, (*_CODE, enum.Enum, np.generic)):
+        return False
+    return isinstance(value, list | dict | set | bytearray) or hasattr(value, "__dict__") or _is_data(value)
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(type(value), "__len__")
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    """Yield the objects in a container."""
+    if isinstance(value, _LISTED):
+        yield from filter(_is_record, value.values() if isinstance(value, dict) else value)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        yield from filter(_is_record, value.ravel().tolist())
+    elif _library(value) == "pandas":
+        yield from _pandas(value)
+
+
+def _all_parts(data: Any) -> Iterator[Any]:
+    """Yield a dataset's parts, those of the parts, and so on."""
+    for part in data:
+        yield part
+        if isinstance(part, _LISTED) and not (part and type(next(iter(part))) in _ATOMS - {str}):
+            yield from _all_parts(filter(_is_record, part.values() if isinstance(part, dict) else part))
+        elif _library(part) == "pandas":
+            yield from _all_parts(_pandas(part))
+
+
+# --- memory -----------------------------------------------------------------------------------
+
+
+def bounds(array: Any) -> Range:
+    """Return where an array's memory begins and ends; numpy's own function for it has moved about."""
+    first = last = array.__array_interface__["data"][0]
+    if not array.size:
+        return first, first
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        first += min(0, (size - 1) * stride)
+        last += max(0, (size - 1) * stride)
+    return first, last + array.itemsize
+
+
+def _library(value: Any) -> str:
+    module = type(value).__module__
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def _owners(value: Any) -> Iterator[Any]:
+    """Yield an object, and what it is a view of: the other numbers there are of the same people."""
+    seen = 0
+    while value is not None and seen < 100:
+        yield value
+        value, seen = getattr(value, "base", None) if isinstance(value, np.ndarray) else None, seen + 1
+
+
+def _ranges(value: Any) -> Iterator[Range]:
+    """Yield the memory that an object's values are in."""
+    library = _library(value)
+    with contextlib.suppress(Exception):  # whatever cannot be looked at is compared by content
+        if isinstance(value, np.ndarray):
+            yield bounds(value)
+        elif library == "torch" and hasattr(value, "untyped_storage"):
+            storage = value.untyped_storage()
+            yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        elif library == "scipy" and hasattr(value, "tocsr"):
+            for part in vars(value).values():
+                if isinstance(part, np.ndarray):
+                    yield bounds(part)
+        elif library == "pyarrow":
+            for buffer in _buffers(value):
+                yield buffer.address, buffer.address + buffer.size
+        elif library == "polars":
+            for chunk in (each.to_physical() for each in _chunks(value)):
+                if chunk.dtype.is_numeric():  # anything else is copied by what follows
+                    yield from map(bounds, [chunk.to_numpy()] if not chunk.null_count() else [])
+                    yield from _ranges(chunk.to_arrow()) if "pyarrow" in sys.modules else ()
+        elif library not in ("pandas", "privatize") and not hasattr(value, "__dict__"):
+            with memoryview(value) as view:  # bytes, array.array, mmap, memoryview, ctypes
+                yield bounds(np.frombuffer(view, dtype=np.uint8))
+
+
+def _buffers(value: Any) -> Iterator[Any]:
+    """Yield the memory of a pyarrow object."""
+    if hasattr(value, "address"):
+        yield value
+    elif hasattr(value, "chunks"):
+        for chunk in value.chunks:
+            yield from _buffers(chunk)
+    elif hasattr(value, "columns"):
+        for column in value.columns:
+            yield from _buffers(column)
+    elif hasattr(value, "buffers"):
+        yield from filter(None, value.buffers())
+
+
+def _chunks(value: Any) -> Iterator[Any]:
+    """Yield the pieces of a polars frame or series."""
+    if hasattr(value, "collect") and "SCAN" not in value.explain():  # a lazy one, of what is in memory
+        value = value.collect()
+    if hasattr(value, "get_columns"):
+        for column in value.get_columns():
+            yield from column.get_chunks()
+    elif hasattr(value, "get_chunks"):
+        yield from value.get_chunks()
+
+
+_PANDAS = ("_ndarray", "_data", "_mask", "_codes", "_pa_array", "_left", "_right", "_sparse_values")
+
+
+def _pandas(value: Any) -> Iterator[Any]:
+    """Yield what a pandas object keeps its values in."""
+    if hasattr(value, "items") and hasattr(value, "columns"):
+        for at in range(value.shape[1]):
+            yield value.iloc[:, at].array
+        yield value.index
+    elif hasattr(value, "codes") and hasattr(value, "levels"):  # an index of several levels
+        yield from value.codes
+        yield from value.levels
+    elif hasattr(value, "array"):
+        if type(value).__name__ != "RangeIndex":
+            yield value.array
+        if hasattr(value, "index"):
+            yield value.index
+    else:
+        for name in _PANDAS:
+            found = getattr(value, name, None)
+            if found is not None and found is not value:
+                yield found
+
+
+# --- content ----------------------------------------------------------------------------------
+
+
+def _arrays(value: Any) -> Iterator[Array]:
+    """Yield the values of an object as arrays; nothing for those of pandas, which have arrays in them."""
+    library = _library(value)
+    with contextlib.suppress(Exception):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif library == "torch" and hasattr(value, "detach"):
+            yield value.detach().cpu().numpy()
+        elif library == "scipy" and hasattr(value, "tocsr"):
+            for part in vars(value).values():
+                if isinstance(part, np.ndarray):
+                    yield part
+        elif library == "polars":
+            for chunk in _chunks(value):
+                yield chunk.to_numpy()
+        elif library == "pyarrow" and not hasattr(value, "address"):
+            for column in value.columns if hasattr(value, "columns") else [value]:
+                yield np.asarray(column)
+        elif type(value).__module__ == "array":
+            yield np.asarray(value)
+
+
+def _listed(value: Any) -> Iterator[Array]:
+    """Yield the values directly in a list, tuple, set or dict, or in the records in it, as arrays."""
+    with contextlib.suppress(Exception):
+        sides = (list(value.values()), list(value)) if isinstance(value, dict) else (list(value),)
+        for items in sides:
+            first = items[0]
+            if isinstance(first, dict):
+                yield from columns_of([item for item in items if isinstance(item, dict)])
+            elif isinstance(first, list | tuple):
+                for column in itertools.zip_longest(*items):
+                    yield _array(list(column))
+            elif type(first) in _ATOMS or isinstance(first, np.generic | dt.date) or missing(first):
+                yield _array(items)
+            elif hasattr(first, "__dict__") and not isinstance(first, _CODE):
+                yield from columns_of([vars(item) for item in items])
+
+
+def _array(values: list[Any]) -> Array:
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def columns_of(data: Any) -> Iterator[Array]:
+    """Yield everything in a dataset as flat arrays, one for each coordinate of a record."""
+    if hasattr(data, "tocsr"):
+        data = data.toarray()
+    if isinstance(data, tuple | dict):
+        for part in data.values() if isinstance(data, dict) else data:
+            yield from columns_of(part)
+    elif frames.kind(data) is not None:
+        yield from frames.contents(data)
+    elif isinstance(data, list):
+        if data and all(isinstance(record, dict) for record in data):
+            for name in data[0]:
+                yield from columns_of([record.get(name) for record in data])
+            return
+        try:
+            yield from columns_of(np.array(data))
+        except ValueError:  # ragged
+            yield _array(data)
+    else:
+        if hasattr(data, "detach"):
+            data = data.detach().cpu().numpy()
+        if data.dtype.names:
+            yield from (data[name] for name in data.dtype.names)
+        else:
+            yield from data.reshape(len(data), -1).T
+
+
+def comparable(values: Array) -> Array:
+    """Return a column such that equal values are equal whatever type they came in."""
+    if values.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            return values.astype(np.float32)
+    if values.dtype.kind in "mM":
+        return (
+            values.astype("M8[us]").astype(np.int64) if values.dtype.kind == "M" else values.astype(np.int64)
+        )
+    listed = values.tolist()
+    if all(missing(value) or isinstance(value, bool | int | float) for value in listed):
+        with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
+            return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
+    if all(missing(value) or isinstance(value, dt.date) for value in listed):
+        plain = [
+            None if missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed
+        ]
+        return np.array(plain, dtype="M8[us]").astype(np.int64)
+    return np.array(["" if missing(value) else str(value) for value in listed])
+
+
+class _Content:
+    """The columns of private data, for finding copies of them."""
+
+    def __init__(self, data: Any) -> None:
+        self._arrays = [column for part in _aligned(data) for column in _contents(part)]
+        self._lengths = {len(column) for array in self._arrays for column in _flat(array)}
+        self._wholes: tuple[set[int], set[int]] | None = None
+        self._parts: list[_Column] | None = None
+
+    def has(self, array: Array) -> bool:
+        """Tell whether a column of an array is one of these, or a part of one, or the other way round."""
+        for column in _flat(array, rows=True):
+            if len(column) in self._lengths:
+                if self._wholes is None:
+                    self._wholes = self._hashes()
+                values = _numbered(column)
+                if _hashed(values) in self._wholes[0] or _hashed(np.sort(values)) in self._wholes[1]:
+                    return True
+        if array.size < _SOME:
+            return False
+        if self._parts is None:
+            self._parts = [_Column(column) for each in self._arrays for column in _flat(each, _WIDE)]
+        found = [_Column(column) for column in _flat(array, _WIDE, rows=True) if len(column) >= _SOME]
+        return any(one.overlaps(other) for one in found for other in self._parts)
+
+    def dumped(self, raw: bytes) -> bool:
+        """Tell whether bytes have one of these in them, as a pickle has."""
+        columns = (column for array in self._arrays if not array.dtype.hasobject for column in _flat(array))
+        return any(
+            len(raw) >= each.nbytes and each.tobytes() in raw and _tells(_numbered(each)) for each in columns
+        )
+
+    def _hashes(self) -> tuple[set[int], set[int]]:
+        """Return the hashes of all columns, and of what casting makes of them; in order, and sorted."""
+        wholes: set[int] = set()
+        in_order: set[int] = set()
+        for values in (_numbered(column) for array in self._arrays for column in _flat(array)):
+            variants = [values]
+            if values.dtype == np.float32:
+                variants += [np.trunc(values), np.rint(values), values.astype(np.float16).astype("f4")]
+            wholes |= {_hashed(each) for each in variants if _tells(each)}
+            in_order |= {_hashed(each) for each in map(np.sort, variants) if _tells(each, _SOME)}
+        return wholes, in_order
+
+
+class _Column:
+    """One column that may be a part of another one."""
+
+    def __init__(self, column: Array) -> None:
+        self.values = _numbered(column)
+        self.tells = _tells(self.values, bits=3 * _BITS)
+
+    def overlaps(self, other: _Column) -> bool:
+        """Tell whether one is a part of the other: consecutive records, or any where they are measured."""
+        short, long = (self, other) if len(self.values) <= len(other.values) else (other, self)
+        if self.values.dtype != other.values.dtype or not short.tells:
+            return False
+        if short.values.tobytes() in long.values.tobytes():
+            return True
+        if short.values.dtype != np.float32:
+            return False
+        values = np.unique(short.values[np.isfinite(short.values)])
+        # Not codes and counts: a public table of codes has those of everybody.
+        if len(values) < max(_SOME, len(short.values) // 2) or np.mean(values == np.rint(values)) > 0.5:
+            return False
+        probes = values[:: max(1, len(values) // 8)]
+        if sum(bool((long.values == probe).any()) for probe in probes) < 2:
+            return False
+        known = np.unique(long.values[np.isfinite(long.values)])
+        gap = float(np.diff(known).min(initial=np.inf))
+        taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
+        return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken))
+
+
+def _aligned(data: Any) -> Iterator[Any]:
+    """Yield the containers that a dataset is made of."""
+    for part in data:
+        if type(part) in (tuple, dict):
+            yield from _aligned(part.values() if type(part) is dict else part)
+        yield part
+
+
+def _contents(part: Any) -> Iterator[Array]:
+    """Yield the arrays that a container's values are in, and what others would make of them."""
+    if isinstance(part, _LISTED):
+        yield from _listed(part)
+    elif _library(part) == "pandas":
+        for each in _all_parts([part]):
+            yield from _arrays(each)
+        with contextlib.suppress(Exception):
+            yield from frames.contents(part)
+    else:
+        yield from _arrays(part)
+
+
+def _flat(array: Array, most: int | None = None, *, rows: bool = False) -> Iterator[Array]:
+    """Yield the columns of an array that could be compared, and all of it as one.
+
+    Parameters
+    ----------
+    array : array
+        Any.
+    most : int, optional
+        The largest number of columns; others are left out.
+    rows : bool
+        Whether its rows count as columns too: pandas keeps columns in them.
+    """
+    if array.dtype.names:
+        for name in array.dtype.names:
+            yield from _flat(array[name], most, rows=rows)
+        return
+    if array.size < FEW:
+        return
+    yield array.ravel()
+    if array.ndim > 1:
+        table = array.reshape(len(array), -1)
+        for side in (table.T, table) if rows else (table.T,):
+            if side.shape[1] >= FEW:
+                yield from side[:: 1 if most is None else -(-len(side) // most)]
+
+
+def _numbered(column: Array) -> Array:
+    """Return a column as numbers: strings by their hash, every missing value and every zero alike."""
+    if column.dtype == object and not all(_plain(value) for value in column.tolist()):
+        return np.zeros(len(column), np.float32)  # objects: comparing those would run anybody's code
+    made = comparable(column)
+    if made.dtype.kind in "US":
+        return np.array([hash(value) for value in made.tolist()], dtype=np.int64)
+    if made.dtype == np.float32:
+        made = made + np.float32(0)
+        made[made != made] = np.nan
+    return made
+
+
+def _plain(value: Any) -> bool:
+    return type(value) in _ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
+
+
+def _hashed(column: Array) -> int:
+    return hash((column.dtype.char, column.tobytes()))
+
+
+_BITS = 20  # one coincidence in a million
+
+
+def _tells(column: Array, distinct: int = 2, bits: float = _BITS) -> bool:
+    """Tell whether a column is not equal to another one by accident, nor a range of numbers.
+
+    What it tells is its length times the entropy of its values.
+    """
+    _, counts = np.unique(column[:1000], return_counts=True)
+    share = counts / counts.sum()
+    if len(counts) < distinct or -(share * np.log2(share)).sum() * len(column) < bits:
+        return False
+    steps = np.diff(column.astype(float))
+    room = 1e-6 * np.abs(column).max() if column.dtype == np.float32 else 0
+    return not np.ptp(steps) <= room  # also if some are missing

@@ -1,0 +1,464 @@
+"""Private data that can be reached from elsewhere: refused, whatever it looks like there."""
+
+import array
+import collections
+import copy
+import ctypes
+import mmap
+import pickle
+import types
+import weakref
+
+import numpy as np
+import pytest
+
+from privatize import privatize, samplers, seal
+from privatize.errors import DataError
+from privatize.fingerprint import PrivateReachable, token
+from privatize.mechanisms import Exponential
+from privatize.reachable import Private
+from privatize.samplers.public import is_private
+
+pd = pytest.importorskip("pandas")
+
+N = 200
+RNG = np.random.default_rng(3)
+AGES = RNG.uniform(18, 90, N)
+COUNTS = RNG.integers(0, 40, N)
+NAMES = [f"name {i}" for i in RNG.permutation(N)]
+TABLE = RNG.normal(size=(N, 3))
+FRAME = pd.DataFrame(
+    {"age": AGES, "visits": COUNTS, "income": RNG.lognormal(10, 1, N), "name": NAMES},
+    index=pd.Index(RNG.permutation(N) + 1000, name="id"),
+)
+PEOPLE = [{"age": float(a), "name": name, "tags": [name]} for a, name in zip(AGES, NAMES, strict=True)]
+ROWS = [(float(a), int(c)) for a, c in zip(AGES, COUNTS, strict=True)]
+
+
+def found(data, value):
+    """Tell whether a function that has a value in its closure is refused."""
+
+    def raw(x):
+        return 0.0 if value is None else 1.0
+
+    try:
+        token(raw, "raw", private=Private(data))
+    except PrivateReachable:
+        return True
+    return False
+
+
+class Holder:
+    def __init__(self, value):
+        self.value = value
+
+
+class Closed:
+    """Cannot be taken apart."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("not this one")
+
+
+def _lines(values):
+    yield from values
+
+
+SHARED = {
+    "the array itself": (AGES, AGES),
+    "in a list": (AGES, [[1, 2], [AGES]]),
+    "in an object": (AGES, Holder({"a": (AGES,)})),
+    "a part in a dict": ({"age": AGES, "visits": COUNTS}, COUNTS),
+    "a part in a tuple": ((TABLE, AGES), AGES),
+    "a view": (AGES, AGES[5:10]),
+    "a reversed view": (AGES, AGES[::-1]),
+    "a view passed": (AGES[50:], AGES),
+    "another view of one array": (TABLE[:, 0], TABLE[:, 1]),
+    "a transposed array": (TABLE, TABLE.T),
+    "the bytes of an array": (AGES, memoryview(AGES)),
+    "other numbers in the same bytes": (AGES, AGES.view(np.int64)),
+    "a structured array's field": (FRAME[["age", "visits"]].to_records(), AGES),
+    "a column of a frame": (FRAME["age"], FRAME),
+    "a frame of a column": (FRAME, FRAME["visits"]),
+    "a column's array": (FRAME, FRAME["income"].to_numpy()),
+    "columns of a frame": (FRAME[["age", "visits"]], FRAME),
+    "a frame of columns": (FRAME, FRAME[["age", "visits"]]),
+    "strings of a frame": (FRAME, FRAME["name"]),
+    "an index": (FRAME, FRAME.index),
+    "a frame's rows": (FRAME, FRAME.iloc[3:50]),
+    "a frame in groups": (FRAME, FRAME.groupby("visits")),
+    "a category's codes": (FRAME["name"].astype("category"), FRAME["name"].astype("category").cat.codes),
+    "an index of two levels": (FRAME.set_index(["name", "visits"]), FRAME.reset_index().set_index(["name"])),
+    "numbers that may be missing": (FRAME["visits"].astype("Int64"), FRAME["visits"]),
+    "the same, stored otherwise": (FRAME["age"], FRAME["age"].astype("double[pyarrow]")),
+    "dates": (
+        pd.Series(pd.to_datetime(COUNTS * 7 + 3, unit="D")),
+        pd.to_datetime(COUNTS * 7 + 3, unit="D").to_numpy(),
+    ),
+    "a list of records": (PEOPLE, PEOPLE),
+    "some of the records": (PEOPLE, PEOPLE[:50]),
+    "one of the records": (PEOPLE, {"first": PEOPLE[7]}),
+    "what is in a record": (PEOPLE, PEOPLE[9]["tags"]),
+    "all of them, some passed": (PEOPLE[:150], PEOPLE),
+    "every second record": (PEOPLE[::2], tuple(PEOPLE)),
+    "one of the rows": (ROWS, [ROWS[3], (1.0, 2)]),
+    "objects": ([Holder(i) for i in AGES], None),
+    "an array of records": (np.array(PEOPLE, dtype=object), PEOPLE[:20]),
+    "an iterator": (PEOPLE, iter(PEOPLE)),
+    "a view of values": ({"age": AGES}, {"age": AGES}.values()),
+    "a queue": (AGES, collections.deque([AGES])),
+    "a weak reference": (AGES, weakref.ref(AGES)),
+    "a bound method": (AGES, AGES.mean),
+    "a partial": (AGES, __import__("functools").partial(max, AGES)),
+    "a generator": (AGES, (i for i in AGES)),
+    "a generator that has begun": (PEOPLE, _lines(PEOPLE)),
+    "what cannot be taken apart": (AGES, Closed(AGES)),
+    "the same beside what cannot be": (AGES, [Closed(1), AGES]),
+}
+
+COPIES = {
+    "an array": (AGES, AGES.copy()),
+    "as a list": (AGES, AGES.tolist()),
+    "as a tuple": (AGES, tuple(AGES.tolist())),
+    "as a set": (AGES, set(AGES.tolist())),
+    "in a dict by name": (AGES, dict(zip(NAMES, AGES.tolist(), strict=True))),
+    "in single precision": (AGES, AGES.astype("f4")),
+    "in half precision": (AGES, AGES.astype("f2")),
+    "as integers": (AGES, AGES.astype(int)),
+    "rounded": (AGES, AGES.round()),
+    "sorted": (AGES, np.sort(AGES)),
+    "shuffled integers": (COUNTS, RNG.permutation(COUNTS)),
+    "bytes": (AGES, AGES.tobytes()),
+    "a pickle": (AGES, pickle.dumps({"a": AGES})),
+    "an array of bytes": (AGES, bytearray(AGES.tobytes())),
+    "array.array": (AGES, array.array("d", AGES)),
+    "ctypes": (AGES, (ctypes.c_double * N)(*AGES)),
+    "some": (AGES, AGES[AGES > 50]),
+    "some passed": (AGES[AGES > 50], AGES.tolist()),
+    "the first integers": (COUNTS, COUNTS[:60].copy()),
+    "the first rows": (TABLE, TABLE[:50].copy()),
+    "a column of a table": (TABLE, TABLE[:, 1].copy()),
+    "a table of columns": (TABLE[:, 1].copy(), TABLE),
+    "a frame": (FRAME, FRAME.copy()),
+    "a column of a frame": (FRAME, FRAME["visits"].copy()),
+    "a frame's first rows": (FRAME, FRAME.head(60).copy()),
+    "a frame of numbers": (FRAME[["age", "income"]], FRAME[["age", "income"]].to_numpy()),
+    "records": (FRAME, FRAME.to_dict("records")),
+    "lists": (FRAME, FRAME.to_dict("list")),
+    "strings": (FRAME["name"], list(NAMES)),
+    "records of records": (PEOPLE, copy.deepcopy(PEOPLE)),
+    "some of them": (PEOPLE, copy.deepcopy(PEOPLE[:80])),
+    "rows": (ROWS, [tuple(row) for row in map(list, ROWS)]),
+    "objects": ([Holder(a) for a in AGES], [Holder(a) for a in AGES]),
+    "a list of few": ([1.5, 7.0, 2.25, 9.5, 4.0, 3.0, 8.75, 0.5], (1.5, 7.0, 2.25, 9.5, 4.0, 3.0, 8.75, 0.5)),
+}
+SHARED["objects"] = (OBJECTS := [Holder(i) for i in AGES], {"a": OBJECTS[3]})
+
+OTHERS = {
+    "nothing": (AGES, 1),
+    "other numbers": (AGES, RNG.uniform(18, 90, N)),
+    "positions": (FRAME.reset_index(), np.arange(N)),
+    "a grid": (COUNTS, np.linspace(0, 40, 401)),
+    "the same range": (np.arange(N), np.arange(N)),
+    "constants": (np.zeros(N), [0.0] * N),
+    "one in a million": (np.ones(N), np.ones(N)),
+    "a table of codes": (COUNTS + 1000, dict.fromkeys(range(1000, 1050), 0.5)),
+    "names of groups": (["F", "M"] * 100, ["F", "M", "D", "U", "A", "B", "C", "E"]),
+    "words": (PEOPLE, [f"word {i}" for i in range(N)]),
+    "few": ([1.0, 2.0, 4.0], [1.0, 2.0, 4.0]),
+    "an empty array": (AGES, np.array([])),
+    "an empty array of it": (AGES, AGES[:0].copy()),
+    "zeros and ones": (RNG.integers(0, 2, N), RNG.integers(0, 2, N)),
+    "the edges of bins": (AGES, (18, 25, 35, 45, 55, 65, 75, 90)),
+    "an enum": (PEOPLE, types.SimpleNamespace(a=1)),
+    "other records": (PEOPLE, [{"age": float(a), "name": "x"} for a in RNG.uniform(18, 90, N)]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+class TestReachable:
+    """A function that can reach its private data computes with it during calibration."""
+
+    @pytest.mark.parametrize("case", SHARED)
+    def test_what_shares_memory_or_objects_is_refused(self, case):
+        """The private numbers would count as public ones, and be released without noise."""
+        assert found(*SHARED[case])
+
+    @pytest.mark.parametrize("case", COPIES)
+    def test_copies_are_refused(self, case):
+        """A copy tells as much as the data itself."""
+        assert found(*COPIES[case])
+
+    @pytest.mark.parametrize("case", OTHERS)
+    def test_public_values_are_not_refused(self, case):
+        """A function that uses public numbers must not be taken for one that uses the data."""
+        assert not found(*OTHERS[case])
+
+
+def _torch():
+    torch = pytest.importorskip("torch")
+    made = torch.from_numpy(AGES)
+    own = torch.tensor(AGES)
+    model = torch.nn.Linear(N, 1, dtype=torch.float64)
+    model.weight = torch.nn.Parameter(own.reshape(1, -1))
+    return [
+        (AGES, made),
+        (made, AGES),
+        (own, own[5:9]),
+        (own, own.detach().view(-1, 2)),
+        (own[100:], own[:50]),
+        (own, own.numpy()),
+        (own, own.clone()),
+        (own, {"a": [own.float()]}),
+        (own, model),
+        (AGES, own.clone()),
+    ]
+
+
+def _polars():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"age": AGES, "name": NAMES, "visits": COUNTS, "odd": [None, *COUNTS[1:].tolist()]})
+    return [
+        (frame, frame["age"]),
+        (frame["age"], frame),
+        (frame["odd"], frame),
+        (frame["name"], frame),
+        (frame, frame.lazy()),
+        (frame, frame.slice(3, 20)),
+        (frame["age"].slice(3, 4), frame),
+        (frame, frame.select("visits")),
+        (frame, frame["age"].to_numpy()),
+        (frame, frame.to_pandas()),
+        (frame, frame.clone()),
+        (frame, frame.to_dicts()),
+        (pl.concat([frame, frame], rechunk=False), frame["visits"]),
+        (AGES, pl.Series(AGES)),
+        (frame["name"].cast(pl.Categorical), frame),
+    ]
+
+
+def _arrow():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"age": AGES, "name": NAMES, "visits": COUNTS})
+    return [
+        (table, table["age"]),
+        (table["age"], table),
+        (table["age"].chunk(0), table),
+        (table, table["visits"].chunk(0).buffers()[1]),
+        (table, table.slice(5, 4)),
+        (table["name"], table.slice(5, 9)),
+        (table, table.to_pandas()),
+        (table, table.to_batches()),
+        (pa.array(AGES), AGES),
+        (FRAME, pa.Table.from_pandas(FRAME)),
+        (table, pa.chunked_array([table["age"].chunk(0), table["age"].chunk(0)])),
+    ]
+
+
+def _sparse():
+    sparse = pytest.importorskip("scipy.sparse")
+    made = sparse.random_array((N, 5), density=0.5, rng=np.random.default_rng(1), format="csr")
+    return [
+        (made, made.data),
+        (made, made[:50]),
+        (made, made.copy()),
+        (made.data, made),
+        (made, made.tocsc()),
+    ]
+
+
+def _files():
+    made = mmap.mmap(-1, AGES.nbytes)
+    made.write(AGES.tobytes())
+    mapped = np.frombuffer(made)
+    owned = array.array("d", AGES)
+    return [
+        (mapped, made),
+        (mapped, np.frombuffer(made)[4:5]),
+        (np.asarray(owned), owned),
+        (mapped[3:], mapped),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+@pytest.mark.parametrize("cases", [_torch, _polars, _arrow, _sparse, _files])
+def test_every_container_is_recognized(cases):
+    """Which library the private numbers are kept in makes them no more public."""
+    missed = [at for at, (data, value) in enumerate(cases()) if not found(data, value)]
+    assert not missed
+
+
+def test_other_numbers_of_every_container_are_not_refused():
+    """Public tables of the same kind as the data are what functions are made of."""
+    pl, pa, torch = (pytest.importorskip(name) for name in ("polars", "pyarrow", "torch"))
+    other = {"age": RNG.uniform(18, 90, N), "name": [f"other {i}" for i in range(N)]}
+    for data in (
+        FRAME,
+        pl.DataFrame({"age": AGES, "name": NAMES}),
+        pa.table({"age": AGES}),
+        torch.tensor(AGES),
+    ):
+        for value in (pd.DataFrame(other), pl.DataFrame(other), pa.table(other), torch.tensor(other["age"])):
+            assert not found(data, value)
+
+
+PROMISE = {"epsilon": 1, "gamma": 0.3, "workers": "inline", "store": None, "seed": 1}
+P = samplers.uniform(0, 100)
+CALLS: list[int] = []
+
+
+class TestCalls:
+    """Nothing is evaluated before it is known that the data cannot be reached."""
+
+    def test_a_column_of_a_global_frame_is_refused_before_calibration(self):
+        """The frame's other columns, and an error about them, would go out without noise."""
+        frame, calls = FRAME.reset_index(), collections.Counter()
+
+        @privatize(sampler=P, **PROMISE)
+        def mean(ages):
+            calls["now"] += 1
+            raise ValueError(frame["income"].max())
+
+        with pytest.raises(DataError, match="can be reached from mean") as caught:
+            mean(frame["age"])
+        assert not calls
+        assert str(frame["income"].max()) not in str(caught.value)
+        assert caught.value.__cause__ is caught.value.__context__ is None
+
+    def test_what_is_remembered_is_refused_too(self):
+        """Another dataset may be one that the function can reach, though the estimate is known."""
+        own = RNG.uniform(0, 100, N)
+
+        @privatize(sampler=P, **PROMISE)
+        def shifted(ages):
+            return ages.mean() - own[0]
+
+        for _ in range(3):
+            shifted(RNG.uniform(0, 100, N))
+        for data in (own, own.copy(), own.tolist()):
+            with pytest.raises(DataError, match="can be reached"):
+                shifted(data)
+
+    def test_values_that_never_change_are_compared_too(self):
+        """A tuple cannot change, so the function need not be looked at again; its dataset must be."""
+        own = tuple(RNG.uniform(0, 100, 30).tolist())
+
+        @privatize(sampler=P, **PROMISE)
+        def shifted(ages):
+            return np.mean(ages) - own[0]
+
+        for _ in range(3):
+            shifted(RNG.uniform(0, 100, 30))
+        with pytest.raises(DataError, match="can be reached"):
+            shifted(np.array(own))
+
+    def test_what_installed_modules_were_given_is_compared_too(self, monkeypatch):
+        """Data that somebody put into a module of a library is not the library's."""
+        monkeypatch.setattr(np, "kept_here", own := RNG.uniform(0, 100, 30), raising=False)
+
+        @privatize(sampler=P, **PROMISE)
+        def shifted(ages):
+            return ages.mean() - np.kept_here[0]
+
+        for _ in range(3):
+            shifted(RNG.uniform(0, 100, 30))
+        with pytest.raises(DataError, match="can be reached"):
+            shifted(own)
+
+    @pytest.mark.parametrize(
+        "place", ["argument", "default", "instance", "pair", "batch", "sampler", "mechanism"]
+    )
+    def test_every_part_of_a_call_is_looked_at(self, place):
+        """Whatever takes part in the calibration can bring the data into it."""
+        own = RNG.uniform(0, 100, N)
+        part = own[:50]
+
+        class Service:
+            part = None
+
+            @privatize(sampler=P, **PROMISE)
+            def mean(self, ages):
+                return ages.mean() + (0 if self.part is None else self.part[0])
+
+        def mean(ages, other=None):
+            return ages.mean()
+
+        def defaulted(ages, other=part):
+            return ages.mean()
+
+        def draw(n, rng):
+            return rng.choice(part, n)
+
+        def pair(data, position, replacement):
+            return mean(data), mean(data) + part[0] / 1e9
+
+        def stack(data):
+            return data.mean(axis=-1) + 0 * part[0]
+
+        def score(ages, answer):
+            return -abs(ages.mean() - answer)
+
+        service = Service()
+        service.part = part
+        private = privatize(sampler=P, **PROMISE)(mean)
+        act = {
+            "argument": lambda: private(own, {"a": [part]}),
+            "default": lambda: privatize(sampler=P, **PROMISE)(defaulted)(own),
+            "instance": lambda: service.mean(own),
+            "pair": lambda: private.replace(pair=pair)(own),
+            "batch": lambda: private.replace(batch=stack)(own),
+            "sampler": lambda: private.replace(sampler=draw)(own),
+            "mechanism": lambda: privatize(
+                sampler=P, mechanism=Exponential(responses=tuple(own.tolist())), **PROMISE
+            )(score)(own),
+        }[place]
+        with pytest.raises(DataError, match="can be reached"):
+            act()
+
+    def test_p_is_not_asked_before(self):
+        """An error of a P that was made of the private data would tell of it."""
+        own = RNG.uniform(0, 100, N)
+
+        def draw(n, rng):
+            raise ValueError(own.max())
+
+        with pytest.raises(DataError, match="can be reached") as caught:
+            privatize(sampler=draw, **PROMISE)(np.mean)(own)
+        assert str(own.max()) not in str(caught.value)
+
+    def test_sealed_data_that_is_elsewhere_is_refused(self):
+        """A seal is of no use while the data itself is a global."""
+        frame = FRAME.copy()
+
+        @privatize(sampler=lambda n, rng: {"age": rng.uniform(0, 100, n)}, **PROMISE)
+        def mean(data):
+            return data["age"].mean() - frame["age"].mean()
+
+        with pytest.raises(DataError, match="can be reached"):
+            mean(seal({"age": frame["age"].to_numpy()}, name="staff"))
+
+    @pytest.mark.parametrize(
+        ("public", "data"),
+        [
+            (PEOPLE[:50], PEOPLE),
+            (copy.deepcopy(PEOPLE[:50]), PEOPLE),
+            (PEOPLE, PEOPLE[10:60]),
+            (FRAME, FRAME["age"]),
+            (FRAME[:60].copy(), FRAME),
+            (FRAME[FRAME["age"] > 60], FRAME),
+            (FRAME["income"], FRAME[["age", "income"]]),
+            (AGES[:60], AGES),
+            (AGES, AGES[:60].tolist()),
+            (COUNTS[:60].copy(), COUNTS),
+        ],
+    )
+    def test_bootstrapping_some_of_the_people_is_refused(self, public, data):
+        """P would be made of the very people whom the answer is to hide, or of some of them."""
+        made = samplers.bootstrap(public)
+        nested = [made, samplers.mixture([made, made], [0.5, 0.5]), made.fixed(size=5)]
+        assert all(is_private(each, data) for each in nested)
+        if not isinstance(public, list | pd.DataFrame):
+            assert is_private(samplers.table(a=made, b=samplers.uniform(0, 1)), data)
