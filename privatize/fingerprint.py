@@ -329,7 +329,8 @@ def own_modules() -> dict[str, types.ModuleType]:
     """Return the user's own modules that have been imported, without ``__main__``."""
     found = {}
     for name, module in list(sys.modules.items()):
-        if name in ("__main__", "__mp_main__") or not isinstance(module, types.ModuleType):
+        # Not isinstance(), which asks the object itself for its class.
+        if name in ("__main__", "__mp_main__") or not issubclass(type(module), types.ModuleType):
             continue
         file = _file(module)
         # By the file alone where there is one: versions, which the others need, are slow to be had.
@@ -770,18 +771,28 @@ def _printing() -> str:
     return repr(sorted((name, repr(value)) for name, value in options.items()))
 
 
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "expandvars", "putenv"})
+
 # Settings that count only where code names what reads them.
 _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
     (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
     (frozenset({"flags"}), lambda: repr(sys.flags)),
+    (_ENVIRONMENT, lambda: ""),  # see _Encoder.encode_settings
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
     (
         frozenset({"get_option", "options"}),
         lambda: repr(getattr(sys.modules.get("pandas._config.config"), "_global_config", None)),
     ),
 ]
+
+
+CONFIGURED: dict[str, Callable[[Any], str]] = {
+    "sklearn": lambda sklearn: repr(sorted(sklearn.get_config().items())),
+    "torch": lambda torch: f"{torch.get_default_dtype()} {torch.is_grad_enabled()}",
+}
+"""Libraries with settings that change what their functions return."""
 
 
 NAMED = frozenset({"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
@@ -839,6 +850,7 @@ class _Encoder:
         self.modules: dict[str, types.ModuleType] = {}
         self.attributes: set[str] = set()
         self.classes: list[type] = []
+        self.libraries: set[str] = set()  # the installed ones that code names
         # State that counts only where code names what reads it.
         self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
         self.installed: dict[type, None] = {}  # classes that are named, which the user may have patched
@@ -958,6 +970,7 @@ class _Encoder:
             self.owners |= inner.owners
             self.lookups |= inner.lookups
             self.classes += inner.classes
+            self.libraries |= inner.libraries
             self.later += inner.later
             for name, attributes in inner.wanted.items():
                 self.wanted.setdefault(name, set()).update(attributes)
@@ -978,6 +991,9 @@ class _Encoder:
 
     def on_array(self, value: Any) -> None:
         self.compare(value)
+        if not self.narrow:  # a copy in another process has neither
+            self.add(b"w" if value.flags.writeable else b"r")
+            self.encode(dict(value.dtype.metadata or {}))
         if value.dtype.hasobject:
             if self.again(value):
                 return
@@ -1002,6 +1018,7 @@ class _Encoder:
         owner = origin(_module_of(value))
         if owner is not None and _found(value, value.__module__, value.__qualname__):
             self.on_lookup(value.__name__, owner)
+            self.libraries.add(owner.partition(" ")[0])
             self.add(f"function {_exactly(owner)} {_spelled(value, owner)}".encode())
             return
         if value.__dict__.get("opaque") and value.__globals__.get("__name__") == "privatize.sealed":
@@ -1057,7 +1074,7 @@ class _Encoder:
             found = sys.modules.get(name)
             if found is not None:
                 self.found(sys.modules, name, found)
-                if origin(name) is None and isinstance(found, types.ModuleType):
+                if origin(name) is None and issubclass(type(found), types.ModuleType):
                     self.meet(found)
 
     def on_annotations(self, value: Any, scope: dict[str, Any]) -> None:
@@ -1094,6 +1111,9 @@ class _Encoder:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
             elif origin(_name(owner)) != "python" or isinstance(root, types.FunctionType):
                 self.on_attribute(owner, attribute, root)
+            elif not self.narrow and accessors.is_value(root) and root is not sys.modules:
+                self.on_str(f"{_name(owner)}.{attribute}")  # sys.argv, say, or what the user has put there
+                self.encode(root)
             if isinstance(root, type) and origin(_name(owner)) is not None:
                 self.classes.append(root)
                 self.on_registered(root)
@@ -1241,6 +1261,7 @@ class _Encoder:
         name = _name(value)
         owner = origin(self.found(value, "__name__", name))
         self.add(f"module {name} {_exactly(owner)}".encode())
+        self.libraries.add((owner or "").partition(" ")[0])
         if owner is None:
             self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
@@ -1273,8 +1294,17 @@ class _Encoder:
         self.encode(read)
         if read:
             self.lookups.add("the state of a lock, logger or object")
-        settings = [read() for names, read in _SETTINGS if names & self.attributes]
-        self.encode(None if self.narrow else settings)
+        self.encode(None if self.narrow else self.settings())
+
+    def settings(self) -> list[Any]:
+        """Return the settings of the process, and of libraries, that code which was met can read."""
+        found: list[Any] = [read() for names, read in _SETTINGS if names & self.attributes]
+        if _ENVIRONMENT & self.attributes:  # those whose names stand in the code
+            found.append({name: os.environ[name] for name in sorted(self.attributes) if name in os.environ})
+        for library, read in CONFIGURED.items():
+            if library in self.libraries and library in sys.modules:
+                found.append([library, read(sys.modules[library])])
+        return found
 
     def subclassed(self) -> bool:
         return not self.narrow and "__subclasses__" in self.attributes
@@ -1297,6 +1327,7 @@ class _Encoder:
         if value not in (object, type):  # of which every class is one
             self.classes.append(value)
         if owner is not None and (static or _found(value, module, value.__qualname__)):
+            self.libraries.add(owner.partition(" ")[0])
             if not static and owner not in ("privatize", "python"):
                 self.installed[value] = None
             if self.narrow and not static and owner != "privatize":
@@ -1339,16 +1370,16 @@ class _Encoder:
                     self.named(name, scope[name])
 
     def on_registered(self, value: type) -> None:
-        """Encode the user's own classes that were registered with an abstract class."""
+        """Encode what was registered with an abstract class; with an installed one, classes of the user's own."""
         if "_abc_impl" not in vars(value):
             return
         registry = cast("Any", abc)._get_dump(value)[0]
-        found = [
-            kind for each in registry if (kind := each()) is not None and origin(_module_of(kind)) is None
-        ]
+        installed = origin(_module_of(value)) is not None
+        kinds = [kind for each in registry if (kind := each()) is not None]
+        found = [kind for kind in kinds if not installed or origin(_module_of(kind)) is None]
         if found:
             self.on_set(found)
-            if origin(_module_of(value)) is not None:  # which is not shipped
+            if installed:  # then it is not shipped
                 self.lookups.add(f"{value.__qualname__}.register")
 
     # -- everything else --
@@ -1438,6 +1469,12 @@ class _Encoder:
             # What a tensor is made of again holds the storage's address: its numbers are what counts.
             self.add(f"{kind.__qualname__} {value.dtype} {value.requires_grad} {origin('torch')}".encode())
             self.on_array(value.detach().cpu().numpy())
+            if not self.narrow:
+                self.add(
+                    f"{value.layout} {value.stride() if 'strided' in str(value.layout) else ''}".encode()
+                )
+                self.encode(value.grad if value.is_leaf else None)
+                self.on_state({k: v for k, v in vars(value).items() if k != "_backward_hooks"})
             return
         self.on_type(kind)
         ours = module.partition(".")[0] == "privatize"

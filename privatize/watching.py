@@ -20,6 +20,7 @@ import numpy as np
 
 from privatize import accessors
 from privatize.fingerprint import (
+    CONFIGURED,
     NAMED,
     NAMES,
     Read,
@@ -126,6 +127,8 @@ class Watch:
             return static and origin(value.__module__) is not None
         if kind is types.ModuleType:
             whose = origin(value.__name__)
+            if value.__name__.partition(".")[0] in CONFIGURED:
+                return False
             if whose is not None and whose.partition(" ")[0] not in _ARRAYS:
                 self._libraries = None  # it may return objects of any
             return whose is not None and self._note(value, "__name__") is value.__name__
