@@ -778,7 +778,6 @@ _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
     (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
-    (frozenset({"flags"}), lambda: repr(sys.flags)),
     (_ENVIRONMENT, lambda: ""),  # see _Encoder.encode_settings
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
     (

@@ -924,6 +924,45 @@ def made(k):
 Config = made(KNOB)
 def f(x):
     return x * Config().factor()
+=== an installed class registered with an abstract one | seen | False | True
+import abc
+class Number(abc.ABC):
+    pass
+if KNOB:
+    Number.register(float)
+def f(x):
+    return x * (100 if isinstance(1.0, Number) else 1)
+=== whether an array may be written to | seen | False | True
+import numpy as np
+A = np.arange(6.0)
+A.flags.writeable = KNOB
+def f(x):
+    return x * (100 if A.flags.writeable else 1)
+=== metadata of a dtype | seen | 1 | 100
+import numpy as np
+A = np.zeros(1, np.dtype("f8", metadata={"limit": KNOB}))
+def f(x):
+    return x * A.dtype.metadata["limit"]
+=== a variable of the environment | seen | "1" | "100"
+import os
+os.environ["ODD_LIMIT"] = KNOB
+def f(x):
+    return x * float(os.environ["ODD_LIMIT"])
+=== a variable of the environment by getenv | seen | "1" | "100"
+import os
+os.environ["ODD_LIMIT"] = KNOB
+def f(x):
+    return x * float(os.getenv("ODD_LIMIT", "5"))
+=== a value put into a module of Python's own | seen | 1 | 100
+import sys
+sys.odd_limit = KNOB
+def f(x):
+    return x * sys.odd_limit
+=== a list put into a module of Python's own | seen | 1 | 100
+import math
+math.odd_limits = [KNOB]
+def f(x):
+    return x * math.odd_limits[0]
 === super | seen | 1 | 100
 class Base:
     def factor(self):
