@@ -523,8 +523,10 @@ ODD = [
     ("fname", "def g1(): pass\nG=g1\n", "int(G.__name__[1])", "g1", "g2"),
     (
         "deco",
-        "def s(k):\n def w(f):\n  def i(n,rng): return f(n,rng)*k\n  return i\n"
-        " return w\n@s(1)\ndef draw(n,rng): return rng.random(n)\n",
+        (
+            "def s(k):\n def w(f):\n  def i(n,rng): return f(n,rng)*k\n  return i\n"
+            " return w\n@s(1)\ndef draw(n,rng): return rng.random(n)\n"
+        ),
         "",
         "@s(1)",
         "@s(2)",
@@ -566,8 +568,10 @@ ODD = [
     ),
     (
         "partialmethod",
-        "import functools\nclass A:\n def f(s,k,n,rng): return rng.random(n)*k\n"
-        " draw=functools.partialmethod(f,1)\ndraw=A().draw\n",
+        (
+            "import functools\nclass A:\n def f(s,k,n,rng): return rng.random(n)*k\n"
+            " draw=functools.partialmethod(f,1)\ndraw=A().draw\n"
+        ),
         "",
         "f,1",
         "f,2",
@@ -582,8 +586,10 @@ ODD = [
     ("lru", "import functools\n@functools.lru_cache\ndef k(): return 1\n", "k()", "return 1", "return 2"),
     (
         "sd",
-        "import functools\n@functools.singledispatch\ndef k(x): return 1\n"
-        "@k.register\ndef _(x: int): return 1.5\n",
+        (
+            "import functools\n@functools.singledispatch\ndef k(x): return 1\n"
+            "@k.register\ndef _(x: int): return 1.5\n"
+        ),
         "k(1)",
         "1.5",
         "2.5",
