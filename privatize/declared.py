@@ -28,7 +28,7 @@ import sys
 import types
 import weakref
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def declare(sampler: Any) -> Declared:
     >>> declare(samplers.uniform(0, 1)) == declare(samplers.uniform(0.0, 1.0))
     True
     >>> declare(samplers.uniform(0, 1)).digest[:11]
-    'P1:67b3188a'
+    'P1:884ab1e3'
     """
     whole = origin_of(as_sampler(sampler))
     known = _known.get(id(whole))
@@ -220,6 +220,8 @@ class _Encoder:
 
     def content(self, value: Any, kind: type) -> Any:
         """Return as JSON what no lossless description is made of: data, functions, objects."""
+        if isinstance(value, types.ModuleType):
+            return self.module(value)
         if kind is np.ndarray:
             return self.array(value)
         if isinstance(value, np.generic):
@@ -246,8 +248,6 @@ class _Encoder:
             return ["dict", *([self.value(key), self.value(each)] for key, each in value.items())]
         if kind in (set, frozenset):
             return [kind.__name__, *sorted(map(self.alone, value), key=json.dumps)]
-        if isinstance(value, types.ModuleType):
-            return self.module(value)
         if isinstance(value, types.FunctionType):
             return self.function(value)
         if isinstance(value, type):
@@ -275,21 +275,28 @@ class _Encoder:
     def frame(self, value: Any) -> Any:
         """Return a data frame or a series by its columns, whatever the version of its library calls them."""
         form, library, columns, index, above = frames.describe(value)
+        index = None if index is None else ["a part of the records", self.value(index[-1])]
         kinds = [[{"object": "text"}.get(what, what), zone] for _, _, what, zone in columns]
         parts = [self.array(each, any_unit=True) for each in frames.contents(value)]
         categories: list[Any] = []
         if library == "pandas":
             dtypes = [getattr(each.dtype, "categories", None) for each in frames.columns(value)]
             categories = [None if each is None else self.value(each.tolist()) for each in dtypes]
+            if index is None and value.index.tolist() != list(range(len(value))):
+                index = self.value(value.index.tolist())
         named = [self.value(name) for name in frames.names(value)]
-        return [form, library, named, kinds, categories, index is not None, self.value(above), parts]
+        return [form, library, named, kinds, categories, index, self.value(above), parts]
 
     def module(self, value: types.ModuleType) -> Any:
         """Return an installed module by its name; of the user's own, what is read from it counts."""
-        owner = origin(value.__name__)
-        if owner is None:
-            self.modules.setdefault(value.__name__, value)
-        return ["module", value.__name__, *(_raised() if owner == "privatize" else [])]
+        name, owner = value.__name__, origin(value.__name__)
+        if owner is not None:
+            return ["module", name, *(_raised() if owner == "privatize" else [])]
+        while self.modules.setdefault(name, value) is not value:  # two modules of one name
+            name += "'"
+        if "__getattr__" in vars(value):  # attributes that it makes up
+            self.attributes.add("__getattr__")
+        return ["module", name, _compiled(value.__name__)]
 
     def function(self, value: types.FunctionType) -> Any:
         """Return a function by its source and by the values that it uses."""
@@ -338,8 +345,8 @@ class _Encoder:
             elif _is_generated(name, each) and (dataclasses.is_dataclass(value) or "_fields" in inside):
                 inside[name] = "made from the fields"
         inside.pop("__replace__", None)  # of dataclasses, from Python 3.13 on
-        metaclass = None if type(value) is type else self.value(type(value))
-        return ["class", value.__name__, metaclass, self.value(value.__bases__), self.state(inside)]
+        made = [None if type(value) is type else self.value(type(value)), _compiled(value.__module__)]
+        return ["class", value.__name__, made, self.value(value.__bases__), self.state(inside)]
 
     def instance(self, value: Any, kind: type) -> Any:
         """Return an object by its class and its attributes."""
@@ -361,7 +368,9 @@ class _Encoder:
         if isinstance(value, _BUILTIN):
             owner = getattr(value, "__self__", None)
             bound = None if isinstance(owner, types.ModuleType | None) else self.value(owner)
-            return ["builtin", str(getattr(value, "__module__", None)), value.__qualname__, bound]
+            owner = getattr(value, "__objclass__", value)
+            module = getattr(owner, "__module__", None)
+            return ["builtin", str(module), value.__qualname__, bound, _compiled(module)]
         if f"{kind.__module__}.{kind.__qualname__}" in ("_thread.lock", "_thread.RLock"):
             return ["lock"]
         if inspect.isgenerator(value) or inspect.iscoroutine(value):
@@ -422,6 +431,14 @@ def _is_own_code(value: Any) -> bool:
     """Tell whether something in an enumeration is a method of the user's own."""
     inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     return isinstance(inner, types.FunctionType) and origin(inner.__globals__.get("__name__")) is None
+
+
+def _compiled(module: str | None) -> str | None:
+    """Return the content of a compiled module of the user's own, which has no source; else None."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    if not isinstance(file, str) or file.endswith((".py", ".pyc")) or origin(module) is not None:
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _content(cell: types.CellType) -> Any:

@@ -7,6 +7,7 @@ import dis
 import functools
 import json
 import linecache
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -107,7 +108,7 @@ def literal(value: Any) -> Any:
     if value is None or value is ... or type(value) is bool:
         return ["constant", repr(value)]
     if type(value) is int:
-        return ["int", str(value) if abs(value) < 10**1000 else hex(value)]
+        return ["int", str(value) if value.bit_length() < 4096 else hex(value)]
     if type(value) is float:
         return ["float", value.hex()]
     if type(value) is complex:
@@ -136,7 +137,12 @@ def named_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], tup
         steps = list(dis.get_instructions(each))
         for at, step in enumerate(steps):
             if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
-                scope.add(step.argval)
+                following = steps[at + 1].argval if at + 1 < len(steps) else None
+                if (step.argval, following) != (
+                    "__name__",
+                    "__module__",
+                ):  # which a class notes of its module
+                    scope.add(step.argval)
             if step.opname == "IMPORT_NAME":
                 level = steps[at - 2].argval if at >= 2 else 0
                 imported.add((step.argval, level if isinstance(level, int) else 0))
@@ -144,12 +150,13 @@ def named_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], tup
 
 
 def names_in(value: Any) -> set[str]:
-    """Return the names in a text such as "package.module", by which ``getattr`` may look something up."""
+    """Return the names in a text, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
     if isinstance(value, tuple | frozenset):
         return set().union(*map(names_in, value))
-    parts = value.split(".") if isinstance(value, str) and len(value) < 200 else []
-    return {part for part in parts if part.isidentifier()}
+    return set(_NAME.findall(value)) if isinstance(value, str) and len(value) < 200 else set()
 
+
+_NAME = re.compile(r"[^\W\d]\w*")
 
 # Code that names these can find what it does not name.
 LOOKUPS = frozenset(

@@ -7,6 +7,9 @@ and ``python -m tests.golden --write`` adds it. Rows of earlier versions stay as
 
 Floats are rounded to ten significant digits, because the last bits of exp and log differ between platforms.
 SciPy's own draws are not pinned, as they may change with SciPy's version: that is in the key.
+
+The declared identities of the same samplers are in declared.json. They never change: where a law does, the
+`law_version` of its kind is raised.
 """
 
 import hashlib
@@ -18,11 +21,13 @@ import numpy as np
 from scipy import stats
 
 from privatize import Bernstein, Exponential, Gaussian, Laplace, coins, frames, samplers, sums
+from privatize.declared import declare
 from privatize.mechanisms.base import l1, l2
 from privatize.mechanisms.scaling import Weighted
 from privatize.pairs import Pairs
 
 FILE = Path(__file__).parent / "golden.json"
+DECLARED = Path(__file__).parent / "declared.json"
 SIZES = (1, 2, 7, 100)
 
 
@@ -270,15 +275,22 @@ def rows():
         yield f"pairs {coins.SCHEME}", name, digest(gaps)
 
 
+def declared_rows():
+    """Yield the declared identities of all samplers, in the form of the others."""
+    for name, sampler in sampler_cases().items():
+        yield f"{sampler.tag} {sampler.law_version}", name, declare(sampler).digest
+
+
 def main():
-    """Print the rows that are missing, and add them to the file if asked to."""
-    known = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
-    for what, name, found in rows():
-        if name not in known.setdefault(what, {}):
-            print(f"{what}: {name}: {found}")
-            known[what][name] = found
-    if "--write" in sys.argv:
-        FILE.write_text(json.dumps(known, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
+    """Print the rows that are missing, and add them to the files if asked to."""
+    for file, found in ((FILE, rows()), (DECLARED, declared_rows())):
+        known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        for what, name, row in found:
+            if name not in known.setdefault(what, {}):
+                print(f"{what}: {name}: {row}")
+                known[what][name] = row
+        if "--write" in sys.argv:
+            file.write_text(json.dumps(known, indent=1, ensure_ascii=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
