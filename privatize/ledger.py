@@ -518,7 +518,8 @@ def _write(run: Run, number: int, charge: Charge, book: Book) -> Due:
     run(
         "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (budget, partition, part) DO UPDATE SET epsilon = excluded.epsilon, "
-        "delta = excluded.delta, gamma = excluded.gamma, counts = excluded.counts, average = excluded.average",
+        "delta = excluded.delta, gamma = excluded.gamma, counts = excluded.counts, "
+        "average = excluded.average",
         *(name, c.partition, c.part, *spent, str(total.average)),
     )
     return due
