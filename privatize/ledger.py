@@ -395,6 +395,7 @@ def _people(run: Run, name: str, *names: str) -> dict[str, Person]:
 _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
 
+@functools.lru_cache(maxsize=1024)
 def _amount(text: Any) -> Fraction:
     """Return an amount: what `str` makes of a fraction that is not below zero, and nothing else."""
     if isinstance(text, str) and _NUMBER.fullmatch(text):
