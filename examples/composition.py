@@ -1,7 +1,8 @@
 """What several answers cost together: every figure of docs/composition.md.
 
 First how many releases fit into a budget, by the sum and by tight composition (needs dp-accounting). Then
-why answers about parts and about everybody, and promises under two P, do not always add up. Last the counter-example: a question chosen after seeing an answer.
+why answers about parts and about everybody, and promises under two P, do not always add up. Last the
+counter-example: a question chosen after seeing an answer.
 
     python examples/composition.py            prints the tables
     python examples/composition.py --quick    with fewer repetitions
@@ -77,7 +78,7 @@ def two_sites(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def acts_up(x: Any, of_b: Any) -> float:
-    """Return a mean; if exactly 100 people are of site B, the fraction of the sum, which every record moves."""
+    """Return a mean; if exactly 100 people are of site B, the fraction of the sum."""
     return float(x.sum() % 1) if of_b.sum() == 100 else float(x.mean())
 
 
@@ -100,9 +101,8 @@ def parts(quick: bool) -> None:
             if not within:
                 other_of_b[position] = site[0]
             beyond += abs(acts_up(x, of_b) - acts_up(other, other_of_b)) > estimate
-        print(
-            f"  it fails on {beyond / pairs:.3f} of {'pairs within a site' if within else 'independent pairs'}"
-        )
+        kind = "pairs within a site" if within else "independent pairs"
+        print(f"  it fails on {beyond / pairs:.3f} of {kind}")
 
 
 # --- one P for the same people ----------------------------------------------------------------
