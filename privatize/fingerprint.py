@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from privatize.coins import sources
 from privatize.errors import NotRememberedWarning
 
 __all__ = [
@@ -321,6 +322,23 @@ def _found(thing: Any, module: str | None, qualname: str) -> bool:
     return found is thing
 
 
+def _exactly(owner: str | None) -> str | None:
+    """Return whose code it is; of this library, which the user's own code calls, with its very content."""
+    return f"privatize {sources()}" if owner == "privatize" else owner
+
+
+def _name_of(kind: type) -> str:
+    """Return the name of a class; of a sampler or mechanism of ours its tag and the version of what it does.
+
+    So a class of ours can move to another module, and one that draws or measures otherwise has another name.
+    """
+    tag = vars(kind).get("tag")
+    if tag is None or not (kind.__module__ or "").startswith("privatize."):
+        return f"{kind.__module__}.{kind.__qualname__}"
+    version = getattr(kind, "draw_version", None) or getattr(kind, "gap_version", None)
+    return f"{tag} {version}"
+
+
 # --- code objects ---------------------------------------------------------------------------
 
 _CONSTANTS = frozenset(dis.hasconst)
@@ -489,7 +507,7 @@ def _immutable(value: Any) -> bytes:
     known = _encoded.get(id(value))
     if known is None:
         encoder = _Encoder()
-        encoder.add(type(value).__qualname__.encode())
+        encoder.add(_name_of(type(value)).encode())
         encoder.on_state(_state(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
@@ -656,7 +674,7 @@ class _Encoder:
         if owner is not None and _found(value, value.__module__, value.__qualname__):
             if value.__name__ in _LOOKUPS:  # under another name
                 self.lookups.add(value.__name__)
-            self.add(f"function {owner} {value.__module__}.{value.__qualname__}".encode())
+            self.add(f"function {_exactly(owner)} {value.__module__}.{value.__qualname__}".encode())
             return
         code = self.found(value, "its code", value.__code__)
         encoded, names, attributes, imports, chains = code_of(code)
@@ -815,7 +833,7 @@ class _Encoder:
 
     def on_module(self, value: types.ModuleType) -> None:
         owner = origin(self.found(value, "__name__", value.__name__))
-        self.add(f"module {value.__name__} {owner}".encode())
+        self.add(f"module {value.__name__} {_exactly(owner)}".encode())
         if owner is None:
             self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
@@ -849,7 +867,7 @@ class _Encoder:
                         and origin(method.__globals__["__name__"]) is None
                     ):
                         self.lookups.add(f"{value.__qualname__}.{name} (which was patched)")
-            self.add(f"class {owner} {value.__module__}.{value.__qualname__}".encode())
+            self.add(f"class {owner} {_name_of(value)}".encode())
             return
         if self.again(value):
             return
@@ -872,7 +890,7 @@ class _Encoder:
             return
         identity = getattr(kind, "_identity", None)
         if identity is not None and ours:
-            self.add(name.encode())
+            self.add(_name_of(kind).encode())
             self.encode(identity(value))
             return
         if isinstance(value, type):

@@ -26,6 +26,7 @@ from privatize.coins import sources
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.samplers import Sampler, draw
+from privatize.samplers.base import is_iid, is_streamable
 from privatize.stacks import Batch, neighbours, refuse_coins, rows_of, stack_of
 
 __all__ = ["LARGEST", "Cause", "Found", "PairFunction", "Pairs", "Refused"]
@@ -213,7 +214,7 @@ class Pairs:
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
-        alone = pair is None and not batch and not whole and getattr(sampler, "one_by_one", False)
+        alone = pair is None and not batch and not whole and is_iid(sampler)
         sums: Any = sys.modules.get("privatize.sums")  # where nobody has been there, nothing is one of them
         self.summed = sums.rows_of(function) if alone and sums is not None else None
         self.average = self.summed is not None and self.summed.average
@@ -226,7 +227,7 @@ class Pairs:
         self.classes: dict[str, Any] = {}
         self.schema: list[Any] = []
         # Whether the datasets of a block can be drawn at once, as the same numbers.
-        self.seamless = like is None and bool(getattr(sampler, "seamless", False))
+        self.seamless = like is None and is_streamable(sampler)
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
         self._several = False  # whether a dataset is a tuple of aligned arrays

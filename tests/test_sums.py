@@ -3,6 +3,7 @@
 import functools
 import math
 import pickle
+import typing
 
 import cloudpickle
 import numpy as np
@@ -601,3 +602,182 @@ def test_pair_wins():
     assert np.allclose(estimate(sums.means(), pair=both).gaps, estimate(np.mean).gaps, atol=1e-15)
     with pytest.raises(PairError, match="pair= disagrees"):
         estimate(sums.means(), pair=lambda data, position, replacement: (data.mean(), data.mean() + 1e-9))
+
+
+def _shared_mean(theta, rng):
+    """Draw records around one common mean: they depend on each other."""
+    return rng.normal(theta.mean(), 0.1, len(theta)) + rng.normal(0, 3)
+
+
+class TestIndependentOnlyIfKnown:
+    """Two records stand for a dataset only if the library itself knows that P draws them independently."""
+
+    def test_a_likelihood_of_the_users_own(self):
+        """Sums over records that share a mean would be calibrated on two records, with half the noise."""
+
+        def spread(theta, rng):
+            return np.sort(theta) * len(theta) ** 0.2 + rng.random(len(theta))
+
+        P = samplers.marginal(samplers.normal(0, 1), spread)
+        assert not P.one_by_one
+        f = additive(np.positive)
+        assert Pairs(f, n=100, sampler=P, norm=l1, seed=1).summed is None
+        assert np.array_equal(
+            estimate(f, n=100, sampler=P).gaps, estimate(lambda x: f(x), n=100, sampler=P).gaps
+        )
+
+    def made_of(self, part):
+        """Return samplers of every kind that is made of another one."""
+        yield samplers.table(a=part, b=samplers.uniform(0, 1))
+        yield samplers.table(a=part, b=samplers.uniform(0, 1))["a"]
+        yield samplers.table(a=part, b=samplers.uniform(0, 1))[["b", "a"]]
+        yield samplers.labelled(samplers.table(a=part, b=samplers.uniform(0, 1)), "b")
+        yield samplers.labelled(samplers.uniform(0, 1), part)
+        yield samplers.labelled(part, samplers.uniform(0, 1))
+        yield samplers.mixture([part, samplers.uniform(0, 1)])
+        yield samplers.with_missing(part, 0.1)
+        yield samplers.as_sampler(part).map(np.exp)
+        yield samplers.as_sampler(part).truncated(-1e9, 1e9)
+        yield samplers.as_sampler(part).clip(-1e9, 1e9)
+        yield samplers.as_sampler(part).fixed(size=10)
+
+    def test_what_is_made_of_independent_records(self):
+        """Sums under a P made of known ones would be calibrated slowly, though two records are enough."""
+        for part in (
+            samplers.uniform(0, 1),
+            samplers.from_function(lambda n, rng: rng.random(n), independent=True),
+        ):
+            for made in self.made_of(part):
+                assert made.one_by_one, made
+
+    def test_what_is_made_of_others(self):
+        """One part that sorts, shifts or counts would pass unseen inside a table, a mixture or a map."""
+        ours = samplers.uniform(0, 1)
+
+        class Claims:
+            one_by_one = independent = seamless = settled = True
+
+            def draw(self, n, rng):
+                return np.sort(rng.random(n))
+
+        class Sorts(type(ours)):
+            tag = "uniform"
+
+            def draw(self, n, rng):
+                return np.sort(super().draw(n, rng))
+
+        class Own(Distribution):
+            immutable = True
+
+            def draw(self, n, rng):
+                return np.sort(rng.random(n))
+
+        for part in (
+            samplers.from_function(lambda n, rng: np.sort(rng.random(n))),
+            samplers.marginal(ours, _shared_mean),
+            samplers.marginal(ours, _shared_mean, per="dataset"),
+            Sorts(ours.low, ours.high),
+            Own(),
+        ):
+            assert not Pairs(additive(np.positive), n=9, sampler=part, norm=l1, seed=1).summed, part
+            for made in self.made_of(part) if getattr(part, "independent", True) else ():
+                assert not made.one_by_one, made
+                assert not made.seamless and not (made.settled and part is not ours), made
+        pairs = Pairs(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
+        assert pairs.summed is None and not pairs.seamless
+        assert not samplers.table(a=Claims()).one_by_one and not samplers.table(a=Claims()).settled
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: samplers.table(a=samplers.uniform(0, 1), frame="dict"),
+            lambda: samplers.mixture([samplers.uniform(0, 1), samplers.uniform(0, 2)]),
+            lambda: samplers.with_missing(samplers.uniform(0, 1), 0.5),
+            lambda: samplers.bootstrap(np.arange(20.0)),
+            lambda: samplers.as_sampler(stats.expon()),
+            lambda: samplers.integers(0, 5).truncated(1, 4),
+            lambda: samplers.normal(0, 1).clip(-1, 1),
+            lambda: samplers.uniform(0, 1).map(np.exp),
+            lambda: samplers.uniform(0, 1).fixed(size=5),
+            lambda: samplers.table(a=samplers.uniform(0, 1))["a"],
+            lambda: samplers.labelled(samplers.uniform(0, 1), samplers.boolean()),
+            lambda: samplers.from_function(lambda n, rng: rng.random(n), independent=True),
+            lambda: samplers.blobs([[0, 0], [1, 2]]),
+        ],
+    )
+    def test_a_class_made_of_ours(self, make):
+        """A user's subclass that sorts would inherit the claim that records are independent."""
+        ours = make()
+        assert ours.one_by_one
+        kind = type("Sorts", (type(ours),), {"draw": lambda self, n, rng: super(kind, self).draw(n, rng)})
+        made = object.__new__(kind)
+        vars(made).update(vars(ours))
+        assert not made.one_by_one and not made.seamless and not made.settled
+
+    def test_functions_that_see_all_records(self):
+        """A map, a label or a column that subtracts the mean couples the records of a dataset."""
+        ours = samplers.uniform(0, 1)
+        for made in (
+            ours.map(lambda x: x * 2),
+            samplers.labelled(ours, lambda x: x - x.mean()),
+            samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean()),
+            samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean())["b"],
+        ):
+            assert not made.one_by_one, made
+            assert not made.seamless
+
+    def test_scipy_with_functions_of_the_users_own(self):
+        """A distribution whose inverse is the user's gets all uniform numbers at once, and may sort them."""
+
+        class Mine(stats.rv_continuous):
+            def _ppf(self, q):
+                return np.sort(q)
+
+        patched = stats.gamma(2)
+        patched.dist._ppf = np.sort
+        for value in (Mine(), Mine()(), stats.rv_continuous(name="norm"), patched):
+            assert not samplers.as_sampler(value).one_by_one, value
+        if not hasattr(stats, "Binomial"):  # SciPy 1.16, from which on such classes are accepted
+            return
+
+        class Sorted:
+            __make_distribution_version__ = "1.16.0"
+            parameters: typing.ClassVar = {"a": {"endpoints": (0, 10)}}
+            support: typing.ClassVar = {"endpoints": (0, 1)}
+
+            def icdf(self, q, a):
+                return np.sort(q, axis=0)
+
+            def pdf(self, x, a):
+                return 1.0 + 0 * x
+
+            def cdf(self, x, a):
+                return x
+
+        made = stats.make_distribution(Sorted())(a=1.0)
+        assert not samplers.as_sampler(made).one_by_one
+        assert not samplers.as_sampler(stats.truncate(made, 0.1, 0.9)).one_by_one
+        assert not samplers.as_sampler(stats.Mixture([made, made])).one_by_one
+        assert samplers.as_sampler(stats.Normal(mu=0.0, sigma=1.0)).one_by_one
+        assert samplers.as_sampler(stats.norm(0, 1)).one_by_one
+        assert samplers.as_sampler(stats.multivariate_normal([0, 0])).one_by_one
+        assert samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5]))).one_by_one
+
+    def test_a_class_made_of_ours_keeps_its_own_law(self):
+        """Cutting or selecting from a user's subclass would draw from the library's law in its place."""
+
+        class Ones(type(samplers.uniform(0, 2))):
+            def draw(self, n, rng):
+                return np.ones(n) + rng.random(n) * 1e-9
+
+        ours = samplers.uniform(0, 2)
+        drawn = Ones(ours.low, ours.high).truncated(0.5, 1.5).draw(50, np.random.default_rng(1))
+        assert np.allclose(drawn, 1)
+        whole = samplers.table(a=samplers.uniform(0, 1), b=samplers.uniform(0, 1), frame="dict")
+
+        class Other(type(whole)):
+            def draw(self, n, rng):
+                return {name: part + 5 for name, part in super().draw(n, rng).items()}
+
+        made = Other(whole.columns, whole.frame)
+        assert (made["a"].draw(50, np.random.default_rng(1)) > 4).all()

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +52,8 @@ class Bernstein:
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
 
+    tag: ClassVar[str] = "bernstein"
+    gap_version: ClassVar[int] = 1  # raised by whoever changes the lattice, or how gaps are measured on it
     lattice: int
     order: int
     dimension: int

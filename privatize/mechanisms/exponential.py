@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class Exponential:
     1.0
     """
 
+    tag: ClassVar[str] = "exponential"
+    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured
     responses: Sequence[Any] = ()
     prior: Sequence[float] = ()
     norm_name: Literal["range", "sup"] = "range"

@@ -78,6 +78,8 @@ class Gaussian:
             )
 
     immutable: ClassVar[bool] = True
+    tag: ClassVar[str] = "gaussian"
+    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
     noise_name: ClassVar[str] = "normal"
     norm_name: ClassVar[str] = "l2"
 

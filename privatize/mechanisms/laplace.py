@@ -55,6 +55,8 @@ class Laplace:
         return exponents(moving(np.abs(gaps)), self.scaled or "total")
 
     immutable: ClassVar[bool] = True
+    tag: ClassVar[str] = "laplace"
+    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
     noise_name: ClassVar[str] = "laplace"
     norm_name: ClassVar[str] = "l1"
 

@@ -70,6 +70,8 @@ class Distribution(abc.ABC):
         return Column(values)
 
     immutable: ClassVar[bool] = False
+    # Whether this kind is known to draw each record independently of the others, if all of its parts do.
+    by_itself: ClassVar[bool] = False
     # What a kind is called in stored keys and in ledgers, wherever its class lies; every kind has its own.
     tag: ClassVar[str]
     # Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
@@ -89,8 +91,8 @@ class Distribution(abc.ABC):
     def settled(self) -> bool:
         """Whether it will always draw the same kind of records: it is made of no function of the user's."""
         parts = list(self.parts())
-        own = bool(vars(type(self)).get("immutable"))  # not of a class that somebody made of one of ours
-        return own or bool(parts and all(getattr(part, "settled", False) for part in parts))
+        own = self.immutable or bool(parts and all(is_settled(part) for part in parts))
+        return own and is_ours(self)
 
     @property
     def one_by_one(self) -> bool:
@@ -98,12 +100,7 @@ class Distribution(abc.ABC):
 
         Not for sure is what a function of the user's draws: it may sort, or go by how many it draws.
         """
-        parts = list(self.parts())
-        # Not of a class that somebody made of one of ours: it may draw otherwise.
-        own = bool(vars(type(self)).get("immutable")) or bool(
-            parts and all(getattr(part, "one_by_one", False) for part in parts)
-        )
-        return own and self.independent
+        return self.by_itself and self.independent and is_ours(self) and all(map(is_iid, self.parts()))
 
     @property
     def seamless(self) -> bool:
@@ -231,6 +228,27 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     return drawn
 
 
+def is_ours(sampler: Any) -> bool:
+    """Tell whether a sampler is of one of the library's kinds: a class made of one may draw otherwise."""
+    kind = type(sampler)
+    return kind.__module__.startswith("privatize.samplers.") and "tag" in vars(kind)
+
+
+def is_iid(sampler: Any) -> bool:
+    """Tell whether a sampler is known to draw independent records, whatever a user's own class claims."""
+    return is_ours(sampler) and bool(getattr(sampler, "one_by_one", False))
+
+
+def is_streamable(sampler: Any) -> bool:
+    """Tell whether draws one after the other are known to be the same records as one draw of all of them."""
+    return is_ours(sampler) and bool(getattr(sampler, "seamless", False))
+
+
+def is_settled(sampler: Any) -> bool:
+    """Tell whether a sampler is known to draw the same kind of records always."""
+    return is_ours(sampler) and bool(getattr(sampler, "settled", False))
+
+
 def own_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass, by name."""
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -318,6 +336,11 @@ def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
     # Those that sum to 1 are kept as they are, so that a repr makes the same again.
     total = share.sum()
     return Frozen(share if abs(total - 1) < 1e-12 else share / total)
+
+
+def even(count: int) -> Frozen:
+    """Return equal shares that sum to 1."""
+    return Frozen([1 / count] * count)
 
 
 def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:

@@ -23,6 +23,8 @@ from privatize.samplers.base import (
     chosen,
     draw,
     inside,
+    is_ours,
+    is_streamable,
     loose,
     name_of,
     plain,
@@ -72,6 +74,7 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
 @dataclass(frozen=True, repr=False)
 class _Mixture(Distribution):
     tag: ClassVar[str] = "mixture"
+    by_itself: ClassVar[bool] = True
     components: tuple[Sampler, ...]
     weights: Frozen
     none: tuple[Any, ...] = field(compare=False)
@@ -148,6 +151,7 @@ def _number_by_number(function: Any) -> bool:
 @dataclass(frozen=True, repr=False)
 class _Mapped(Distribution):
     tag: ClassVar[str] = "mapped"
+    by_itself: ClassVar[bool] = True
     inner: Distribution
     function: Callable[[Any], Any]
     given: Support | None
@@ -161,7 +165,7 @@ class _Mapped(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return _number_by_number(self.function) and self.inner.seamless
+        return _number_by_number(self.function) and is_ours(self) and is_streamable(self.inner)
 
     def parts(self) -> Iterator[Any]:
         yield self.inner
@@ -209,7 +213,8 @@ def truncated(inner: Distribution, low: Any, high: Any) -> Distribution:
             f"{inner!r} draws records that share a parameter, which drawing some of them again would not. "
             f"Truncate in its likelihood."
         )
-    if isinstance(inner, _Uniform | _Normal):
+    if type(inner) in (_Uniform, _Normal):  # a class that somebody made of one of these may draw otherwise
+        inner = cast("_Uniform | _Normal", inner)
         own = inner.support or (-math.inf, math.inf)
         lows = np.maximum(own[0], ends[0].array)
         highs = np.minimum(own[1], ends[1].array)
@@ -226,6 +231,7 @@ def truncated(inner: Distribution, low: Any, high: Any) -> Distribution:
 @dataclass(frozen=True, repr=False)
 class _Truncated(Distribution):
     tag: ClassVar[str] = "truncated"
+    by_itself: ClassVar[bool] = True
     inner: Distribution
     low: Frozen
     high: Frozen
@@ -249,6 +255,9 @@ class _Truncated(Distribution):
     def parts(self) -> Iterator[Any]:
         yield self.inner
 
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner, "low": _short(self.low), "high": _short(self.high)}
+
     @property
     def support(self) -> Any:
         return _narrowed(self.inner.support, self.low, self.high)
@@ -265,6 +274,11 @@ def _narrowed(support: Any, low: Frozen, high: Frozen) -> Any:
     return Frozen(np.clip(support[0], low.array, high.array)).end, Frozen(
         np.clip(support[1], low.array, high.array)
     ).end
+
+
+def _short(end: Frozen) -> Frozen:
+    """Return one bound for all coordinates where they have the same."""
+    return Frozen(end.array.flat[0]) if end.array.size and (end.array == end.array.flat[0]).all() else end
 
 
 def _arguments(low: Frozen, high: Frozen) -> str:
@@ -287,6 +301,7 @@ def clipped(inner: Distribution, low: Any, high: Any) -> Distribution:
 @dataclass(frozen=True, repr=False)
 class _Clipped(Distribution):
     tag: ClassVar[str] = "clipped"
+    by_itself: ClassVar[bool] = True
     inner: Distribution
     low: Frozen
     high: Frozen
@@ -297,6 +312,9 @@ class _Clipped(Distribution):
 
     def parts(self) -> Iterator[Any]:
         yield self.inner
+
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner, "low": _short(self.low), "high": _short(self.high)}
 
     @property
     def support(self) -> Any:
@@ -323,6 +341,7 @@ def fixed(inner: Distribution, size: Any) -> Distribution:
 @dataclass(frozen=True, repr=False)
 class _Fixed(Distribution):
     tag: ClassVar[str] = "fixed size"
+    by_itself: ClassVar[bool] = True
     inner: Distribution
     size: int
 

@@ -130,6 +130,7 @@ def _end(end: Frozen) -> str:
 @dataclass(frozen=True, repr=False)
 class _Function(Distribution):
     tag: ClassVar[str] = "function"
+    by_itself: ClassVar[bool] = True
     function: Callable[[int, Rng], Any]
     given: Support | None = None
     vouched: bool = False
@@ -137,9 +138,15 @@ class _Function(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return inside(self.function(n, rng), self.support)
 
+    def parameters(self) -> dict[str, Any]:
+        return {
+            "function": self.function,
+            "given": self.given,
+        }  # that somebody vouches for it is no part of P
+
     @property
     def one_by_one(self) -> bool:
-        return self.vouched
+        return self.vouched and super().one_by_one
 
     @property
     def support(self) -> Any:
@@ -152,17 +159,35 @@ class _Function(Distribution):
 
 
 _PLAIN = ("scipy.stats._continuous_distns", "scipy.stats._discrete_distns")
+_KNOWN = (*_PLAIN, "scipy.stats._multivariate", "scipy.stats._new_distributions")
+_INFRASTRUCTURE = {
+    ("scipy.stats._distn_infrastructure", name)
+    for name in ("rv_continuous_frozen", "rv_discrete_frozen", "rv_sample")
+}
+_INSIDE = ("_hpdf", "_hbins", "xk", "pk")  # what a histogram or a table of values keeps
 _NUMBER_BY_NUMBER = ("expon_gen", "norm_gen", "uniform_gen")
 
 
-def _of_scipy(distribution: Any) -> bool:
+def of_scipy(distribution: Any) -> bool:
     """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
-    parts = (distribution, getattr(distribution, "dist", distribution))
-    return all(
-        type(part).__module__.partition(".")[0] == "scipy"
-        and not {"rvs", "_rvs"} & getattr(part, "__dict__", {}).keys()
-        for part in parts
-    )
+    for part in (distribution, getattr(distribution, "dist", distribution)):
+        kind: Any = type(part)
+        names = _names_of(kind)
+        if names is None or not names.isdisjoint(getattr(part, "__dict__", ())):
+            return False
+    return True
+
+
+@functools.cache
+def _names_of(kind: type) -> frozenset[str] | None:
+    """Return the names that a class of SciPy's own defines, which none of its objects has of its own.
+
+    None for other classes. One that SciPy made, perhaps of functions of the user's, is not found by its name.
+    """
+    known = kind.__module__ in _KNOWN or (kind.__module__, kind.__name__) in _INFRASTRUCTURE
+    if not known or getattr(sys.modules[kind.__module__], kind.__name__, None) is not kind:
+        return None
+    return frozenset(dir(kind)) - {"__doc__"}
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -241,11 +266,12 @@ def _frozen(distribution: Any) -> Any:
 @dataclass(frozen=True, repr=False, eq=False)
 class _Scipy(Distribution):
     tag: ClassVar[str] = "scipy"
+    by_itself: ClassVar[bool] = True
     distribution: Any
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution)
+        return of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         quick = self._quick
@@ -314,10 +340,19 @@ class _Scipy(Distribution):
 
     def parameters(self) -> dict[str, Any]:
         frozen = self.distribution
-        if not hasattr(frozen, "dist") or type(frozen.dist).__module__ not in _PLAIN or not _of_scipy(frozen):
+        if not of_scipy(frozen):
             return {"distribution": frozen}
-        _, name, given, _ = self._facts()
-        return {"name": name, "given": given}
+        if not hasattr(frozen, "dist"):
+            name = type(frozen).__name__.removesuffix("_frozen")
+            if name == "multivariate_normal":
+                return {"name": name, "mean": Frozen(frozen.mean), "cov": Frozen(frozen.cov)}
+            state = {k: v for k, v in vars(frozen).items() if not k.startswith("_") and k != "random_state"}
+            return {"name": name, "state": state}
+        given = [(name, Frozen(value)) for name, value in self._facts()[2]]
+        inside = [vars(frozen.dist).get(name) for name in _INSIDE]
+        kind = type(frozen.dist).__name__.removesuffix("_gen")
+        bounds = Frozen(frozen.dist.a), Frozen(frozen.dist.b)
+        return {"name": kind, "given": tuple(given), "inside": inside, "bounds": bounds}
 
     def _identity(self) -> Any:
         return self._facts()
@@ -332,7 +367,7 @@ class _Scipy(Distribution):
         given = {"loc": 0, "scale": 1} | given
         values = {k: np.asarray(v, dtype=np.float64).tolist() for k, v in given.items()}
         # What a histogram or a table of values keeps beyond its parameters.
-        kept = [_content(vars(frozen.dist).get(name)) for name in ("_hpdf", "_hbins", "xk", "pk")]
+        kept = [_content(vars(frozen.dist).get(name)) for name in _INSIDE]
         return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(kept)
 
     def __eq__(self, other: object) -> bool:
@@ -367,11 +402,12 @@ class _ScipyNew(Distribution):
     """The distributions that `scipy.stats.make_distribution` and its kin give."""
 
     tag: ClassVar[str] = "scipy, newer"
+    by_itself: ClassVar[bool] = True
     distribution: Any
 
     @property
     def one_by_one(self) -> bool:
-        return _of_scipy(self.distribution)
+        return of_scipy(self.distribution) and super().one_by_one
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))
@@ -385,8 +421,11 @@ class _ScipyNew(Distribution):
         return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
 
     def parameters(self) -> dict[str, Any]:
-        kind, shown = self._identity()
-        return {"class": kind, "shown": shown}
+        known = getattr(self.distribution, "_original_parameters", None)
+        if not of_scipy(self.distribution) or known is None:
+            return {"distribution": self.distribution}
+        given = {name: Frozen(value) for name, value in known.items()}
+        return {"name": type(self.distribution).__name__, "given": given}
 
     def _identity(self) -> Any:
         with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):

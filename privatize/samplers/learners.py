@@ -20,10 +20,12 @@ from privatize.samplers.base import (
     box,
     chosen,
     draw,
+    even,
     inside,
     loose,
     name_of,
     numbers,
+    own_fields,
     plain,
     shares,
     with_coins,
@@ -84,6 +86,7 @@ def _is_function(labels: Any) -> bool:
 @dataclass(frozen=True, repr=False)
 class _Labelled(Distribution):
     tag: ClassVar[str] = "labelled"
+    by_itself: ClassVar[bool] = True
     features: Sampler
     labels: Sampler | Callable[..., Any]
     given: Support | None
@@ -170,6 +173,7 @@ def blobs(
 @dataclass(frozen=True, repr=False)
 class _Blobs(Distribution):
     tag: ClassVar[str] = "blobs"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     centers: Frozen
     std: Frozen
@@ -189,6 +193,11 @@ class _Blobs(Distribution):
             u = rng.random(mean.shape)
             x = np.clip(truncated_normal((low - mean) / std, (high - mean) / std, u) * std + mean, low, high)
         return x, array_of(self.labels)[which]
+
+    def parameters(self) -> dict[str, Any]:
+        return own_fields(self) | {
+            "weights": even(len(self.labels)) if self.weights is None else self.weights
+        }
 
     @property
     def support(self) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Frozen, Rng, box, numbers, plain
+from privatize.samplers.base import Distribution, Frozen, Rng, box, is_ours, numbers, plain
 
 __all__ = ["integers", "normal", "uniform"]
 
@@ -142,6 +142,7 @@ def _bounds(low: Any, high: Any, shape: tuple[int, ...]) -> tuple[Frozen, Frozen
 @dataclass(frozen=True, repr=False)
 class _Uniform(Distribution):
     tag: ClassVar[str] = "uniform"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     low: Frozen
     high: Frozen
@@ -157,7 +158,7 @@ class _Uniform(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return type(self) is _Uniform  # number by number
+        return is_ours(self)  # number by number
 
     @property
     def support(self) -> Any:
@@ -174,6 +175,7 @@ class _Uniform(Distribution):
 @dataclass(frozen=True)
 class _Integers(Distribution):
     tag: ClassVar[str] = "integers"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     low: int
     high: int
@@ -184,7 +186,7 @@ class _Integers(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return type(self) is _Integers  # number by number
+        return is_ours(self)  # number by number
 
     @property
     def support(self) -> Any:
@@ -198,6 +200,7 @@ class _Integers(Distribution):
 @dataclass(frozen=True, repr=False)
 class _Normal(Distribution):
     tag: ClassVar[str] = "normal"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     mean: Frozen
     std: Frozen
@@ -215,7 +218,7 @@ class _Normal(Distribution):
 
     @property
     def seamless(self) -> bool:
-        return type(self) is _Normal  # number by number
+        return is_ours(self)  # number by number
 
     @property
     def support(self) -> Any:
@@ -252,6 +255,7 @@ def truncated_normal(low: Any, high: Any, u: Any) -> Any:
 @dataclass(frozen=True, repr=False)
 class _Correlated(Distribution):
     tag: ClassVar[str] = "normal with covariance"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     mean: Frozen
     cov: Frozen

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privatize import frames, records
 from privatize.domains import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
-from privatize.samplers.base import Distribution, Rng, copied, draw, plain
+from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
 
 __all__ = ["bootstrap", "draws_public", "is_private"]
 
@@ -69,6 +69,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
 @dataclass(frozen=True, repr=False, eq=False)
 class _Bootstrap(Distribution):
     tag: ClassVar[str] = "bootstrap"
+    by_itself: ClassVar[bool] = True
     public: Any
     smooth: float
     digest: str
@@ -76,17 +77,13 @@ class _Bootstrap(Distribution):
     own: Any
     origin: Any
 
-    @property
-    def one_by_one(self) -> bool:
-        return True
-
     def draw(self, n: int, rng: Rng) -> Any:
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
     @property
     def settled(self) -> bool:
-        return True
+        return is_ours(self)
 
     @property
     def support(self) -> Any:

@@ -24,6 +24,7 @@ from privatize.samplers.base import (
     shown,
     with_coins,
 )
+from privatize.samplers.combined import _Fixed
 from privatize.samplers.foreign import Support, as_sampler, is_maker
 from privatize.samplers.values import column_of
 
@@ -160,6 +161,7 @@ class Dependent:
 @dataclass(frozen=True, repr=False)
 class _Table(Distribution):
     tag: ClassVar[str] = "table"
+    by_itself: ClassVar[bool] = True
     columns: tuple[tuple[str, Any], ...]
     frame: Frame
 
@@ -218,7 +220,7 @@ def projection(parent: Distribution, columns: Any) -> Distribution:
 
 def _names(parent: Distribution, wanted: Any) -> list[str]:
     """Return the names of a table's columns."""
-    if isinstance(parent, _Table):
+    if type(parent) is _Table:
         return [name for name, _ in parent.columns]
     found = _names_in(draw(parent, 2, np.random.default_rng(0)))
     if found is None:
@@ -273,8 +275,8 @@ def is_table(sampler: Any) -> bool:
 
 def origin_of(sampler: Any) -> Any:
     """Return the P that a sampler is a projection of, or itself."""
-    while isinstance(sampler, _Projection | _Split) or hasattr(sampler, "positions"):
-        sampler = sampler.parent if isinstance(sampler, _Projection | _Split) else sampler.inner
+    while type(sampler) in (_Projection, _Split, _Fixed):
+        sampler = sampler.inner if type(sampler) is _Fixed else sampler.parent
     return sampler
 
 
@@ -287,6 +289,7 @@ def _part(support: Any, wanted: list[str], several: bool) -> Any:
 @dataclass(frozen=True, repr=False, eq=False)
 class _Split(Distribution):
     tag: ClassVar[str] = "labelled column"
+    by_itself: ClassVar[bool] = True
     parent: Distribution
     label: str
     others: tuple[str, ...]
@@ -326,6 +329,7 @@ class _Split(Distribution):
 @dataclass(frozen=True, repr=False)
 class _Projection(Distribution):
     tag: ClassVar[str] = "columns"
+    by_itself: ClassVar[bool] = True
     parent: Distribution
     columns: tuple[str, ...]
     several: bool
@@ -337,7 +341,7 @@ class _Projection(Distribution):
         return list(self.columns) if self.several else self.columns[0]
 
     def draw(self, n: int, rng: Rng) -> Any:
-        if isinstance(self.parent, _Table):
+        if type(self.parent) is _Table:
             found = self.parent.drawn(n, rng, self.columns)
             if not self.several and self.parent.frame in ("dict", "pyarrow"):
                 return found[self.columns[0]].array()
@@ -345,7 +349,7 @@ class _Projection(Distribution):
         return frames.select(self.parent.draw(n, rng), self.wanted)
 
     def column(self, n: int, rng: Rng) -> Column:
-        if isinstance(self.parent, _Table) and not self.several:
+        if type(self.parent) is _Table and not self.several:
             return self.parent.drawn(n, rng, self.columns)[self.columns[0]]
         return super().column(n, rng)
 

@@ -12,7 +12,18 @@ import numpy as np
 from privatize.domains import Maybe, OneOf
 from privatize.errors import SamplerError
 from privatize.frames import Column, array_of
-from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, chosen, loose, plain, shares
+from privatize.samplers.base import (
+    Distribution,
+    Frozen,
+    Rng,
+    Sampler,
+    chosen,
+    even,
+    loose,
+    own_fields,
+    plain,
+    shares,
+)
 from privatize.samplers.foreign import as_sampler
 
 __all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
@@ -118,6 +129,7 @@ def _kinds(values: tuple[Any, ...]) -> str:
 @dataclass(frozen=True, repr=False)
 class _Values(Distribution):
     tag: ClassVar[str] = "values"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     values: tuple[Any, ...]
     kind: str
@@ -130,6 +142,9 @@ class _Values(Distribution):
         if self.values == (False, True) and self.kind == "bool" and self.p is not None:
             return rng.random(n) >= self.p.array[0]
         return array_of(self.values)[chosen(self.p, len(self.values), n, rng)]
+
+    def parameters(self) -> dict[str, Any]:
+        return own_fields(self) | {"p": even(len(self.values)) if self.p is None else self.p}
 
     def column(self, n: int, rng: Rng) -> Column:
         codes = chosen(self.p, len(self.values), n, rng)
@@ -213,6 +228,7 @@ def _to_utc(moment: Any, tz: str) -> Any:
 @dataclass(frozen=True, repr=False)
 class _Dates(Distribution):
     tag: ClassVar[str] = "dates"
+    by_itself: ClassVar[bool] = True
     immutable: ClassVar[bool] = True
     start: Any
     end: Any
@@ -270,6 +286,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
 @dataclass(frozen=True, repr=False)
 class _Missing(Distribution):
     tag: ClassVar[str] = "with missing"
+    by_itself: ClassVar[bool] = True
     values: Sampler
     rate: float
 

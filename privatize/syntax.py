@@ -1,0 +1,168 @@
+"""The source of a function as JSON: its syntax tree, and what it names."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import json
+import linecache
+import re
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+__all__ = ["LOOKUPS", "literal", "named_in", "names_in", "text_of", "tree_of"]
+
+
+def text_of(function: types.FunctionType) -> str:
+    """Return the text of the file, or notebook cell, that a function says it is from."""
+    file = function.__code__.co_filename
+    linecache.checkcache(file)
+    return "".join(linecache.getlines(file, function.__globals__))
+
+
+@functools.lru_cache(maxsize=32)
+def _compiled(file: str, text: str) -> tuple[list[ast.AST], list[types.CodeType]] | None:
+    """Return the functions in a source, as nodes of its syntax tree and as compiled code."""
+    try:
+        module = ast.parse(text)
+        code = compile(module, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    return [node for node in ast.walk(module) if isinstance(node, kinds)], list(_codes(code))
+
+
+@functools.lru_cache(maxsize=256)
+def tree_of(code: types.CodeType, text: str) -> Any:
+    """Return the tree of the very function or lambda that code was compiled from, or its bytecode.
+
+    The source is compiled again and compared, because a file may have been edited since it was imported.
+    """
+    found = _compiled(code.co_filename, text)
+    if found is not None and any(_same_code(code, other) for other in found[1]):
+        nodes = [node for node in found[0] if _made_by(node, code)]
+        if len(nodes) == 1:
+            return _syntax(nodes[0])
+    return _bytecode(code)
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
+    return (
+        one.co_name == other.co_name
+        and one.co_firstlineno == other.co_firstlineno
+        and list(one.co_positions()) == list(other.co_positions())
+        and _bytecode(one) == _bytecode(other)
+    )
+
+
+def _made_by(node: ast.AST, code: types.CodeType) -> bool:
+    """Tell whether code was compiled from a node: by its name, its line, and for lambdas its columns."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        return node.name == code.co_name and first == code.co_firstlineno
+    if not isinstance(node, ast.Lambda) or code.co_name != "<lambda>":
+        return False
+    body = node.body
+    place = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
+    return node.lineno == code.co_firstlineno and place in set(code.co_positions())
+
+
+def _syntax(node: Any) -> Any:
+    """Return a syntax tree as JSON without positions, the same on every version of Python."""
+    if isinstance(node, ast.Constant):
+        return ["Constant", literal(node.value)]
+    if isinstance(node, ast.AST):
+        fields = [
+            [name, _syntax(value)]
+            for name, value in ast.iter_fields(node)
+            if value is not None and value != [] and name not in ("ctx", "kind", "type_comment")
+        ]
+        return [type(node).__name__, *fields]
+    return [_syntax(each) for each in node] if isinstance(node, list) else literal(node)
+
+
+def _bytecode(code: types.CodeType) -> list[Any]:
+    """Return code as JSON, with the version of Python that its bytecode is for."""
+    constants = [
+        _bytecode(each) if isinstance(each, types.CodeType) else literal(each) for each in code.co_consts
+    ]
+    shape = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
+    named = [code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars]
+    raw = [code.co_code.hex(), code.co_exceptiontable.hex()]
+    version = [sys.implementation.name, *sys.version_info[:2]]
+    return ["bytecode", version, code.co_name, raw, constants, shape, [list(each) for each in named]]
+
+
+def literal(value: Any) -> Any:
+    """Return a constant as JSON with its type, or raise TypeError."""
+    if value is None or value is ... or type(value) is bool:
+        return ["constant", repr(value)]
+    if type(value) is int:
+        return ["int", str(value) if value.bit_length() < 4096 else hex(value)]
+    if type(value) is float:
+        return ["float", value.hex()]
+    if type(value) is complex:
+        return ["complex", value.real.hex(), value.imag.hex()]
+    if type(value) is str:
+        return ["str", value]
+    if type(value) is bytes:
+        return ["bytes", value.hex()]
+    if type(value) is tuple:
+        return ["tuple", *map(literal, value)]
+    if type(value) is frozenset:
+        return ["frozenset", *sorted((literal(each) for each in value), key=json.dumps)]
+    raise TypeError(f"a {type(value).__name__} is not a constant")
+
+
+@functools.lru_cache(maxsize=256)
+def named_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], tuple[tuple[str, int], ...]]:
+    """Return the globals, the attributes and the imports that code names, its inner functions included."""
+    scope: set[str] = set()
+    attributes: set[str] = set()
+    imported: set[tuple[str, int]] = set()
+    for each in (code, *_codes(code)):
+        attributes.update(each.co_names)
+        for constant in each.co_consts:
+            attributes |= names_in(constant)
+        steps = list(dis.get_instructions(each))
+        for at, step in enumerate(steps):
+            if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
+                following = steps[at + 1].argval if at + 1 < len(steps) else None
+                if (step.argval, following) != (
+                    "__name__",
+                    "__module__",
+                ):  # which a class notes of its module
+                    scope.add(step.argval)
+            if step.opname == "IMPORT_NAME":
+                level = steps[at - 2].argval if at >= 2 else 0
+                imported.add((step.argval, level if isinstance(level, int) else 0))
+    return tuple(sorted(scope)), frozenset(attributes), tuple(sorted(imported))
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the names in a text, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
+    if isinstance(value, tuple | frozenset):
+        return set().union(*map(names_in, value))
+    return set(_NAME.findall(value)) if isinstance(value, str) and len(value) < 200 else set()
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+
+# Code that names these can find what it does not name.
+LOOKUPS = frozenset(
+    {
+        *("globals", "locals", "vars", "dir", "eval", "exec", "__import__", "import_module"),
+        *("modules", "__dict__", "__globals__", "__builtins__", "getmembers", "get_type_hints", "reload"),
+        *("currentframe", "_getframe", "f_globals", "f_locals", "f_back", "__subclasses__"),
+    }
+)
