@@ -1,7 +1,8 @@
 """What several answers cost together: every figure of docs/composition.md.
 
 First how many releases fit into a budget, by the sum and by tight composition (needs dp-accounting). Then
-why promises under two P do not add up. Last the counter-example: a question chosen after seeing an answer.
+why answers about parts and about everybody, and promises under two P, do not always add up. Last the
+counter-example: a question chosen after seeing an answer.
 
     python examples/composition.py            prints the tables
     python examples/composition.py --quick    with fewer repetitions
@@ -68,7 +69,43 @@ def capacity() -> None:
         print(f"{text:32s} {plain:6d} {max(plain, most(fits)):6d}")
 
 
-# --- one P for one dataset --------------------------------------------------------------------
+# --- parts and everybody ----------------------------------------------------------------------
+
+
+def two_sites(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Draw values of people, and whether they are of site B."""
+    return rng.random(n), rng.random(n) < 0.1
+
+
+def acts_up(x: Any, of_b: Any) -> float:
+    """Return a mean; if exactly 100 people are of site B, the fraction of the sum."""
+    return float(x.sum() % 1) if of_b.sum() == 100 else float(x.mean())
+
+
+def parts(quick: bool) -> None:
+    """Print how often a promise about everybody fails on independent pairs, and on pairs within a site."""
+    pairs, n, rng = 2_000 if quick else 20_000, 1_000, np.random.default_rng(5)
+    law = samplers.from_function(two_sites)
+    whole = privatize(epsilon=1, gamma=GAMMA, sampler=law, data=("x", "of_b"), seed=1, store=None)(acts_up)
+    estimate = whole.estimate(n).value
+    print(f"\n{n:,} people, 100 of them of site B, which has a share of 0.1 under P; gamma={GAMMA:g}")
+    for within in (False, True):
+        beyond = 0
+        for _ in range(pairs):
+            x, of_b = two_sites(n, rng)
+            if within:
+                of_b = np.arange(n) < 100
+            position, (value, site) = rng.integers(n), two_sites(1, rng)
+            other, other_of_b = x.copy(), of_b.copy()
+            other[position] = value[0]
+            if not within:
+                other_of_b[position] = site[0]
+            beyond += abs(acts_up(x, of_b) - acts_up(other, other_of_b)) > estimate
+        kind = "pairs within a site" if within else "independent pairs"
+        print(f"  it fails on {beyond / pairs:.3f} of {kind}")
+
+
+# --- one P for the same people ----------------------------------------------------------------
 
 
 def mean(x: Any) -> float:
@@ -161,6 +198,7 @@ def main(quick: bool) -> None:
         print("how many releases fit: needs dp-accounting, pip install 'privatize[accounting]'")
     else:
         capacity()
+    parts(quick)
     two_distributions(quick)
     adaptive(quick)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from privatize.errors import SettingsError
 __all__ = ["Cost", "exact", "kind_of", "tight"]
 
 
+@functools.lru_cache(maxsize=1024)
 def exact(value: float) -> Fraction:
     """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
 

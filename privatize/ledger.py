@@ -397,6 +397,7 @@ def _people(run: Run, name: str, *names: str) -> dict[str, Person]:
 _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
 
+@functools.lru_cache(maxsize=1024)
 def _amount(text: Any) -> Fraction:
     """Return an amount: what `str` makes of a fraction that is not below zero, and nothing else."""
     if isinstance(text, str) and _NUMBER.fullmatch(text):
@@ -520,7 +521,8 @@ def _write(run: Run, number: int, charge: Charge, book: Book) -> Due:
     run(
         "INSERT INTO spent VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (budget, partition, part) DO UPDATE SET epsilon = excluded.epsilon, "
-        "delta = excluded.delta, gamma = excluded.gamma, counts = excluded.counts, average = excluded.average",
+        "delta = excluded.delta, gamma = excluded.gamma, counts = excluded.counts, "
+        "average = excluded.average",
         *(name, c.partition, c.part, *spent, str(total.average)),
     )
     return due

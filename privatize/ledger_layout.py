@@ -12,7 +12,7 @@ from typing import Any
 from privatize.database import Run
 from privatize.errors import LedgerError
 
-__all__ = ["CREATE", "VERSION", "prepare"]
+__all__ = ["CREATE", "VERSION", "check", "prepare"]
 
 # 1 is the layout from before there was a number. Whoever changes a table raises this, and adds a migration.
 VERSION = 2

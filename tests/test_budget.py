@@ -1591,8 +1591,8 @@ class TestDamage:
         for statement in (
             (
                 "INSERT INTO charges SELECT budget, 5, at, function, '', '', n, mechanism, 'dp -0.1 0.0', "
-                "'-1/10', delta, '0', '0', partition, part, who, strength, declared, described, '[]', neighbours, unit, "
-                "purpose, '[]', '0', '0' FROM charges WHERE number = 1"
+                "'-1/10', delta, '0', '0', partition, part, who, strength, declared, described, '[]', "
+                "neighbours, unit, purpose, '[]', '0', '0' FROM charges WHERE number = 1"
             ),
             "UPDATE budgets SET charges = 5",
             "UPDATE spent SET epsilon = '3/5'",

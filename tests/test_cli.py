@@ -1,5 +1,6 @@
 """The command line does its job in the first minute, in scripts, and when things go wrong."""
 
+import contextlib
 import csv
 import io
 import json
@@ -807,7 +808,7 @@ def test_what_is_no_database(app, run, what, words):
         }
         bad.write_bytes(texts[what])
     before = None if what == "folder" else bad.read_bytes()
-    shows = what == "empty" and words[1] in ("list", "show")
+    shows = what == "empty" and words[1] == "list"  # an empty ledger has lost something
     out, err = run(*words, bad, code=0 if shows else 2)
     if not shows:
         assert out == "" and err.startswith("privatize: ") and err.count("\n") == 1
@@ -1010,6 +1011,45 @@ def test_ledger_verify(ledger, run, facts, wrong):
     with ledger.database.transaction() as execute:
         execute("UPDATE budgets SET epsilon = 'much' WHERE name = 'survey'")
     assert "is not a number" in wrong("ledger", "show")
+
+
+def test_ledger_says_what_the_total_promises(ledger, run, facts):
+    """Nobody would see that a total over unsealed data under two P cannot be checked."""
+    out, _ = run("ledger", "show", "survey")
+    assert "in all epsilon=0.75, delta=0 for all pairs of neighbours but a share 0.6 of those under P" in out
+    assert "2 answers were about unsealed data, under the same P as all others" in out
+    survey = Budget.begun("survey")
+    wide = samplers.uniform(0, 2)
+    f = privatize(epsilon=0.1, gamma=0.2, sampler=wide, budget=survey, store=None)(np.mean)
+    f(np.full(30, 0.5))
+    one = facts("ledger", "show", "survey")
+    assert "3 answers were about unsealed data: that all" in one["statement"]
+    assert 0 < one["average_gamma"] < one["spent"]["gamma"]
+    (row, *_) = one["history"]
+    assert (row["strength"], row["purpose"], row["unit"]) == ("sampled", "answer", "record")
+    assert row["neighbours"] == "replace" and row["declared"][0].startswith("P1:")
+    rows = list(csv.DictReader(io.StringIO(run("ledger", "export", "survey")[0])))
+    assert rows[2]["declared"].startswith("P1:") and rows[2]["described"] == "uniform(0, 1)"
+
+
+def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
+    """An earlier ledger would be changed by looking at it, and a later one misread."""
+    old = Path(__file__).parent / "fixtures" / "ledger_layout_1.sql"
+    with contextlib.closing(sqlite3.connect(app / "old.db")) as connection:
+        connection.executescript(old.read_text(encoding="utf-8"))
+    before = (app / "old.db").read_bytes()
+    assert run("ledger", "verify", "--ledger", "old.db")[0].count("ok") == 5
+    assert facts("ledger", "show", "mixed", "--ledger", "old.db")["spent"]["epsilon"] == 0.3
+    assert (app / "old.db").read_bytes() == before
+    Ledger(app / "old.db").begun()
+    with contextlib.closing(sqlite3.connect(app / "old.db")) as connection:
+        connection.execute("UPDATE ledger_layout SET version = 99")
+        connection.commit()
+    assert "pip install --upgrade privatize" in wrong("ledger", "show", "--ledger", "old.db")
+    monkeypatch.setenv("PRIVATIZE_LEDGER", str(app / "old.db"))
+    assert "layout 99" in run("doctor", code=1)[1]
+    monkeypatch.setenv("PRIVATIZE_LEDGER", "")
+    assert "PRIVATIZE_LEDGER is empty" in wrong("ledger", "show")
 
 
 def test_ledger_export(ledger, app, run, facts, wrong):

@@ -20,6 +20,7 @@ from privatize.commands import ledgers, stores
 from privatize.commands.showing import Told, one_line, place
 from privatize.database import Database, DatabaseError
 from privatize.errors import PrivatizeError
+from privatize.ledger_layout import check
 from privatize.policy import policy
 from privatize.shipping import THREADS
 
@@ -181,6 +182,8 @@ def _try(url: str, table: str) -> str:
     if database.postgres:
         with database.transaction() as run:
             there = run("SELECT to_regclass(?)", table)[0][0] is not None
+            if table == "budgets" and run("SELECT to_regclass('ledger_layout')")[0][0] is not None:
+                check(run("SELECT version FROM ledger_layout"))
             if there:
                 fine = all(
                     run("SELECT has_table_privilege(?, ?)", table, what)[0][0]
@@ -208,12 +211,16 @@ def _try(url: str, table: str) -> str:
         return "not there yet: it is made when first needed"
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
         raise DatabaseError("it is read-only")
+    if table == "budgets" and not path.stat().st_size:
+        raise DatabaseError("it is empty: what was in it is lost")
     with contextlib.closing(
         sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=10, isolation_level=None)
     ) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if names and table not in names:
             raise DatabaseError("it is a database of something else")
+        if table == "budgets" and "ledger_layout" in names:
+            check(connection.execute("SELECT version FROM ledger_layout").fetchall())
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     return "reachable and writable"

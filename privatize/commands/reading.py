@@ -89,10 +89,13 @@ def _copy(path: Path, copy: Path, table: str, what: str) -> None:
         raise DatabaseError(f"{path} is a folder, not {what}.")
     try:
         with path.open("rb") as file:
-            if not file.read(1):
-                raise NotThere  # just created
+            empty = not file.read(1)
     except OSError as error:
         raise DatabaseError(f"{path} cannot be read: {error.strerror or error}.") from None
+    if empty and table == "budgets":
+        raise DatabaseError(f"{path} is empty: what was in it is lost. Restore it from a backup.")
+    if empty:
+        raise NotThere  # just created, and nothing that could be lost
     try:
         with contextlib.closing(_open(path)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
             names = {
