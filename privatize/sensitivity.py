@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -32,7 +31,7 @@ from privatize.errors import (
 from privatize.execution import check_timeout, collect, executor
 from privatize.mechanisms.scaling import Weighted
 from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
-from privatize.planning import Bound, Plan, band, running_band
+from privatize.planning import Bound, Plan, band, round_up, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler
@@ -198,10 +197,7 @@ class Sensitivity:
         """
         if self._looks != [self.plan]:
             return self.gamma
-        exact = Fraction(self.m + 1 - self.k, self.m + 1)
-        rounded = exact.numerator / exact.denominator
-        # Rounded up, and never more than what holds with confidence.
-        return min(self.gamma, rounded if Fraction(rounded) >= exact else math.nextafter(rounded, 1.0))
+        return min(self.gamma, math.nextafter((self.m + 1 - self.k) / (self.m + 1), 1.0))  # rounded up
 
     @property
     def looks(self) -> int:
@@ -277,7 +273,8 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}{rho}, bound={self.bound}{failed}{looks}, seed={self.seed})"
+            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
+            f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 
 
@@ -407,8 +404,8 @@ def estimate_sensitivity(
     >>> from privatize.planning import plan
     >>> estimate_sensitivity(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1",
     ...                      plan=plan(gamma=0.1), seed=1)
-    Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, rho=0.00541, \
-bound=tolerance, seed=1)
+    Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, average_gamma=0.0500, \
+rho=0.00541, bound=tolerance, seed=1)
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
