@@ -80,7 +80,7 @@ class Sensitivity:
     schema : list
         The schema of the datasets, as JSON.
     classes : dict
-        The named tuples, dataclasses and frames in the output, by name.
+        The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     cause : str
@@ -107,6 +107,7 @@ class Sensitivity:
     cause: str = field(default="", repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
+    _pickled: bool = field(default=False, repr=False)
 
     @functools.cached_property
     def whole(self) -> NDArray[np.bool_]:
@@ -230,6 +231,14 @@ class Sensitivity:
             )
         chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
         if chosen not in self._looks:
+            if self._pickled:
+                raise PlanError(
+                    "This estimate was pickled, so the original would not know of a further look at its "
+                    "gaps, and its gamma would be too small. Call at() there, before pickling.",
+                    gamma=gamma,
+                    m=self.m,
+                    bound=chosen.bound,
+                )
             if "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
                 raise PlanError(
                     "bound='marginal' holds for one look at the gaps only, and they have been looked at. "
@@ -243,6 +252,21 @@ class Sensitivity:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights), None)
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
+
+    def __copy__(self) -> Sensitivity:
+        return self  # nothing of it changes but the plans read from the gaps, which all copies must count
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sensitivity:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Whom to tell of a further look is of this process, and classes may be local ones.
+        state = {name: value for name, value in vars(self).items() if name != "whole"}
+        return state | {"classes": {}, "_note": None, "_looks": list(self._looks), "_pickled": True}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.gaps.setflags(write=False)
 
     def plot(self, ax: Any = None, *, known: float | None = None) -> Any:
         """Plot the distribution of the gaps, what is certain about it, and the estimate.
