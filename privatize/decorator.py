@@ -725,6 +725,7 @@ class PrivateFunction(Generic[P, R]):
             epsilon=settings.epsilon,
             delta=settings.delta,
             gamma=sensitivity.gamma,
+            average_gamma=sensitivity.average_gamma,
             sensitivity=sensitivity.value,
             scale=used.scale(sensitivity.value, settings.epsilon, settings.delta),
             mechanism=type(mechanism).__name__,

@@ -370,7 +370,7 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
     given = "" if rho is None else f" (at rho={rho})"
     try:
         least_gamma = _PLANNERS[bound].of_m(m, rho).gamma
-        reach = f"{m} samples support gamma >= {_round_up(least_gamma)}{given}"
+        reach = f"{m} samples support gamma >= {round_up(least_gamma)}{given}"
     except PlanError:
         least_gamma = None
         reach = f"{m} samples support no gamma below 1{given}"
@@ -388,15 +388,15 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
 def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
     other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
     raise PlanError(
-        f"gamma={gamma} needs {least:.3g} pairs at least by the bound {bound!r}, and nobody can evaluate more "
-        f"than 10^17. Raise gamma{other}.",
+        f"gamma={gamma} needs {least:.3g} pairs at least by the bound {bound!r}, and nobody can evaluate "
+        f"more than 10^17. Raise gamma{other}.",
         gamma=gamma,
         bound=bound,
         least_m=least,
     )
 
 
-def _round_up(gamma: float) -> str:
+def round_up(gamma: float) -> str:
     """Print gamma with four decimals, or three digits if that is more, rounded up."""
     exact = Decimal(gamma)
     places = max(4, 2 - exact.adjusted())
@@ -649,7 +649,7 @@ class _DKW:
         if not gamma < 1:
             raise PlanError(
                 f"m={m} supports no gamma below 1 by the bound 'dkw': it would be "
-                f"{_round_up(gamma)}. Raise m to {math.floor(_dkw_least(1.0, rho)) + 1} or more.",
+                f"{round_up(gamma)}. Raise m to {math.floor(_dkw_least(1.0, rho)) + 1} or more.",
                 m=m,
                 bound="dkw",
             )

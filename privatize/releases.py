@@ -14,6 +14,7 @@ from privatize import drawing, outputs, views
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import check_confidence, half_widths, mean_error, noise_of
+from privatize.planning import round_up
 
 __all__ = ["Release", "error_of", "least_epsilon"]
 
@@ -28,6 +29,8 @@ class Release:
         The private answer, of the type that the function returns.
     epsilon, delta, gamma : float
         The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
+    average_gamma : float
+        The same share on average over calibrations, 1 - k/(m+1) (see `Sensitivity.average_gamma`).
     sensitivity : float
         Δ̂, the estimate that the noise was calibrated to.
     scale : float
@@ -58,6 +61,7 @@ class Release:
     epsilon: float
     delta: float
     gamma: float
+    average_gamma: float
     sensitivity: float
     scale: Any
     mechanism: str
@@ -158,7 +162,8 @@ class Release:
         delta = f", delta={self.delta:g}" if self.delta else ""
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         facts = (
-            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, {self.mechanism} "
+            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
+            f"average_gamma={round_up(self.average_gamma)}, {self.mechanism} "
             f"scale={views.amount(self.scale)}, "
             f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )

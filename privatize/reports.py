@@ -20,6 +20,7 @@ from privatize.budget import Budget, Part
 from privatize.decorator import PrivateFunction, miscounted
 from privatize.drawing import svg
 from privatize.errors import SettingsError
+from privatize.planning import round_up
 from privatize.releases import error_of
 from privatize.sensitivity import Sensitivity
 
@@ -129,7 +130,8 @@ def report(
         ]
     name = function.__name__
     title = f"{name}, n={' and '.join(f'{estimate.n:,}' for estimate, _, _ in found)}"
-    parts = [_head(function, name, max(estimate.gamma for estimate, _, _ in found))]
+    worst = max((estimate for estimate, _, _ in found), key=lambda estimate: estimate.gamma)
+    parts = [_head(function, name, worst)]
     parts.append(_about(function, args, kwargs))
     parts += [_section(function, estimate, known) for estimate, _, _ in found]
     parts += [f"<h2>Was it checked? n={each.n:,}</h2>{views.audit_section(each)}" for each in audits]
@@ -164,15 +166,16 @@ def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[S
         )
 
 
-def _head(function: PrivateFunction[..., Any], name: str, gamma: float) -> str:
+def _head(function: PrivateFunction[..., Any], name: str, estimate: Any) -> str:
     s = function.settings
     times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
     delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
     return (
         f"<h1>The promise of <code>{html.escape(name)}</code></h1>"
         f"<p class='lead'>If one person's record is replaced, no answer becomes more than e<sup>{s.epsilon:g}"
-        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {gamma:g} of "
-        f"random pairs of such neighbouring datasets.</p>"
+        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {estimate.gamma:g} of "
+        f"random pairs of such neighbouring datasets ({round_up(estimate.average_gamma)} on average over "
+        f"calibrations).</p>"
         f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
         f"public distribution P below, for replaced records, with the number of records known, and with code "
         f"that is trusted. It says nothing about the worst dataset that an adversary could think of. Every "

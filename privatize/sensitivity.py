@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +42,7 @@ from privatize.pairs import (
     PairFunction,
     Pairs,
 )
-from privatize.planning import Bound, Plan, band, running_band
+from privatize.planning import Bound, Plan, band, round_up, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler
@@ -92,7 +91,7 @@ class Sensitivity:
     schema : list
         The schema of the datasets, as JSON.
     classes : dict
-        The named tuples, dataclasses and frames in the output, by name.
+        The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     cause : str
@@ -119,6 +118,7 @@ class Sensitivity:
     cause: str = field(default="", repr=False)
     _looks: list[Plan] = field(default_factory=list, repr=False)
     _note: Callable[[Plan], object] | None = field(default=None, repr=False)
+    _pickled: bool = field(default=False, repr=False)
 
     @functools.cached_property
     def whole(self) -> NDArray[np.bool_]:
@@ -209,10 +209,7 @@ class Sensitivity:
         """
         if self._looks != [self.plan]:
             return self.gamma
-        exact = Fraction(self.m + 1 - self.k, self.m + 1)
-        rounded = exact.numerator / exact.denominator
-        # Rounded up, and never more than what holds with confidence.
-        return min(self.gamma, rounded if Fraction(rounded) >= exact else math.nextafter(rounded, 1.0))
+        return min(self.gamma, math.nextafter((self.m + 1 - self.k) / (self.m + 1), 1.0))  # rounded up
 
     @property
     def looks(self) -> int:
@@ -245,6 +242,14 @@ class Sensitivity:
             )
         chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
         if chosen not in self._looks:
+            if self._pickled:
+                raise PlanError(
+                    "This estimate was pickled, so the original would not know of a further look at its "
+                    "gaps, and its gamma would be too small. Call at() there, before pickling.",
+                    gamma=gamma,
+                    m=self.m,
+                    bound=chosen.bound,
+                )
             if "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
                 raise PlanError(
                     "bound='marginal' holds for one look at the gaps only, and they have been looked at. "
@@ -258,6 +263,21 @@ class Sensitivity:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights), None)
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
+
+    def __copy__(self) -> Sensitivity:
+        return self  # nothing of it changes but the plans read from the gaps, which all copies must count
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sensitivity:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Whom to tell of a further look is of this process, and classes may be local ones.
+        state = {name: value for name, value in vars(self).items() if name != "whole"}
+        return state | {"classes": {}, "_note": None, "_looks": list(self._looks), "_pickled": True}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.gaps.setflags(write=False)
 
     def plot(self, ax: Any = None, *, known: float | None = None) -> Any:
         """Plot the distribution of the gaps, what is certain about it, and the estimate.
@@ -288,7 +308,8 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}{rho}, bound={self.bound}{failed}{looks}, seed={self.seed})"
+            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
+            f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 
 
@@ -418,8 +439,8 @@ def estimate_sensitivity(
     >>> from privatize.planning import plan
     >>> estimate_sensitivity(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1",
     ...                      plan=plan(gamma=0.1), seed=1)
-    Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, rho=0.00541, \
-bound=tolerance, seed=1)
+    Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, average_gamma=0.0500, \
+rho=0.00541, bound=tolerance, seed=1)
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"

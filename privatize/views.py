@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privatize.drawing import Chart, Color, Layer, svg, thin
+from privatize.planning import round_up
 
 __all__ = ["audited", "card", "estimated", "page", "planned", "released", "spent", "text"]
 
@@ -174,6 +175,7 @@ def estimated(found: Any) -> Rows:
         ("from", f"gap k={found.k:,} of m={found.m:,} sampled pairs"),
         ("holds for all but", f"a share gamma={found.gamma:.4g} of neighbours, by the bound {found.bound!r}"),
     ]
+    rows.append(("on average over calibrations", f"a share {round_up(found.average_gamma)} at most"))
     if found.rho is not None:
         rows.append(("of which for an unlucky calibration", f"rho={found.rho:.3g}"))
     if found.min_sensitivity is not None:
@@ -251,6 +253,7 @@ def released(made: Any, widths: Any = None) -> Rows:
     return [
         *rows,
         ("promise", promise(made.epsilon, made.delta, made.gamma)),
+        ("on average over calibrations", f"gamma={round_up(made.average_gamma)}"),
         ("noise", f"{made.mechanism}, scale {amount(made.scale)}"),
         ("sensitivity", f"{made.sensitivity:.4g} (gap k={made.k:,} of m={made.m:,}, {made.bound})"),
         ("records", f"n={made.n:,}"),

@@ -1,5 +1,6 @@
 """Each mechanism measures gaps in its norm, scales its noise to them, and releases nothing else."""
 
+import functools
 import math
 import pickle
 from fractions import Fraction
@@ -285,3 +286,70 @@ def test_rounding_under_a_common_shift_is_paid_for():
     scores, other = np.array([0.0, 1.4 * 2.0**-53]), np.array([1.0, 1.0])
     true = (Fraction(scores[1]) - Fraction(scores[0])) / 2
     assert Exponential([1, 2]).norm(scores - other) >= true
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-3, 0.5, 1.0, 50.0, 1e5])
+@pytest.mark.parametrize(
+    "delta", [1e-300, math.nextafter(1e-300, 1), 1e-100, 1e-6, 0.5, math.nextafter(1, 0)]
+)
+@pytest.mark.parametrize("calibration", ["analytic", "classic"])
+def test_every_delta_that_is_allowed_works(calibration, delta, epsilon):
+    """A user's delta of 1e-300 passed all checks, and then every call failed on the private data."""
+    if calibration == "classic" and epsilon >= 1:
+        return
+    mechanism = Gaussian(calibration=calibration)
+    mechanism.check(epsilon, delta)
+    for size in (1, 40):
+        found = mechanism.release(
+            np.zeros(size), sensitivity=1.0, epsilon=epsilon, delta=delta, whole=np.zeros(size, dtype=bool)
+        )
+        assert np.isfinite(found).all() and found.any()
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-3, 1.0, 50.0, 1e5])
+@pytest.mark.parametrize("delta", [1e-300, 1e-100, 1e-6, 0.5, math.nextafter(1, 0)])
+def test_sigma_is_enough_at_every_corner(delta, epsilon):
+    """A user's delta would be exceeded where floats run out of digits."""
+    mpmath = pytest.importorskip("mpmath")
+    sigma = mpmath.mpf(Gaussian().scale(1.0, epsilon, delta))
+    with mpmath.workdps(400):  # Balle & Wang's delta, by other digits than ours
+        a, b = (sign / (2 * sigma) - epsilon * sigma for sign in (1, -1))
+        first, second = (mpmath.erfc(-x / mpmath.sqrt(2)) / 2 for x in (a, b))
+        assert first - mpmath.exp(epsilon) * second <= delta
+
+
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-301, 1.0, math.nan])
+def test_other_deltas_are_refused_where_they_are_set(delta):
+    """A user would learn only at the first call, after the charge, that a delta does not work."""
+    with pytest.raises(SettingsError, match=r"1e-300 at least|not in \[0, 1\)"):
+        privatize(epsilon=1, delta=delta, gamma=0.1, mechanism="gaussian", sampler=samplers.uniform(0, 1))
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("epsilon", [1e-10, 1e5])
+@pytest.mark.parametrize("factor", [1e-299, 1.0, 1e299])
+def test_the_corners_of_what_is_allowed_work(mechanism, epsilon, factor):
+    """A user whose settings pass all checks would get an error, or an answer without noise."""
+    private = privatize(
+        epsilon=epsilon,
+        delta=1e-300 if mechanism == "gaussian" else 0.0,
+        gamma=0.5,
+        mechanism=mechanism,
+        sampler=samplers.uniform(0, 1),
+        seed=1,
+        store=None,
+        workers="inline",
+    )(functools.partial(_first_two, factor))
+    one, other = private(np.ones(5)), private(np.ones(5))
+    assert np.isfinite(one).all() and (one != other).any() and one.any()
+
+
+def _first_two(factor, x):
+    return factor * x[:2]
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 9e-11, 1.1e5, 1e9, math.inf, 0.0])
+def test_other_epsilons_are_refused_where_they_are_set(epsilon):
+    """A user would learn only at the first call, after the charge, that an epsilon does not work."""
+    with pytest.raises(SettingsError, match="between 1e-10 and 100000"):
+        privatize(epsilon=epsilon, gamma=0.1, sampler=samplers.uniform(0, 1))

@@ -819,3 +819,23 @@ print([name for name in sys.modules if name.partition(".")[0] == "scipy"])
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert answer.stdout == "[]\n", answer.stderr
+
+
+@pytest.mark.parametrize("m", ["least", "balanced"])
+@pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
+@pytest.mark.parametrize("gamma", [1e-15, 1e-12, 1.1e-8, 1e-3, 0.999, math.nextafter(1, 0)])
+def test_the_corners_of_gamma(gamma, bound, m):
+    """A user's plan for a tiny gamma by the bound 'dkw' was searched for forever."""
+    if bound == "dkw" and gamma < 1e-8:
+        with pytest.raises(
+            PlanError, match=r"nobody can evaluate more than 10\^17\. Raise gamma or use bound='tol"
+        ):
+            plan(gamma, m, bound=bound)
+    else:
+        assert plan(gamma, m, bound=bound).gamma == gamma
+
+
+@pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
+def test_the_largest_number_of_pairs(bound):
+    """A user would be refused a number of pairs that the message allows, for a gamma that was not given."""
+    assert plan(m=10**18, bound=bound).gamma >= 1e-15

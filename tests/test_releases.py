@@ -46,6 +46,7 @@ def release(value, noise="laplace", scale=1.0, **changes):
         "epsilon": 1.0,
         "delta": 0.0,
         "gamma": 0.1,
+        "average_gamma": 2 / 21,
         "sensitivity": float(np.max(scale)),
         "mechanism": "Laplace" if noise == "laplace" else "Gaussian",
         "n": 10,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 import weakref
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -899,3 +900,46 @@ class TestNamesOfColumns:
                 workers="inline",
             )
         assert "Make the function work on all data" in str(caught.value)
+
+
+class TestAverageGamma:
+    """The share beyond the estimate on average over calibrations, beside gamma."""
+
+    @staticmethod
+    def estimate(**rest):
+        facts = {"n": 3, "sampler": samplers.uniform(0, 1), "norm": "l1", "seed": 1, "workers": "inline"}
+        return estimate_sensitivity(np.mean, **(facts | {"plan": plan(0.05)} | rest))
+
+    def test_golden(self):
+        """A user who adds up many answers would be told another sum than the one that is proven."""
+        found = self.estimate()
+        assert (found.m, found.k) == (557, 544)
+        exact = 1 - Fraction(544, 558)
+        assert exact <= Fraction(found.average_gamma) <= exact * (1 + Fraction(1, 2**50))
+        assert "average_gamma=0.0251" in repr(found)
+        assert "0.0251 at most" in found._repr_html_()
+
+    @pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
+    @pytest.mark.parametrize("gamma", [0.5, 0.1, 0.03])
+    def test_it_is_never_above_gamma(self, bound, gamma):
+        """A user would be shown an average that is worse than what holds for nearly every calibration."""
+        found = self.estimate(plan=plan(gamma, bound=bound))
+        assert 1 - Fraction(found.k, found.m + 1) <= Fraction(found.average_gamma)
+        assert found.average_gamma <= found.gamma * (1 + 1e-15)
+
+    def test_further_looks_have_none(self):
+        """A user who chose among plans after seeing the gaps would believe in an average that was chosen."""
+        found = self.estimate()
+        other = found.at(0.1)
+        assert other.average_gamma == other.gamma
+        assert found.average_gamma == found.gamma > 0.05
+
+    def test_a_release_says_it(self):
+        """A user would have to look for the estimate to learn it."""
+        private = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1), seed=1, store=None)(
+            np.mean
+        )
+        made = private.release(np.ones(20))
+        assert made.average_gamma == private.estimate(20).average_gamma
+        assert "average_gamma=0.0251" in repr(made)
+        assert "gamma=0.0251" in made._repr_html_()

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
+from privatize import estimate_sensitivity, samplers
 from privatize.planning import Plan, plan
 from tests.statistical.thresholds import mean_margin, most_successes
 
@@ -150,3 +151,25 @@ def test_a_rank_too_low_breaks_the_confidence(bound, gamma, m, lower, name):
     law = bernoulli(gamma - p.rho + 1e-9) if name == "worst atom" else LAWS[name]
     covered = coverage(law, p.m, p.k - lower, seed_of("low", bound, gamma, m, name))
     assert not covers_with_confidence(covered, gamma, p.rho)
+
+
+def test_the_average_share_beyond_the_estimate():
+    """A user would be told an average over calibrations that is not one (false alarm 1e-6).
+
+    One record of uniform(0, 1) moves itself by more than d with probability (1 - d)². Over calibrations the
+    share beyond the estimate is Beta(m-k+1, k) distributed, so its mean over 400 of them is known.
+    """
+    chosen, repeats = plan(0.2), 400
+    shares, average = [], 0.0
+    for seed in range(repeats):
+        found = estimate_sensitivity(
+            float_of, n=1, sampler=samplers.uniform(0, 1), norm="l1", plan=chosen, seed=seed, workers="inline"
+        )
+        shares.append((1 - found.value) ** 2)
+        average = found.average_gamma
+    spread = float(stats.beta(chosen.m - chosen.k + 1, chosen.k).std()) / math.sqrt(repeats)
+    assert abs(np.mean(shares) - average) <= 4.9 * spread
+
+
+def float_of(x):
+    return float(x[0])
