@@ -885,7 +885,7 @@ class _Encoder:
         """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
         before = len(self.accessors)
         names, classes = sorted(self.attributes), list(self.installed)
-        for kind, name, value in list(accessors.attributes_of(names, classes)):
+        for kind, name, value in accessors.attributes_of(names, classes):
             self.found(kind, name, value)
             if (kind, name) not in self.accessors and is_own(value):
                 self.accessors.add((kind, name))
