@@ -879,7 +879,8 @@ class _Encoder:
             for name, attribute in todo:
                 done.add((name, attribute))
                 self.on_str(f"{name}.{attribute}")
-                self.encode(vars(self.modules[name])[attribute])
+                module = self.modules[name]
+                self.encode(self.found(module, attribute, vars(module)[attribute]))
 
     def encode_accessors(self) -> bool:
         """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
