@@ -65,14 +65,11 @@ def _changeable(kind: type) -> Iterator[type]:
     return (base for base in kind.__mro__ if not base.__flags__ & _FIXED and base.__module__ not in _PLAIN)
 
 
-def attributes_of(names: Iterable[str], classes: Iterable[type]) -> Iterator[tuple[type, str, Any]]:
-    """Yield the attributes of some names that libraries' classes have, and some others."""
+def attributes_of(names: Iterable[str], classes: Iterable[type]) -> list[tuple[type, str, Any]]:
+    """Return the attributes of some names that libraries' classes have, and some others."""
     scopes = scopes_of(None, classes)
-    for name in names:
-        if not name.startswith("__"):
-            for kind, scope in scopes:
-                if name in scope:
-                    yield kind, name, scope[name]
+    public = [name for name in names if not name.startswith("__")]
+    return [(kind, name, scope[name]) for name in public for kind, scope in scopes if name in scope]
 
 
 def is_value(thing: Any) -> bool:

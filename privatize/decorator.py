@@ -45,7 +45,15 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.fingerprint import PrivateReachable, identity_of, origin, seek, token, warn_changed
+from privatize.fingerprint import (
+    PrivateReachable,
+    fingerprint,
+    identity_of,
+    origin,
+    seek,
+    token,
+    warn_changed,
+)
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of
@@ -60,6 +68,7 @@ from privatize.samplers.tables import columns_of, is_table
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
+from privatize.snapshots import changed, snapshot
 from privatize.stacks import Batch
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 from privatize.watching import Watch, watch
@@ -676,7 +685,7 @@ class PrivateFunction(Generic[P, R]):
         n = n if positions is None else len(positions)
         if budgets and not settings.reuse:  # before the work of calibrating: there may be nothing left
             self._spend("afford", budgets, about, drawn, "", n, 0.0 if dataset else settings.gamma)
-        sensitivity, key = self._recalled(n, call, like, box)
+        sensitivity, key, unchanged = self._recalled(n, call, like, box)
         again = self._answered(dataset, key, sensitivity)
         if again is not None and again in self._root._answers:
             given = copy.deepcopy(self._root._answers[again])
@@ -702,6 +711,8 @@ class PrivateFunction(Generic[P, R]):
         box.started = True  # from here on nothing but fixed texts leaves
         if not self._evaluate(box, function, sensitivity):
             raise PrivateRunError(self._advice(_FAILED))
+        if not unchanged():  # the noise is for what it was
+            raise PrivateRunError(self._advice(_CHANGED))
         if box.value is None:
             raise PrivateRunError(self._advice(_UNFIT))
         used: Any = Weighted(mechanism, sensitivity.weights) if sensitivity.weights else mechanism
@@ -904,15 +915,17 @@ class PrivateFunction(Generic[P, R]):
         """Recall the estimate for n records and these other arguments, or make it."""
         return self._recalled(n, call, like, None)[0]
 
-    def _recalled(self, n: int, call: Call, like: Any, box: _Box | None) -> tuple[Sensitivity, str | None]:
-        """Return the same, and the key under which it is remembered, if it is."""
+    def _recalled(
+        self, n: int, call: Call, like: Any, box: _Box | None, last: bool = False
+    ) -> tuple[Sensitivity, str | None, Callable[[], bool]]:
+        """Return the same, the key that it is remembered under, if any, and what tells if it still holds."""
         settings = self._settings
         if settings.sampler is None:
             self._under(None)  # which refuses
         short = self._short(n, call, like)
         found = None if short is None else self._watched.get(short)
         if found is not None and found[1] is not None and found[1].same():
-            return found[2], found[3]
+            return found[2], found[3], found[1].same
         watchable = short is not None and (found is None or found[1] is not None)
         watched = watch(self.__wrapped__, self._libraries) if watchable else None
         facts = self._facts(n, call, like)
@@ -926,32 +939,64 @@ class PrivateFunction(Generic[P, R]):
         finally:
             if read is not None:
                 read.clear()  # it may hold anything that the function can reach
-        if key is None:
-            seed = coins.fresh_seed() if settings.seed is None else settings.seed
-            return self._calibrate(n, call, like, seed, None), None
         recall = (key, settings.plan, settings.min_sensitivity)
-        known = self._memory.get(recall)
-        if known is not None:
+        known = None if key is None else self._memory.get(recall)
+        if key is not None and known is not None:
             if short is not None and sure and (watched is None or watched.same()):
                 if len(self._watched) >= _RECALLED:
                     self._watched.clear()
                 self._watched[short] = (settings, watched, known, key)  # with the settings, whose id is in it
-            return known, key
-        store = self._store()
-        try:
-            known = self._remembered(store, self._open(store, key, n), n, call, like)
-        except StoreUnavailable as error:
-            warn(f"Estimates cannot be remembered in {store.url}, only in this process: {error}.")
-            store = open_store("memory")
-            known = self._remembered(store, self._open(store, key, n), n, call, like)
-        if token(facts, self.__name__, version=settings.version) != key:
+                if watched is not None:
+                    return known, key, watched.same
+            return known, key, functools.partial(self._holds, facts, key)
+        before = snapshot(facts)
+        if key is None:
+            seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            known = self._calibrate(n, call, like, seed, None)
+        else:
+            store = self._store()
+            try:
+                known = self._remembered(store, self._open(store, key, n), n, call, like)
+            except StoreUnavailable as error:
+                warn(f"Estimates cannot be remembered in {store.url}, only in this process: {error}.")
+                store = open_store("memory")
+                known = self._remembered(store, self._open(store, key, n), n, call, like)
+            if self._holds(facts, key):
+                self._memory[recall] = known
+                while len(self._memory) > _RECALLED:
+                    self._memory.popitem(last=False)
+                return known, key, functools.partial(self._holds, facts, key)
             _Quiet(store)(store.forget, key)
+        middle = snapshot(facts)
+        moved, own = changed(before, middle), set[Any]()
+        if moved:  # by the function itself, at every run, or by somebody else
+            self._try(n, call, like, known.coin_seed)
+            own = changed(middle, after := snapshot(facts))
+            middle = after
+        if not moved <= own or (key is not None and not moved):
+            if last:
+                raise CalibrationError(_UNSTEADY.format(self.__name__))
+            return self._recalled(n, call, like, box, last=True)
+        if key is not None:
             warn_changed(self.__name__)
-            return known, None
-        self._memory[recall] = known
-        while len(self._memory) > _RECALLED:
-            self._memory.popitem(last=False)
-        return known, key
+        return known, None, lambda: changed(middle, snapshot(facts)) <= own
+
+    def _holds(self, facts: list[Any], key: str) -> bool:
+        """Tell whether what an estimate depends on is what its key says."""
+        try:
+            return fingerprint(facts, version=self._settings.version) == key
+        except Exception:  # it cannot even be looked at any more
+            return False
+
+    def _try(self, n: int, call: Call, like: Any, s0: int) -> None:
+        """Evaluate the function on a few public datasets, to see what it changes by itself."""
+        for at in range(_TRIES):
+            with contextlib.suppress(Exception):
+                drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2 + at))
+                data = drawn if like is None else records.adopt(drawn, like)
+                with coins.public_coins(s0) as flips:
+                    flips.toss()
+                    self._marked(functools.partial(self._function(call, s0), data))
 
     def _apart(self, value: Any, box: _Box) -> None:
         """Refuse what the private data can be reached from."""
@@ -1081,7 +1126,7 @@ class PrivateFunction(Generic[P, R]):
             raise wrong
         call = self._binding.bind_public(args, kwargs)
         schema = None if like is None else self._like(self._drawn(), records.describe(like))
-        found, key = self._recalled(self._used(operator.index(n)), call, schema, None)
+        found, key, _ = self._recalled(self._used(operator.index(n)), call, schema, None)
         return found, key, self._store().url
 
     def _audited(
@@ -1176,6 +1221,18 @@ _BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
     "records that the answer is to hide. Bootstrap from public data, or name P without looking at any."
 )
+_CHANGED = (
+    "What {0}() depends on (a global, an attribute, a closure, a method of a library) changed while it ran "
+    "on the private data, so the noise that was calibrated may be too little. Nothing was released, and what "
+    "was charged stays. Change such things between calls, not in other threads meanwhile; keep counters, "
+    "caches and fitted models out of what it refers to."
+)
+_UNSTEADY = (
+    "What {0}() depends on (a global, an attribute, a closure) changed while it was calibrated, twice, and "
+    "not by its own doing. Change such things between calls, not in other threads meanwhile, and keep caches "
+    "out of what it refers to."
+)
+_TRIES = 3  # public datasets that show what a function changes by itself
 _TEMPLATE = 1000  # records that are drawn to see what P draws
 _RECALLED = 256  # estimates that are held in memory in front of the store
 

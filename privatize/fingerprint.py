@@ -1282,7 +1282,9 @@ class _Encoder:
             for name, attribute in todo:
                 done.add((name, attribute))
                 self.on_str(f"{name}.{attribute}")
-                self.named(f"{name}.{attribute}", vars(self.modules[name])[attribute])
+                module = self.modules[name]
+                found = self.found(module, attribute, vars(module)[attribute])
+                self.named(f"{name}.{attribute}", found)
             derived = [c for c in self.classes if id(c) not in classes] if self.subclassed() else []
             for each in derived:
                 classes[id(each)] = each
@@ -1312,7 +1314,7 @@ class _Encoder:
         """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
         before = len(self.accessors)
         names, classes = sorted(self.attributes), list(self.installed)
-        for kind, name, value in list(accessors.attributes_of(names, classes)):
+        for kind, name, value in accessors.attributes_of(names, classes):
             self.found(kind, name, value)
             if (kind, name) not in self.accessors and is_own(value):
                 self.accessors.add((kind, name))

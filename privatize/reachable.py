@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import enum
+import functools
 import gc
 import itertools
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ class Private:
     def __init__(self, *data: Any) -> None:
         self._data = data
         self._ids: frozenset[int] | None = None
+        self._rows = False
         self._ranges: list[Range] | None = None
         self._content: _Content | None = None
 
@@ -62,13 +64,16 @@ class Private:
             return False
         if self._ids is None:
             self._ids = frozenset(_identities(self._data))
+            # Tuples have no state, so nobody asks about them one by one.
+            lists = (part for part in _aligned(self._data) if isinstance(part, list))
+            self._rows = any(type(item) is tuple for part in lists for item in part)
         if id(value) in self._ids:
             return True
         if isinstance(value, _LISTED):
-            # Tuples have no state, so nobody asks about them one by one.
-            items = value.values() if isinstance(value, dict) else value
-            if any(type(item) is tuple and id(item) in self._ids for item in items):
-                return True
+            if self._rows:
+                items = value.values() if isinstance(value, dict) else value
+                if any(type(item) is tuple and id(item) in self._ids for item in items):
+                    return True
             return len(value) >= FEW and any(map(self._copied, _listed(value)))
         if any(map(self._shared, _ranges(value))) or any(map(self._copied, _arrays(value))):
             return True
@@ -130,10 +135,11 @@ class Sized:
 
     def holds(self, value: Any) -> bool:
         """Note a value that is long enough; it is not private."""
-        if not isinstance(value, _CODE) and len(self.met) < 1000:
-            size = len(value) if isinstance(value, _LISTED) else getattr(value, "size", FEW)
-            if not isinstance(size, int) or size >= FEW:
+        if isinstance(value, _LISTED):
+            if len(value) >= FEW and len(set(map(type, value))) <= 3:  # settings are of many types
                 self.met.append(value)
+        elif _is_data(value) and not isinstance(value, _CODE) and np.size(value) >= FEW:
+            self.met.append(value)
         return False
 
     def inside(self, value: Any) -> bool:
@@ -398,24 +404,35 @@ class _Content:
     def __init__(self, data: Any) -> None:
         self._arrays = [column for part in _aligned(data) for column in _contents(part)]
         self._lengths = {len(column) for array in self._arrays for column in _flat(array)}
-        self._wholes: tuple[set[int], set[int]] | None = None
+        self._heads: dict[bytes, list[tuple[Array, Callable[[Array], Array]]]] | None = None
         self._parts: list[_Column] | None = None
 
     def has(self, array: Array) -> bool:
         """Tell whether a column of an array is one of these, or a part of one, or the other way round."""
         for column in _flat(array, rows=True):
-            if len(column) in self._lengths:
-                if self._wholes is None:
-                    self._wholes = self._hashes()
-                values = _numbered(column)
-                if _hashed(values) in self._wholes[0] or _hashed(np.sort(values)) in self._wholes[1]:
-                    return True
+            if len(column) in self._lengths and self._begun(column):
+                return True
         if array.size < _SOME:
             return False
         if self._parts is None:
             self._parts = [_Column(column) for each in self._arrays for column in _flat(each, _WIDE)]
         found = [_Column(column) for column in _flat(array, _WIDE, rows=True) if len(column) >= _SOME]
         return any(one.overlaps(other) for one in found for other in self._parts)
+
+    def _begun(self, column: Array) -> bool:
+        """Tell whether a column is one of these, or what casting makes of it; by its first values first."""
+        if self._heads is None:
+            self._heads = {}
+            for own in (own for array in self._arrays for own in _flat(array)):
+                head = _numbered(own[:FEW])
+                for cast in _CASTS if head.dtype == np.float32 else _CASTS[:1]:
+                    self._heads.setdefault(cast(head).tobytes(), []).append((own, cast))
+        for own, cast in self._heads.get(_numbered(column[:FEW]).tobytes(), ()):
+            values = _numbered(own)
+            made = cast(values) if values.dtype == np.float32 else values
+            if made.tobytes() == _numbered(column).tobytes() and _tells(made):
+                return True
+        return False
 
     def dumped(self, raw: bytes) -> bool:
         """Tell whether bytes have one of these in them, as a pickle has."""
@@ -424,46 +441,56 @@ class _Content:
             len(raw) >= each.nbytes and each.tobytes() in raw and _tells(_numbered(each)) for each in columns
         )
 
-    def _hashes(self) -> tuple[set[int], set[int]]:
-        """Return the hashes of all columns, and of what casting makes of them; in order, and sorted."""
-        wholes: set[int] = set()
-        in_order: set[int] = set()
-        for values in (_numbered(column) for array in self._arrays for column in _flat(array)):
-            variants = [values]
-            if values.dtype == np.float32:
-                variants += [np.trunc(values), np.rint(values), values.astype(np.float16).astype("f4")]
-            wholes |= {_hashed(each) for each in variants if _tells(each)}
-            in_order |= {_hashed(each) for each in map(np.sort, variants) if _tells(each, _SOME)}
-        return wholes, in_order
+
+_CASTS: tuple[Callable[[Array], Array], ...] = (
+    lambda values: values,
+    np.trunc,
+    np.rint,
+    lambda values: values.astype(np.float16).astype(np.float32),
+)
 
 
 class _Column:
     """One column that may be a part of another one."""
 
     def __init__(self, column: Array) -> None:
-        self.values = _numbered(column)
-        self.tells = _tells(self.values, bits=3 * _BITS)
+        self._column = column
+        first = next((value for value in column[:100].tolist() if not missing(value)), None)
+        self._text = isinstance(first, str | bytes)
+
+    @functools.cached_property
+    def values(self) -> Array:
+        """Its values, as numbers."""
+        return _numbered(self._column)
 
     def overlaps(self, other: _Column) -> bool:
-        """Tell whether one is a part of the other: consecutive records, or any where they are measured."""
-        short, long = (self, other) if len(self.values) <= len(other.values) else (other, self)
-        if self.values.dtype != other.values.dtype or not short.tells:
+        """Tell whether one has the other's values: in any order, or some in a row, or some measured ones."""
+        if self._text != other._text:
             return False
-        if short.values.tobytes() in long.values.tobytes():
-            return True
-        if short.values.dtype != np.float32:
+        short, long = self.values, other.values
+        if len(short) > len(long):
+            short, long = long, short
+        if short.dtype != long.dtype:
             return False
-        values = np.unique(short.values[np.isfinite(short.values)])
+        probes = short[:: max(1, len(short) // 8)]
+        hits = (long == probes[:, None]).any(axis=1)
+        hits[0] |= probes[0] != probes[0]  # missing values are alike
+        if not hits[0] and hits.sum() < 2:  # most other columns are done with here
+            return False
+        if hits[0] and short.tobytes() in long.tobytes():
+            return _tells(short, bits=3 * _BITS)
+        if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
+            return _tells(np.sort(short), _SOME)
+        if short.dtype != np.float32:
+            return False
+        values = np.unique(short[np.isfinite(short)])
         # Not codes and counts: a public table of codes has those of everybody.
-        if len(values) < max(_SOME, len(short.values) // 2) or np.mean(values == np.rint(values)) > 0.5:
+        if len(values) < max(_SOME, len(short) // 2) or np.mean(values == np.rint(values)) > 0.5:
             return False
-        probes = values[:: max(1, len(values) // 8)]
-        if sum(bool((long.values == probe).any()) for probe in probes) < 2:
-            return False
-        known = np.unique(long.values[np.isfinite(long.values)])
+        known = np.unique(long[np.isfinite(long)])
         gap = float(np.diff(known).min(initial=np.inf))
         taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
-        return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken))
+        return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
 
 
 def _aligned(data: Any) -> Iterator[Any]:
@@ -481,8 +508,10 @@ def _contents(part: Any) -> Iterator[Array]:
     elif _library(part) == "pandas":
         for each in _all_parts([part]):
             yield from _arrays(each)
-        with contextlib.suppress(Exception):
-            yield from frames.contents(part)
+            coded = not hasattr(each, "_ndarray") or hasattr(each, "categories")
+            if coded and hasattr(each, "_from_sequence"):  # strings, categories, numbers that may be missing
+                with contextlib.suppress(Exception):
+                    yield np.asarray(each, dtype=object)
     else:
         yield from _arrays(part)
 
@@ -528,10 +557,6 @@ def _numbered(column: Array) -> Array:
 
 def _plain(value: Any) -> bool:
     return type(value) in _ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
-
-
-def _hashed(column: Array) -> int:
-    return hash((column.dtype.char, column.tobytes()))
 
 
 _BITS = 20  # one coincidence in a million
