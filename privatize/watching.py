@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from privatize.fingerprint import (
+    ATOMS,
     NAMED,
     NAMES,
     Read,
@@ -25,13 +26,13 @@ from privatize.fingerprint import (
     is_builtin,
     is_installed,
     origin,
+    patched,
     spelled,
 )
 
 __all__ = ["Watch", "watch"]
 
 _NOTHING = object()
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
 
 
 class Watch:
@@ -92,7 +93,7 @@ class Watch:
     def _settled(self, value: Any) -> bool:
         """Tell whether a value can be watched, and watch what it is made of."""
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             return True
         if kind is tuple:
             return all(map(self._settled, value))
@@ -158,7 +159,7 @@ class Watch:
             found = self._note(found, attribute)
             if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
                 return False
-            if isinstance(found, types.FunctionType) and origin(found.__globals__.get("__name__")) is None:
+            if found is not _NOTHING and type(found) not in ATOMS and patched(found):
                 return False
         return True
 
