@@ -467,7 +467,7 @@ def code_of(
     attributes |= literals
     attributes.update(f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
     if not _EVALUATE.isdisjoint(code.co_names):
-        names |= literals
+        attributes |= {f"@{word}" for word in literals}
     return (
         b"".join(encoder.parts),
         tuple(sorted(names)),
@@ -479,13 +479,17 @@ def code_of(
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
+_AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
+
 
 def _words(value: Any) -> set[str]:
     """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them."""
     if isinstance(value, tuple | frozenset):
         return set().union(*map(_words, value))
-    found: set[str] = set()
-    for text in _WORDS.findall(value) if isinstance(value, str) else ():
+    if not isinstance(value, str):
+        return set()
+    found = set(_AT.findall(value))
+    for text in _WORDS.findall(value):
         parts = text.split(".")
         found.update(parts, (".".join(parts[: end + 1]) for end in range(len(parts))))
     return found
@@ -501,15 +505,21 @@ _WAYS = {
     **dict.fromkeys(("vars", "dir", "__dict__", "__getattribute__", "getmembers"), "an attribute"),
     **dict.fromkeys(("getmembers_static", "getattr_static", "attrgetter", "methodcaller"), "an attribute"),
     **dict.fromkeys(("Formatter", "format_map", "vformat"), "an attribute"),
-    **dict.fromkeys(("__globals__", "__builtins__", "builtins", "f_globals", "f_locals"), "anything"),
-    **dict.fromkeys(("getclosurevars", "locate", "resolve_name", "run_module", "run_path"), "anything"),
-    **dict.fromkeys(("reload", "get_objects", "get_referrers", "spec_from_file_location"), "anything"),
+    **dict.fromkeys(
+        ("__globals__", "__builtins__", "builtins", "f_globals", "f_locals", "f_back"), "anything"
+    ),
+    **dict.fromkeys(
+        ("getclosurevars", "get_objects", "get_referrers", "spec_from_file_location"), "anything"
+    ),
     # Where code stands in its file is left out.
     **dict.fromkeys(("co_firstlineno", "co_filename", "co_lines", "co_positions", "co_consts"), "anything"),
     **dict.fromkeys(("co_linetable", "co_lnotab", "f_lineno", "tb_lineno", "__firstlineno__"), "anything"),
     **dict.fromkeys(("getsource", "getsourcelines", "getcomments", "getframeinfo"), "anything"),
     **dict.fromkeys(("extract_stack", "extract_tb", "walk_stack", "walk_tb"), "anything"),
 }
+# The same, where a name says so only together with its module: np.stack is something else.
+_OF_PYTHON = frozenset({"locate", "resolve_name", "run_module", "run_path", "reload", "stack", "trace"})
+_LOOKING = frozenset({"pydoc", "pkgutil", "runpy", "importlib", "inspect", "sys"})
 _EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
 _LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
@@ -533,7 +543,7 @@ def _way(instructions: list[dis.Instruction], at: int) -> str:
     """
     this, before = instructions[at], instructions[at - 1]
     read = this.opname in ("LOAD_ATTR", "LOAD_METHOD")
-    if not read and this.opname not in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_FROM"):
+    if not read and this.opname not in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_FROM", "IMPORT_NAME"):
         return ""
     if this.argval not in _CALLED:
         return _WAYS.get(this.argval, "")
@@ -560,7 +570,8 @@ def _way(instructions: list[dis.Instruction], at: int) -> str:
             break
         else:
             wanted = loads[1 if name in ("getattr", "hasattr") else 0 :]
-            fixed = wanted and (wanted[0].opname == "LOAD_CONST" or wanted[0].argval == "__name__")
+            own = name == "modules" and wanted and wanted[0].opname == "LOAD_GLOBAL"
+            fixed = wanted and (wanted[0].opname == "LOAD_CONST" or (own and wanted[0].argval == "__name__"))
             last = instruction.opname
             return "" if fixed and last.startswith(("CALL", "BINARY")) else _CALLED[name]
     return _CALLED[name]
@@ -626,6 +637,20 @@ _WRITTEN = frozenset(
 )
 _DISPATCHING = ("registry", "dispatch", "register", "_clear_cache")
 _DISPATCH = cast("Any", functools.singledispatch(len)).__code__
+
+
+ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
+"""Types of values that cannot change."""
+
+
+def patched(value: Any) -> bool:
+    """Tell whether what an installed module holds is the user's own."""
+    if isinstance(value, types.FunctionType):
+        return origin(value.__globals__.get("__name__")) is None
+    return (
+        isinstance(value, functools.partial)
+        or origin(_module_of(value if isinstance(value, type) else type(value))) is None
+    )
 
 
 def _name(module: types.ModuleType) -> str:
@@ -794,7 +819,7 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 """Libraries with settings that change what their functions return."""
 
 
-NAMED = frozenset({"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
+NAMED = (_EVALUATE | _OF_PYTHON | {"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
 """Names in code that make more of the process count than what a function refers to."""
 
 
@@ -850,6 +875,7 @@ class _Encoder:
         self.attributes: set[str] = set()
         self.classes: list[type] = []
         self.libraries: set[str] = set()  # the installed ones that code names
+        self.scopes: list[dict[str, Any]] = []  # of code that evaluates texts
         # State that counts only where code names what reads it.
         self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
         self.installed: dict[type, None] = {}  # classes that are named, which the user may have patched
@@ -923,6 +949,8 @@ class _Encoder:
         self.parts.append(struct.pack("<dd", value.real, value.imag))
 
     def on_str(self, value: str) -> None:
+        if "@" in value:
+            self.attributes.update(_AT.findall(value))
         self.parts.append(b"s")
         self.add(value.encode("utf-8", "surrogatepass"))
 
@@ -970,6 +998,7 @@ class _Encoder:
             self.lookups |= inner.lookups
             self.classes += inner.classes
             self.libraries |= inner.libraries
+            self.scopes += inner.scopes
             self.later += inner.later
             for name, attributes in inner.wanted.items():
                 self.wanted.setdefault(name, set()).update(attributes)
@@ -1057,7 +1086,8 @@ class _Encoder:
         for name in names:
             if name in scope:
                 self.on_str(name)
-                self.named(name, self.found(value, name, scope[name]))
+                if name not in _IMPORTERS or scope[name] is not importlib.import_module:
+                    self.named(name, self.found(value, name, scope[name]))
             elif not is_builtin(name):
                 self.on_str(name)
                 self.encode(vars(builtins).get(name, "missing"))
@@ -1065,6 +1095,12 @@ class _Encoder:
                 self.classes.append(_BUILTINS[name])
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
+            if name in _LOOKING:
+                self.attributes.update(
+                    f"anything by {each!r}" for each in _OF_PYTHON.intersection(attributes)
+                )
+        if not _EVALUATE.isdisjoint(attributes):
+            self.scopes.append(scope)
         if self.narrow:
             return
         if "modules" in attributes:  # sys.modules[__name__]
@@ -1091,7 +1127,7 @@ class _Encoder:
         if owner == "python":
             if name in _LOOKUPS:
                 self.lookups.add(name)
-            way = _CALLED.get(name) or _WAYS.get(name)
+            way = _CALLED.get(name) or _WAYS.get(name) or ("anything" if name in _OF_PYTHON else "")
             if way:
                 self.attributes.add(f"{way} by {name!r}")
 
@@ -1108,8 +1144,18 @@ class _Encoder:
                 self.found(owner, attribute, root)
             if origin(_name(owner)) is None:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
+            elif type(root) in ATOMS:
+                self.encode(root)
             elif origin(_name(owner)) != "python" or isinstance(root, types.FunctionType):
                 self.on_attribute(owner, attribute, root)
+            elif (attribute in _OF_PYTHON and _name(owner) in _LOOKING) or (
+                root is sys.modules and name != "sys"  # where `_way` does not look
+            ):
+                self.on_lookup(attribute, "python")
+            elif patched(root):
+                # By content, and not to be found elsewhere.
+                self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
+                self.encode(root)
             elif not self.narrow and accessors.is_value(root) and root is not sys.modules:
                 self.on_str(f"{_name(owner)}.{attribute}")  # sys.argv, say, or what the user has put there
                 self.encode(root)
@@ -1268,7 +1314,7 @@ class _Encoder:
 
     def encode_modules(self) -> None:
         """Encode what can be reached through the user's own modules: every attribute that is named."""
-        done: set[tuple[str, str]] = set()
+        done: set[tuple[Any, str]] = set()
         classes: dict[int, type] = {}
         while True:
             if not self.narrow and (ways := [n for n in self.attributes if n.startswith("anything by ")]):
@@ -1289,7 +1335,20 @@ class _Encoder:
             for each in derived:
                 classes[id(each)] = each
                 self.encode(list(_derived(each)))
-            if not todo and not derived and not self.encode_accessors():
+            asked = {name[1:] for name in self.attributes if name.startswith("@")}
+            texts = [
+                (scope, name)
+                for scope in self.scopes
+                for name in sorted(asked)
+                if (id(scope), name) not in done
+            ]
+            for scope, name in texts:
+                done.add((id(scope), name))
+                if name in scope:
+                    self.on_str(name)
+                    self.lookups.add(f"@{name}")
+                    self.named(name, None if self.narrow else scope[name])
+            if not todo and not derived and not texts and not self.encode_accessors():
                 break
         read = sorted(read() for names, read in self.later if names & self.attributes)
         self.encode(read)

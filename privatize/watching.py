@@ -20,6 +20,7 @@ import numpy as np
 
 from privatize import accessors
 from privatize.fingerprint import (
+    ATOMS,
     CONFIGURED,
     NAMED,
     NAMES,
@@ -29,6 +30,7 @@ from privatize.fingerprint import (
     is_installed,
     is_own,
     origin,
+    patched,
     spelled,
 )
 from privatize.reachable import FEW
@@ -37,7 +39,6 @@ __all__ = ["Watch", "watch"]
 
 _NOTHING = object()
 _ARRAYS = frozenset({"python", "numpy", "scipy", "privatize"})  # whose functions return nothing but arrays
-_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
 
 
 class Watch:
@@ -113,7 +114,7 @@ class Watch:
     def _settled(self, value: Any) -> bool:
         """Tell whether a value can be watched, and watch what it is made of."""
         kind = type(value)
-        if kind in _ATOMS or kind is tuple:
+        if kind in ATOMS or kind is tuple:
             # Others could be a copy of the private data, for which the fingerprint looks.
             return kind not in (tuple, bytes) or (
                 len(value) < FEW and (kind is bytes or all(map(self._settled, value)))
@@ -186,7 +187,7 @@ class Watch:
             found = self._note(found, attribute)
             if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
                 return False
-            if found is not _NOTHING and type(found) not in _ATOMS and is_own(found):
+            if found is not _NOTHING and type(found) not in ATOMS and (is_own(found) or patched(found)):
                 return False
             if isinstance(found, type):
                 self._classes.append(found)
@@ -198,7 +199,7 @@ class Watch:
         for kind, scope in accessors.scopes_of(wanted, self._classes):
             for name in self._names:
                 found = scope.get(name, _NOTHING)
-                if found is not _NOTHING and type(found) not in _ATOMS and is_own(found):
+                if found is not _NOTHING and type(found) not in ATOMS and is_own(found):
                     return False
                 if not name.startswith("__"):
                     self._scopes.append((kind, scope, name, found))

@@ -17,6 +17,7 @@ import sys
 import textwrap
 import threading
 import types
+import warnings
 from importlib import metadata
 from pathlib import Path
 from unittest import mock
@@ -25,8 +26,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Exponential, Laplace, privatize, samplers
+from privatize import Budget, Exponential, Laplace, private_source, privatize, samplers
 from privatize import fingerprint as fingerprinting
+from privatize.errors import NotRememberedWarning
 from privatize.fingerprint import Unencodable, fingerprint, origin
 from privatize.samplers import as_sampler
 
@@ -696,3 +698,270 @@ def test_versions_that_packages_tell_are_those_that_were_installed(top):
     with mock.patch.dict(sys.modules):
         del sys.modules[top]
         assert fingerprinting._version.__wrapped__(top) == told
+
+
+# --- names, and what else code can read ---------------------------------------------------------
+
+NAMED = """
+import sys
+import warnings
+import numpy as np
+from privatize import configure, privatize, samplers
+from privatize.fingerprint import fingerprint, reach
+
+warnings.simplefilter("error")
+configure(store=None)
+LIMITS = {"small": 1.0, "large": 100.0}
+
+class Config:
+    '''A class of the program's own.'''
+    limit: float = 2.0
+    class Inner:
+        '''One in another.'''
+
+def metric(fn):
+    '''Limit a function by its name.'''
+    def run(x: np.ndarray) -> float:
+        '''Run it.'''
+        return float(np.minimum(fn(x), LIMITS[fn.__name__] * len(Config.Inner.__name__)).mean())
+    return run
+
+@metric
+def small(x):
+    '''Return it.'''
+    return x * 50
+
+if __name__ == "__main__":
+    promise = {"epsilon": 1, "gamma": 0.3, "sampler": samplers.uniform(0, 1), "seed": 1}
+    here = privatize(**promise, workers="inline")(small).estimate(20)
+    there = privatize(**promise, workers=2)(small).estimate(20)
+    assert here.value == there.value
+    print(fingerprint(small), reach(small).digest)
+"""
+
+
+def test_names_are_the_same_in_workers(tmp_path):
+    """Workers refuse what is not what was sent: names, modules and docstrings must arrive as they are."""
+    (tmp_path / "program.py").write_text(NAMED)
+    root = str(Path(fingerprinting.__file__).parents[1])
+    found = set()
+    for command in (["program.py"], ["-m", "program"]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            env={"PYTHONPATH": root, "PRIVATIZE_STORE": "", "PATH": ""},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        found.add(done.stdout)
+    assert len(found) == 1
+
+
+def test_a_function_that_is_defined_again_is_the_same():
+    """In a notebook a cell is run again and again; what did not change must not be calibrated each time."""
+    found = set()
+    for before in ("", "\n\n", "x = 1\n"):
+        scope = {"__name__": "__main__"}
+        text = 'class C:\n    "c"\n    n: int = 1\ndef g(x: C):\n    "g"\n    return x\n'
+        text += "def f(x):\n    return g(x) * C.n"
+        exec(before + text, scope)
+        found.add(fingerprint(scope["f"]))
+    assert len(found) == 1
+
+
+def test_two_functions_behind_one_wrapper_have_estimates_of_their_own():
+    """A wrapper with a table of limits by name gave both functions the noise of the first."""
+    limits = {"low": 10.0, "high": 100.0}
+
+    def metric(fn):
+        def run(x):
+            return float(np.minimum(50 * fn(x), limits[fn.__name__]).mean())
+
+        return run
+
+    def low(x):
+        return x
+
+    def high(x):
+        return x
+
+    promise = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)
+    small, large = promise(metric(low)), promise(metric(high))
+    assert large.estimate(20).value > 4 * small.estimate(20).value
+
+
+def test_private_functions_count_with_their_names():
+    """A helper that is a private function itself can be asked for its name and docstring, too."""
+    promise = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1))
+    inner = promise(lambda x: float(x.mean()))
+
+    def f(x):
+        return float(x.mean()) * int(inner.__doc__ or 1)
+
+    before = fingerprint(f)
+    inner.__doc__ = "100"
+    assert fingerprint(f) != before
+
+
+def test_caches_are_emptied():
+    """An answer that was kept from before a change would be taken for one of after it."""
+    factor = 100
+
+    @functools.lru_cache
+    def limit():
+        return factor
+
+    def f(x):
+        return float(x.mean()) * limit()
+
+    limit()
+    factor = 1
+    private = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(f)
+    plain = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(lambda x: float(x.mean()))
+    data = np.linspace(0, 1, 20)
+    assert private.release(data).sensitivity == plain.release(data).sensitivity
+    assert private.remembers(20), "it is remembered all the same"
+
+
+class Lazy(types.ModuleType):
+    """A module that cannot be asked for anything."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("not today")
+
+
+def test_modules_that_raise_when_they_are_asked(monkeypatch):
+    """One broken module of somebody else's must not be the end of every calibration."""
+    lazy = Lazy("lazy_and_broken")
+    monkeypatch.setitem(sys.modules, "lazy_and_broken", lazy)
+    origin.cache_clear()
+    assert origin("lazy_and_broken") is None
+    assert "lazy_and_broken" in fingerprinting.own_modules()
+
+    def inner(x):
+        return x
+
+    inner.__module__ = "lazy_and_broken"
+    before = fingerprint(lambda x: inner(x))
+    assert before == fingerprint(lambda x: inner(x))
+    odd = types.ModuleType("odd")
+    odd.__path__ = 5
+    monkeypatch.setitem(sys.modules, "odd", odd)
+    assert origin("odd") is None
+
+
+class Service:
+    """What a program has: a source of data with a budget, and private methods."""
+
+    def load(self):
+        return self.source()
+
+    def mean(self, x):
+        return float(x.mean()) * self.factor
+
+
+def test_budgets_and_sources_do_not_stand_in_the_way(tmp_path):
+    """A service whose other method loads the data was never remembered, and γ charged at every call."""
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    budget = Budget("service", epsilon=10, gamma=1, ledger=tmp_path / "ledger.db")
+    parts = budget.partition("years", parts=["2025", "2026"])
+
+    @private_source(name="people", budget=budget)
+    def load():
+        connection.execute("select 1")
+        return np.linspace(0, 1, 20)
+
+    class Program(Service):
+        factor = 2.0
+        books = (budget, parts, parts["2025"], budget.ledger)
+
+        def source(self):
+            return load()
+
+        total = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), budget=budget)(Service.mean)
+
+    program = Program()
+    program.sealed = program.load()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            program.total(program.load())
+    assert budget.remaining.gamma == pytest.approx(0.9)
+    connection.close()
+
+
+def test_errors_name_the_way_to_what_cannot_be_compared():
+    """A user cannot find a connection that is five objects away."""
+    generator = (i for i in range(3))
+
+    class Store:
+        pass
+
+    store = Store()
+    store.tables = {"ages": [generator]}
+
+    def helper(x):
+        return store.tables
+
+    def f(x):
+        return float(x.mean()) * len(helper(x))
+
+    with pytest.raises(Unencodable) as caught:
+        fingerprint(f)
+    assert str(caught.value) == "a builtins.generator (reached by helper -> store -> tables -> ['ages'])"
+    connected = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1))(f)
+    with pytest.warns(NotRememberedWarning, match=r"reached by helper -> store -> tables"):
+        connected.estimate(20)
+
+
+def test_settings_of_numpy_count():
+    """Whether a division by zero raises decides what a function returns that catches it."""
+
+    def f(x):
+        try:
+            return float((x / 0.0).max())
+        except FloatingPointError:
+            return float(x.sum())
+
+    private = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(1, 2), seed=1)(f)
+    with np.errstate(all="raise"):
+        private.estimate(20)
+        assert private.remembers(20)
+    with np.errstate(all="ignore"):
+        assert not private.remembers(20)
+
+
+def test_keys_do_not_hold_patch_versions_or_our_modules(monkeypatch):
+    """Estimates must survive a patch of Python, and a move of a class of ours to another module."""
+    before = fingerprint([Laplace(), samplers.uniform(0, 1)]), fingerprint(Exponential([1, 2]))
+    monkeypatch.setattr(sys, "version_info", (*sys.version_info[:2], 99, "final", 0))
+    fingerprinting._header.cache_clear()
+    moved = types.ModuleType("privatize.elsewhere")
+    monkeypatch.setitem(sys.modules, "privatize.elsewhere", moved)
+    for kind in (Laplace, Exponential, type(samplers.uniform(0, 1))):
+        setattr(moved, kind.__qualname__, kind)
+        monkeypatch.setattr(kind, "__module__", "privatize.elsewhere")
+    fingerprinting._encoded.clear()
+    after = fingerprint([Laplace(), samplers.uniform(0, 1)]), fingerprint(Exponential([1, 2]))
+    monkeypatch.undo()
+    fingerprinting._header.cache_clear()
+    fingerprinting._encoded.clear()
+    assert before == after
+
+
+class Renamed:
+    tag = "a name that stays"
+
+
+def test_our_classes_are_named_by_tags():
+    """A class of ours that is renamed keeps its tag, and with it the estimates that were made."""
+    assert fingerprinting.tag_of(Renamed) == "a name that stays"
+    assert fingerprinting.tag_of(Laplace) == "Laplace"
+    names = {}
+    for module in list(sys.modules.values()):
+        for kind in vars(module).values() if module.__name__.startswith("privatize.") else ():
+            if isinstance(kind, type) and (getattr(kind, "immutable", False) or hasattr(kind, "_identity")):
+                assert names.setdefault(fingerprinting.tag_of(kind), kind) is kind, kind

@@ -707,6 +707,79 @@ import pandas as pd
 LIMIT = KNOB
 def f(x):
     return len(pd.DataFrame({"a": [5, 50]}).query("a > @LIMIT"))
+=== pandas query by a text that is a value | seen | 1 | 100
+import pandas as pd
+LIMIT, TEXT = KNOB, "a > @LIMIT"
+def chosen(d, text):
+    return d.query(text)
+def f(x):
+    return len(chosen(pd.DataFrame({"a": [5, 50]}), TEXT))
+=== pandas eval | seen | 1 | 100
+import pandas as pd
+LIMIT = KNOB
+def f(x):
+    return x * float(pd.DataFrame({"a": [5, 50]}).eval("a * @LIMIT").sum())
+=== constants of installed modules | seen | 1.0 | 100.0
+import math
+math.pi = KNOB
+def f(x):
+    return x * math.pi
+=== installed functions that were replaced by others | seen | 1 | 100
+import functools
+import math
+math.floor = functools.partial(max, KNOB)
+def f(x):
+    return math.floor(x)
+=== installed functions that were replaced by objects | seen | 1 | 100
+import math
+class Floor:
+    def __call__(self, x):
+        return x * KNOB
+math.ceil = Floor()
+def f(x):
+    return math.ceil(x)
+=== modules by an alias of sys | doubt | 1 | 100
+import sys as system
+import helpers
+NAME = "helpers"
+def f(x):
+    return x * system.modules[NAME].k
+--- helpers
+k = KNOB
+=== a module by the name of a function | seen | 1 | 100
+import helpers
+def k(x):
+    return x
+def f(x):
+    return getattr(helpers, k.__name__) * x
+--- helpers
+k = KNOB
+=== locate that was imported late | doubt | 1 | 100
+import helpers
+NAME = "helpers.k"
+def f(x):
+    import pydoc
+    return x * pydoc.locate(NAME)
+--- helpers
+k = KNOB
+=== eval of builtins | doubt | 1 | 100
+K, TEXT = KNOB, "K * x"
+def f(x):
+    import builtins
+    return builtins.eval(TEXT, globals(), {"x": x})
+=== callers | doubt | 1 | 100
+import inspect
+K = KNOB
+def inner():
+    return inspect.stack()[0].frame.f_globals["K"]
+def f(x):
+    return x * inner()
+=== a module that was imported by a literal | seen | 1 | 100
+from importlib import import_module
+def f(x):
+    return x * import_module("helpers").k
+--- helpers
+k = KNOB
 === source text | doubt | 1 | 100
 import inspect
 def f(x):
@@ -992,6 +1065,7 @@ def rows():
 ALL = list(rows())
 RUN = """
 import importlib, json, sys, traceback
+from math import ceil as CEIL, floor as FLOOR, pi as PI
 from pathlib import Path
 from privatize.fingerprint import Unencodable, fingerprint
 found = {}
@@ -1005,6 +1079,8 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
         except Unencodable as error:
             key = again = f"doubt: {error}"
         answer = repr(module.f(2))
+        import math
+        math.pi, math.floor, math.ceil = PI, FLOOR, CEIL
     except Exception as error:
         key = again = answer = "".join(traceback.format_exception(error))
     if getattr(module, "real", None):

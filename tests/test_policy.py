@@ -435,6 +435,38 @@ def test_check_in_a_hidden_place(project):
     assert listed(done) == ["one:mean"], done.stderr
 
 
+def test_check_what_cannot_be_remembered(project):
+    """A function that is calibrated at every call costs γ and time each time; one finds out beforehand."""
+    text = """
+import sqlite3
+CONNECTION = sqlite3.connect(":memory:")
+
+class Report:
+    def rows(self):
+        return CONNECTION.execute("select 1")
+
+    @promise
+    def total(self, x):
+        return float(np.mean(x))
+
+@promise
+def direct(x):
+    return float(np.mean(x)) + CONNECTION.total_changes
+
+@promise
+def fine(x):
+    return float(np.mean(x))
+"""
+    project(app=HEAD + text)
+    done = project.run("app")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "its estimates cannot be remembered: it depends on a sqlite3.Connection" in done.stdout
+    assert (
+        "(reached by CONNECTION)" in done.stdout and "(reached by Report.rows -> CONNECTION)" in done.stdout
+    )
+    assert done.stdout.splitlines()[-1] == "3 private functions, 2 with problems"
+
+
 def test_check_same_names(project):
     """Two scripts of one name in two folders are both checked."""
     project(one__util=MEAN, two__util=MEAN.replace("mean", "other"))

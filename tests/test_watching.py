@@ -1,5 +1,6 @@
 """Watches over functions: whatever changes a fingerprint must be seen."""
 
+import builtins
 import functools
 import math
 import sys
@@ -17,9 +18,10 @@ SOURCE = """
 import math
 import numpy as np
 limit, names = 65, ("a", ("b", 1))
-def helper(x, by=2.0):
+def helper(x: "math.inf", by: float = 2.0) -> "Kind":
     return by * x
-def f(x, factor=3):
+def f(x: np.ndarray, factor: int | None = 3):
+    "Compute."
     return factor * helper(np.mean(x)) + math.floor(limit) + len(names) + undefined(x)
 def made(inner):
     def g(x):
@@ -79,8 +81,26 @@ CHANGES = {
     "a module": lambda m: put_attribute(m, "math", np),
     "a patched module": lambda m: put_attribute(math, "floor", m.other),
     "a patched package": lambda m: put_attribute(np, "mean", m.other),
+    "its name": lambda m: put_attribute(m.f, "__name__", "another"),
+    "its qualified name": lambda m: put_attribute(m.f, "__qualname__", "C.f"),
+    "its module": lambda m: put_attribute(m.f, "__module__", "another"),
+    "its docstring": lambda m: put_attribute(m.f, "__doc__", "another"),
+    "its annotations": lambda m: put_attribute(m.f, "__annotations__", {"x": int}),
+    "a helper's name": lambda m: put_attribute(m.helper, "__name__", "another"),
+    "a helper's docstring": lambda m: put_attribute(m.helper, "__doc__", "another"),
+    "a helper's annotation": lambda m: put_entry(m.helper.__annotations__, "by", int),
+    "what an annotation names": lambda m: put_attribute(m, "Kind", 5),
+    "what an annotation of a helper names": lambda m: put_attribute(m, "math", np),
+    "a replaced builtin": lambda m: put_attribute(builtins, "len", m.other),
     "a module of a name that it reads": lambda m: own_module("mean"),
 }
+
+
+def put_entry(table, key, value):
+    """Set an entry, and return what undoes it."""
+    before = dict(table)
+    table[key] = value
+    return lambda: (table.clear(), table.update(before))
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -154,11 +174,18 @@ def test_what_could_change_unseen_is_not_watched(scope, value):
         "return missing_everywhere(x)",
         "import sys; return sys.modules[__name__].limit",
         "return sys.modules[__name__].limit",
+        "return getattr(math, x)",
+        "return eval(x)",
+        "return math.__dict__[x]",
+        "return len(KeyError.__subclasses__())",
+        "return str(x)",
+        "return collections.abc.Sequence",
+        "return f.__code__.co_firstlineno",
     ],
 )
 def test_what_is_found_at_run_time_is_not_watched(scope, body):
     """Imports, names that are not there yet and lookups are for the fingerprint."""
-    exec(f"import sys\ndef h(x):\n    {body}", vars(scope))
+    exec(f"import sys, collections.abc\ndef h(x):\n    {body}", vars(scope))
     assert watch(scope.h) is None
 
 
@@ -213,7 +240,8 @@ def test_what_changed_to_and_fro_while_the_fingerprint_was_taken(scope):
         fingerprint(scope.f, read=read)
         undo()
         assert watched.same()
-        if name not in ("its keyword defaults", "an attribute of it"):  # which `same` alone looks at
+        alone = ("its keyword defaults", "an attribute of it", "its annotations", "a helper's annotation")
+        if name not in alone:  # which `same` alone looks at
             assert not watched.saw(read), name
     read = {}
     fingerprint(scope.f, read=read)
@@ -241,6 +269,14 @@ def test_functions_that_call_each_other_end(scope):
     assert not watched.same()
 
 
+def test_settings_of_numpy_are_watched(scope):
+    """A function that catches what numpy raises returns something else where nothing is raised."""
+    watched = watch(scope.f)
+    with np.errstate(all="raise"):
+        assert not watched.same()
+    assert watched.same()
+
+
 # --- in a private function ---
 
 
@@ -266,6 +302,33 @@ def test_a_change_after_many_calls_calibrates_again(scope):
     assert asked(f, data) == second
     scope.f.__defaults__ = (3,)
     assert asked(f, data) == first
+
+
+@pytest.mark.parametrize("name", ["its docstring", "its name", "its annotations", "a helper's docstring"])
+def test_what_a_function_says_of_itself_is_read_at_every_call(scope, name):
+    """A wrapper may look limits up by a name or docstring, also after many calls."""
+    f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(scope.f)
+    data = np.linspace(0, 1, 20)
+    for _ in range(4):
+        f(data)
+    assert any(found[1] is not None for found in f._watched.values()), "the watch is not in use"
+    first = asked(f, data)
+    undo = CHANGES[name](scope)
+    assert asked(f, data) != first
+    undo()
+    assert asked(f, data) == first
+
+
+def test_classes_are_read_at_every_call(scope):
+    """A class is no place that a watch could look after."""
+    exec("class C:\n    by = 1.0\ndef h(x):\n    return float(x.mean()) * C.by", vars(scope))
+    f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(scope.h)
+    data = np.linspace(0, 1, 20)
+    for _ in range(4):
+        f(data)
+    before = f.release(data).sensitivity
+    scope.C.by = 100.0
+    assert f.release(data).sensitivity == pytest.approx(100 * before)
 
 
 def test_arguments_that_are_equal_but_not_the_same_are_told_apart():
