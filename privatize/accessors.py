@@ -95,6 +95,8 @@ def is_own(thing: Any, origin: Callable[[str | None], str | None]) -> bool:
         return origin(thing.__module__) is None
     if isinstance(thing, types.ModuleType | types.BuiltinFunctionType):
         return False
+    if isinstance(thing, functools.partial):  # whose arguments may be anything
+        return True
     module = type(thing).__module__
     if is_value(thing) or (origin(module) is None and not module.startswith("_cython")):
         return True

@@ -778,7 +778,8 @@ def tag_of(kind: type) -> str:
     tag = vars(kind).get("tag")
     if not isinstance(tag, str):
         return kind.__qualname__
-    return f"{tag} {getattr(kind, 'draw_version', None) or getattr(kind, 'gap_version', None)}"
+    version = getattr(kind, "draw_version", None) or getattr(kind, "gap_version", None)
+    return tag if version is None else f"{tag} {version}"
 
 
 def _decimal() -> str:
@@ -1146,12 +1147,12 @@ class _Encoder:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
             elif type(root) in ATOMS:
                 self.encode(root)
-            elif origin(_name(owner)) != "python" or isinstance(root, types.FunctionType):
-                self.on_attribute(owner, attribute, root)
             elif (attribute in _OF_PYTHON and _name(owner) in _LOOKING) or (
                 root is sys.modules and name != "sys"  # where `_way` does not look
             ):
                 self.on_lookup(attribute, "python")
+            elif origin(_name(owner)) != "python" or isinstance(root, types.FunctionType):
+                self.on_attribute(owner, attribute, root)
             elif patched(root):
                 # By content, and not to be found elsewhere.
                 self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
