@@ -80,7 +80,7 @@ def declare(sampler: Any) -> Declared:
     """
     whole = origin_of(as_sampler(sampler))
     known = _known.get(id(whole))
-    if known is not None and known[0] is whole:
+    if known is not None and known[0]() is whole:
         return known[1]
     encoder = _Encoder()
     try:
@@ -92,11 +92,11 @@ def declare(sampler: Any) -> Declared:
     if is_settled(whole):  # it never changes, so it is read once
         if len(_known) >= 256:
             _known.clear()
-        _known[id(whole)] = whole, found
+        _known[id(whole)] = weakref.ref(whole), found
     return found
 
 
-_known: dict[int, tuple[Any, Declared]] = {}  # with the sampler, so that its id stays its own
+_known: dict[int, tuple[Any, Declared]] = {}  # by id, with a reference that tells whether it is still its own
 
 _OURS: frozenset[Any] = frozenset(
     kind
