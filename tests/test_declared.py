@@ -443,6 +443,7 @@ class TestSource:
             exec(f"def draw(n, rng):\n    return {text}", scope)
             made.append(scope["draw"])
         assert digest(made[0]) == digest(made[1]) != digest(made[2])
+        assert digest(made[0]).startswith("P1-bytecode:")
 
     def test_closures_partials_methods_and_classes(self):
         """Laws that differ in a parameter of a maker, an object or a base class are different ones."""
@@ -751,6 +752,8 @@ class TestOnlyThisObject:
             found = [declare(maker(state)) for state in states]
             assert len({each.digest for each in found}) == len(found)
             assert not any(each.lossless for each in found)
+            assert all(each.digest.startswith("P1-object:") for each in found)
+            assert declare(maker({numbers()})).digest.startswith("P1-object:")
             assert declare(maker(one)).digest == found[0].digest
             assert one.read() == ""  # and it was left alone
 
