@@ -21,6 +21,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import operator
 import os
 import random
 import secrets
@@ -139,16 +140,9 @@ def _token_of(value: Any) -> str:
         try:
             reference: Any = weakref.ref(value)
         except TypeError:
-            reference = functools.partial(getattr, _Kept(value), "value")
+            reference = functools.partial(operator.getitem, [value], 0)  # kept alive: its id stays its own
         known = _tokens[id(value)] = reference, secrets.token_hex(16)
     return known[1]
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Keeps an object alive, so that its id stays its own."""
-
-    value: Any
 
 
 # --- values -----------------------------------------------------------------------------------
