@@ -353,7 +353,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         for at, row in enumerate(rows):
             total = totals.setdefault((row["partition"], row["part"]), Totals())
             total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
-            total.counts = _joined(total.counts, {row["kind"]: 1})
+            if row["epsilon"] or row["delta"]:
+                total.counts = _joined(total.counts, {row["kind"]: 1})
             if at in shown:
                 cost = self._least(totals)
                 for symbol, line in shares.items():

@@ -286,7 +286,7 @@ class Book:
             return  # about everybody, or about the parts of one partition
         common = set.intersection(*(set(person.declared or ()) for person in sampled))
         shown = " and ".join(f"about the parts of {each!r}" if each else "outside of them" for each in layers)
-        remedy = "Begin another budget for one of them, and add the two up."
+        remedy = "Begin another budget for one of them: each promise then holds by itself."
         if not common:
             raise SettingsError(
                 f"The budget {self.name!r} would have answers {shown}, and not all of them under one P "

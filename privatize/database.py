@@ -161,8 +161,8 @@ class Database:
             time.sleep(0.05)
 
     def _try_sqlite(self) -> sqlite3.Connection:
-        path = self.path
-        assert path is not None
+        assert self.path is not None
+        path = Path(os.path.realpath(self.path)) if self.durable else self.path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self.durable:
             _new_file(path)
@@ -176,6 +176,9 @@ class Database:
         """Make a new file that nobody sees before it is complete, and that replaces none."""
         if self._opened:
             raise DatabaseError(f"{path} was there before, and is gone. Restore it from a backup.")
+        log = path.with_name(path.name + "-wal")
+        if log.exists() and not path.exists():  # else somebody was faster; sqlite would add it to a new file
+            raise DatabaseError(f"{path} is gone, and {log.name} is left of it. Restore it from a backup.")
         handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # for the user only
         os.close(handle)
         try:
@@ -189,11 +192,7 @@ class Database:
             ):  # a file system without links: others may see it empty for a moment, and refuse it
                 if _new_file(path):
                     self._prepared(path).close()
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)  # the name, too, survives a loss of power
-            finally:
-                os.close(folder)
+            _sync(path.parent)
         finally:
             os.unlink(made)  # noqa: PTH108 - a path from tempfile is a text
 
@@ -303,6 +302,16 @@ def _new_file(path: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder survive a loss of power, where that can be asked for."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _refuse_empty(path: Path) -> None:

@@ -337,7 +337,7 @@ def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
 
 def _declaration(names: tuple[str, ...], declared: str, described: str, who: str) -> Charge:
     return Charge(
-        function="",
+        function="declaration",
         key="",
         dataset="",
         n=0,

@@ -1032,6 +1032,14 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     assert rows[2]["declared"].startswith("P1:") and rows[2]["described"] == "uniform(0, 1)"
 
 
+def test_names_cannot_steer_a_terminal(app, run):
+    """A name that somebody has chosen in a shared ledger would clear the screen, or forge a line."""
+    Budget("a\nok  b\x1b[2J", epsilon=1, gamma=1, ledger=app / "ledger.db")
+    for words in (["show"], ["verify"], ["show", "a\nok  b\x1b[2J"]):
+        out, _ = run("ledger", *words, "--ledger", "ledger.db")
+        assert "\x1b" not in out and "a\\nok" in out
+
+
 def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
     """An earlier ledger would be changed by looking at it, and a later one misread."""
     old = Path(__file__).parent / "fixtures" / "ledger_layout_1.sql"

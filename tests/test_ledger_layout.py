@@ -461,3 +461,32 @@ class TestFiles:
         for thread in threads:
             thread.join()
         assert found == [[]] * 8
+
+    def test_a_log_without_its_file(self, path):
+        """The log of a ledger that is gone would be added to a new one, or be lost silently."""
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        made(budget)(DATA)
+        assert path.with_name("ledger.db-wal").exists()
+        path.unlink()
+        open_ledger.cache_clear()
+        with pytest.raises(LedgerError, match="is gone"):
+            Budget("b", epsilon=1, gamma=1, ledger=path)
+        assert not path.exists()
+
+    def test_a_link_to_nowhere(self, path, tmp_path):
+        """A ledger that is reached by a link is made where the link leads, for the user only."""
+        (tmp_path / "there").mkdir()
+        path.symlink_to(tmp_path / "there" / "real.db")
+        budget = Budget("b", epsilon=1, gamma=1, ledger=path)
+        made(budget)(DATA)
+        assert path.is_symlink() and (tmp_path / "there" / "real.db").stat().st_mode & 0o077 == 0
+        assert budget.verify().epsilon == 0.1
+
+
+def test_declarations_do_not_disturb_a_chart(old):
+    """A plot of a budget would fail, or show a declaration as spent."""
+    budget = named("survey", old)
+    made(budget)(seal(DATA, name="people"))
+    lines = {layer.label: layer for layer in budget._chart().layers}
+    assert lines["epsilon"].y[-1] == pytest.approx(0.3)
+    assert "6 answers so far" in budget._repr_html_()

@@ -63,7 +63,7 @@ def test_modules_import_only_downwards():
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "ledger_layout",
         "charges", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "watching", "declared", "fingerprint", "pairs", "stacks",
+        "processes", "work", "shipping", "watching", "declared", "syntax", "fingerprint", "pairs", "stacks",
         "sums", "progress",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
         "records", "frames",

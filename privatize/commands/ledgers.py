@@ -13,7 +13,7 @@ from typing import Any
 
 from privatize.budget import Budget, checked_place
 from privatize.commands.reading import NotThere, reading
-from privatize.commands.showing import Told, as_json, columns, hide, one_line, place
+from privatize.commands.showing import Told, as_json, columns, hide, one_line, place, visible
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
 from privatize.ledger import Begun, Ledger
 from privatize.policy import ruled
@@ -132,7 +132,9 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
 
 def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
-    lines = [f"budget {budget['name']}, begun {budget['created']}, composition {budget['composition']}"]
+    lines = [
+        f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
+    ]
     head = ("", *symbols)
     rows = [head, ("cap", *(f"{budget['cap'][s]:.6g}" for s in symbols))]
     for name in ("spent", "left"):

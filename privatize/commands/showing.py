@@ -116,6 +116,17 @@ def place(url: str) -> str:
     return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else url
 
 
+def visible(text: str) -> str:
+    r"""Return a text in one line that cannot steer a terminal: somebody else may have chosen it.
+
+    Examples
+    --------
+    >>> print(visible("two\nlines"))
+    two\nlines
+    """
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent: str = "") -> str:
     """Return rows, the first of them titles, as aligned columns.
 
@@ -126,7 +137,7 @@ def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent:
     mean    557
     median   79
     """
-    listed = [[str(cell) for cell in row] for row in rows]
+    listed = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max(len(row[at]) for row in listed) for at in range(len(listed[0]))]
     numbers = set(right)
     lines = []

@@ -243,8 +243,10 @@ def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
         return tuple(name for name, _ in whole.columns)
     if whole is not sampler:
         drawn = draw(whole, 2, np.random.default_rng(0))
-    parts = drawn if isinstance(drawn, tuple) else (drawn,)
-    return tuple(str(name) for part in parts for name in _names_in(part) or ())
+    found: list[Any] = []
+    for part in drawn if isinstance(drawn, tuple) else (drawn,):
+        found += frames.names(part) if frames.kind(part) else _names_in(part) or []
+    return tuple(map(str, found))
 
 
 def _names_in(drawn: Any) -> list[str] | None:
