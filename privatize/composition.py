@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import SettingsError
+from privatize.mechanisms.gaussian import excess_delta
+from privatize.noise import distance
 
 __all__ = ["Cost", "exact", "kind_of", "tight"]
 
@@ -77,7 +79,8 @@ NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
 def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
     """Return what tight composition must know of a release, as a text: mechanism and its parameters.
 
-    A Gaussian release counts by σ/Δ; every other one by its ε and δ alone, whatever its noise.
+    A Gaussian release counts by σ/Δ, and by how far its discrete noise is from the continuous one in total
+    variation at most; every other one by its ε and δ alone, whatever its noise.
 
     Examples
     --------
@@ -88,25 +91,30 @@ def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
     'gaussian 4.224678889...'
     """
     if type(mechanism).__name__ == "Gaussian" and type(mechanism).__module__.startswith("privatize."):
-        return f"gaussian {mechanism.scale(1.0, epsilon, delta)!r}"
+        return f"gaussian {mechanism.scale(1.0, epsilon, delta)!r} {distance(epsilon, delta)!r}"
     return f"dp {float(epsilon)!r} {float(delta)!r}"
 
 
 def tight(counts: Mapping[str, int], delta: float) -> float:
     """Return an ε that holds at δ for all of the counted releases together.
 
-    The least of: their Rényi divergences added up and converted, and, where all are (ε, δ)-private by
-    their parameters alone, the exact composition of their dominating pairs (both by dp-accounting). The
-    discrete Gaussian has the Rényi divergence α·Δ²/(2σ²) of the continuous one; a pure ε has at most that of
-    randomized response, which every ε-private mechanism is a post-processing of.
+    Where all are Gaussian, with parameters that were fixed beforehand, they are exactly one Gaussian release
+    with Δ/σ = √Σ(Δᵢ/σᵢ)², but for their total-variation distances from it. Otherwise the least of: their
+    Rényi divergences added up and converted, and, where all are (ε, δ)-private by their parameters alone,
+    the exact composition of their dominating pairs (both by dp-accounting). The discrete Gaussian has the
+    Rényi divergence α·Δ²/(2σ²) of the continuous one; a pure ε has at most that of randomized response, which
+    every ε-private mechanism is a post-processing of.
 
     References
     ----------
-    Canonne, Kamath & Steinke, NeurIPS 2020, Theorem 4. Kairouz, Oh & Viswanath, ICML 2015, Theorem 2.1.
-    Mironov, CSF 2017.
+    Balle & Wang, ICML 2018, Theorem 8. Canonne, Kamath & Steinke, NeurIPS 2020, Theorem 4. Kairouz, Oh &
+    Viswanath, ICML 2015, Theorem 2.1. Mironov, CSF 2017.
     """
     if delta <= 0 or not counts:
         return 0.0 if not counts else math.inf
+    together = _as_one_gaussian(counts, delta)
+    if together < math.inf:
+        return together
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
         from dp_accounting.rdp import rdp_privacy_accountant as rdp
@@ -144,6 +152,45 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
             joint = many if joint is None else joint.compose(many)
         found.append(float(joint.get_epsilon_for_delta(delta - slack)))
     return max(0.0, min(found)) * (1 + 1e-9)  # beyond the rounding of all of this
+
+
+def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
+    """Return the ε of Gaussian releases together, exactly; infinity if that is not known.
+
+    With the rounded continuous noise they are (ε, δ₀)-private for the δ₀ of one Gaussian release; each side
+    is within the sum τ of all total-variation distances of that, so they are (ε, δ₀ + (1 + e^ε) τ)-private.
+    """
+    ratio, apart = 0.0, 0.0
+    for kind, count in counts.items():
+        name, *numbers = kind.split()
+        if name != "gaussian" or len(numbers) < 2:  # earlier ledgers did not write the distance down
+            return math.inf
+        ratio += count / float(numbers[0]) ** 2
+        apart += count * float(numbers[1])
+    sigma = 1 / (math.sqrt(ratio) * (1 + 1e-12))
+    lost = 0.0  # how much of δ the distances take, in the end
+    while lost < delta:
+        epsilon = _least_epsilon(sigma, delta - lost)
+        if epsilon > 600:  # where e^ε τ takes everything
+            return math.inf
+        needed = (1 + math.exp(epsilon)) * apart * (1 + 1e-12)
+        if needed <= lost:
+            return epsilon
+        lost = 1.001 * needed
+    return math.inf
+
+
+def _least_epsilon(sigma: float, delta: float) -> float:
+    """Return the least ε at which normal noise σ is (ε, δ)-private at sensitivity 1, rounded up."""
+    if excess_delta(sigma, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while excess_delta(sigma, high) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if excess_delta(sigma, middle) <= delta else (middle, high)
+    return high
 
 
 def _response(epsilon: float, orders: Any) -> Any:

@@ -12,8 +12,8 @@ from scipy.optimize import brentq
 from scipy.special import comb, gammaln
 from scipy.stats import norm
 
-from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
-from privatize.composition import NOTHING, Cost, _response, exact, kind_of, tight
+from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace, noise
+from privatize.composition import NOTHING, Cost, _as_one_gaussian, _response, exact, kind_of, tight
 from privatize.errors import SettingsError
 from privatize.ledger import Charge
 
@@ -46,8 +46,9 @@ class TestCost:
 class TestKind:
     def test_the_gaussian_counts_by_its_noise(self):
         """The ratio σ/Δ is all that matters, and the mechanism's own σ is what is counted."""
-        name, ratio = kind_of(Gaussian(), 0.5, 1e-6).split()
+        name, ratio, apart = kind_of(Gaussian(), 0.5, 1e-6).split()
         assert name == "gaussian" and float(ratio) == Gaussian().scale(1.0, 0.5, 1e-6)
+        assert 0 < float(apart) < 2**-84
 
     @pytest.mark.parametrize("mechanism", [Laplace(), Exponential(["a", "b"]), Bernstein(lattice=3)])
     def test_the_others_count_by_their_promise(self, mechanism):
@@ -248,3 +249,76 @@ def test_without_dp_accounting(monkeypatch):
     with pytest.raises(SettingsError, match=r"pip install 'privatize\[accounting\]'"):
         Budget(name, epsilon=1, delta=1e-6, gamma=1, composition="tight", ledger="memory")
     assert Budget(name, epsilon=1, delta=1e-6, gamma=1, ledger="memory").spent == (0, 0, 0)
+
+
+class TestGaussiansTogether:
+    """Gaussian releases are together exactly one, with the distance of discrete noise added."""
+
+    @pytest.mark.parametrize("k", [1, 2, 10, 100, 1000])
+    @pytest.mark.parametrize(("epsilon", "each"), [(0.1, 1e-6), (0.5, 1e-7), (1.0, 1e-9)])
+    @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+    def test_it_is_exact(self, k, epsilon, each, delta):
+        """A user would be charged for a looser bound, or for less than what the answers tell."""
+        kind = kind_of(Gaussian(), epsilon, each)
+        found = _as_one_gaussian({kind: k}, delta)
+        sigma, apart = map(float, kind.split()[1:])
+        if found == math.inf:  # e^ε times the distance is more than δ
+            assert tight({kind: k}, delta) > math.log(delta / k / 2**-84) - 5
+            return
+        assert tight({kind: k}, delta) == found
+        slack = k * apart * (1 + math.exp(found))
+        assert gaussian_delta(found, sigma, k) + slack <= delta * (1 + 1e-7)
+        if found > 0 and slack < delta / 100:  # and it is the least one
+            assert gaussian_delta(found * (1 - 1e-4), sigma, k) > delta * (1 - 1e-9) - 1.01 * slack
+
+    def test_one_release_costs_what_it_promised(self):
+        """A user's single answer would cost more, or less, than its own ε at its own δ."""
+        for epsilon, delta in ((0.1, 1e-6), (1.0, 1e-5), (5.0, 1e-9)):
+            found = tight({kind_of(Gaussian(), epsilon, delta): 1}, delta)
+            assert epsilon * (1 - 1e-6) <= found <= epsilon * (1 + 1e-4)
+
+    def test_it_needs_no_accounting(self, monkeypatch):
+        """A user without the extra could not add up Gaussian answers alone."""
+        monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+        monkeypatch.setitem(sys.modules, "dp_accounting.rdp", None)
+        assert 0.5 < tight({kind_of(Gaussian(), 0.5, 1e-6): 4}, 1e-5) < 2
+
+    def test_it_is_never_above_renyi(self, accounting):
+        """A user's budget would allow fewer answers than before."""
+        for epsilon, delta in ((0.1, 1e-6), (0.5, 1e-7)):
+            kind = kind_of(Gaussian(), epsilon, delta)
+            old = " ".join(kind.split()[:2])  # as earlier ledgers wrote it: no distance, so Rényi
+            for k in (1, 10, 100):
+                assert tight({kind: k}, 1e-5) < tight({old: k}, 1e-5)
+                assert tight({kind: k, old: 1}, 1e-5) >= tight({kind: k}, 1e-5)
+
+    def test_against_the_privacy_loss_distribution(self, accounting):
+        """Somebody else's numerical composition must come to the same, from the same noise."""
+        from dp_accounting.pld import privacy_loss_distribution as pld
+
+        counts = {kind_of(Gaussian(), 0.3, 1e-6): 3, kind_of(Gaussian(), 0.1, 1e-7): 20}
+        joint = None
+        for kind, count in counts.items():
+            one = pld.from_gaussian_mechanism(float(kind.split()[1]), value_discretization_interval=1e-4)
+            many = one.self_compose(count)
+            joint = many if joint is None else joint.compose(many)
+        for delta in (1e-8, 1e-5, 1e-3):
+            assert tight(counts, delta) == pytest.approx(joint.get_epsilon_for_delta(delta), rel=2e-3)
+
+    def test_where_the_distances_take_all_of_delta(self, accounting):
+        """A user's total at a δ far below that of each answer would be too small."""
+        kind = kind_of(Gaussian(), 5.0, 1e-3)
+        assert _as_one_gaussian({kind: 10}, 1e-12) == math.inf
+        assert tight({kind: 10}, 1e-12) == tight({" ".join(kind.split()[:2]): 10}, 1e-12)  # Rényi has none
+
+    def test_the_distance_is_what_the_noise_has(self):
+        """A user's total would leave out what discrete noise adds: the grid must be as fine as is claimed."""
+        for epsilon, delta in ((0.1, 1e-6), (2.0, 1e-9), (30.0, 1e-3)):
+            claimed = float(kind_of(Gaussian(), epsilon, delta).split()[2])
+            for size in (1, 1000, 10**6):
+                exponent, sigma = noise.gaussian_grid(1.0, epsilon, delta, size, Gaussian().scale)
+                assert size / (24 * sigma**2) <= claimed
+                # And the noise is at least as wide as the ratio that is counted, with room for rounding.
+                used = sigma * 2.0**exponent
+                rounded = 1 + math.sqrt(size) * 2.0**exponent
+                assert used / rounded >= Gaussian().scale(1.0, epsilon, delta)

@@ -4,6 +4,7 @@ import copy
 import functools
 import multiprocessing
 import pickle
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -69,15 +70,12 @@ def values():
     data = np.full(30, SECRET)
     found = {
         "estimate": private.estimate(30),
-        "estimate of a frame": made(framed).estimate(30),
-        "estimate of a model": made(fitted).estimate(30),
         "weighted estimate": made(mechanism=Laplace(scaled="relative")).estimate(30),
         "estimate without a function": estimate_sensitivity(
             np.mean, n=5, sampler=UNIT, norm="l1", plan=plan(0.2), seed=1, workers="inline"
         ),
         "remembered estimate": made(store="memory").estimate(30),
         "release": private.release(data),
-        "release of a model": made(fitted).release(data),
         "plan": plan(0.1),
         "audit": audit(private, 30, pairs=50, releases=200, workers="inline"),
         "report": report(private, 30),
@@ -85,6 +83,11 @@ def values():
         "private function": private,
         "polynomial": BernsteinPolynomial.through(np.ones(3)),
     }
+    if find_spec("pandas") is not None:
+        found["estimate of a frame"] = made(framed).estimate(30)
+    if find_spec("sklearn") is not None:
+        found["estimate of a model"] = made(fitted).estimate(30)
+        found["release of a model"] = made(fitted).release(data)
     mechanisms = [
         Laplace(), Laplace(scaled="total"), Gaussian(calibration="classic"), Gaussian(scaled="relative"),
         Exponential(["a", 1, None], prior=[1, 2, 3]), Bernstein(4, 2, 2, "sup"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
@@ -78,6 +79,20 @@ gaussian, exponential and bernstein, or an instance such as Laplace().
         f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
         f"bernstein, or an instance such as Laplace()."
     )
+
+
+def labels(found: Any) -> list[Any] | None:
+    """Return the labels of what a function returned: a dict's keys, a pandas object's index; else None.
+
+    The index that pandas gives to what has none counts the rows, and is no label.
+    """
+    if isinstance(found, dict):
+        return list(found)
+    pandas = sys.modules.get("pandas")  # where nobody has imported it, nothing is one of its objects
+    if pandas is None or not isinstance(found, pandas.Series | pandas.DataFrame):
+        return None
+    counted = isinstance(found.index, pandas.RangeIndex) and found.index.equals(pandas.RangeIndex(len(found)))
+    return None if counted and found.index.name is None else list(found.index)
 
 
 def l1(gap: Vector) -> float:

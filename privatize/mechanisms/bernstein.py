@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatize import noise
 from privatize.errors import OutputError, SettingsError
-from privatize.mechanisms.base import Vector, inflate, l1, sup
+from privatize.mechanisms.base import Vector, inflate, l1, labels, sup
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import half_widths
 
@@ -118,6 +118,13 @@ class Bernstein:
             found = call(data, s0, points.copy()) if opened else call(data, s0)
             if callable(found):
                 found = found(points.copy())
+            own = labels(found)
+            if own is not None and not np.array_equal(np.array(own, dtype=object), points.astype(object)):
+                raise OutputError(
+                    "The values for the Bernstein mechanism have labels that are not its lattice points in "
+                    "their order. Return an array of the values in the order of the points: "
+                    "values.reindex(points).to_numpy() of a Series."
+                )
             array = np.asarray(found)
             if array.size != self.size or array.dtype.kind not in "iuf":
                 raise OutputError(

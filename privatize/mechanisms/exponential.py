@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privatize import noise
 from privatize.errors import OutputError, SettingsError
-from privatize.mechanisms.base import Vector, inflate, sup
+from privatize.mechanisms.base import Vector, inflate, labels, sup
 
 __all__ = ["Exponential"]
 
@@ -22,8 +22,10 @@ class Exponential:
     """Choose one of fixed responses, the better its score the likelier.
 
     The decorated function returns one score for each response, or takes the response as one
-    more parameter that the call leaves open: ``score(data, response)``. The release is a
-    response r with probability proportional to ``prior(r) * exp(ε score(r) / 2Δ)``.
+    more parameter that the call leaves open: ``score(data, response)``. Scores with labels (a dict, a
+    pandas Series such as ``value_counts()``) are taken by label, which must be the responses; all others
+    in the order of the responses. The release is a response r with probability proportional to
+    ``prior(r) * exp(ε score(r) / 2Δ)``.
 
     Parameters
     ----------
@@ -108,7 +110,7 @@ class Exponential:
         """Return the function of the dataset whose output is one score per response."""
 
         def scores(data: Any, s0: int) -> Any:
-            found = [call(data, s0, r) for r in self.responses] if opened else call(data, s0)
+            found = [call(data, s0, r) for r in self.responses] if opened else self._aligned(call(data, s0))
             array = np.asarray(found)
             if array.shape != (len(self.responses),) or array.dtype.kind not in "iuf":
                 raise OutputError(
@@ -118,6 +120,27 @@ class Exponential:
             return array.astype(np.float64)
 
         return scores
+
+    def _aligned(self, found: Any) -> Any:
+        """Return scores in the order of the responses: labelled ones by label, all others as they are."""
+        own = labels(found)
+        if own is None and isinstance(found, tuple) and _same(getattr(found, "_fields", ()), self.responses):
+            own = list(found._fields)  # type: ignore[attr-defined] # a named tuple
+        if own is None:
+            return found
+        values = list(found.values()) if isinstance(found, dict) else found
+        if len(np.shape(values)) != 1:  # a frame, say
+            return values
+        if not _same(own, self.responses):
+            raise OutputError(
+                "The scores have labels, and these are not the responses of the exponential mechanism, each "
+                "of them once and of the same type (1 is not '1', 1.0 or True). Return a score for every "
+                "response, also for those that no record has: scores.reindex(responses, fill_value=0) of a "
+                "Series, {r: scores.get(r, 0) for r in responses} of a dict. Or return a list of them in the "
+                "order of the responses."
+            )
+        scores = dict(zip(map(_label, own), np.asarray(values), strict=True))
+        return np.array([scores[_label(response)] for response in self.responses])
 
     def release(
         self,
@@ -137,3 +160,21 @@ class Exponential:
     def wrap(self, vector: Vector) -> Any:
         """Return the response itself."""
         return self.responses[int(vector[0])]
+
+
+def _same(own: Sequence[Any], responses: Sequence[Any]) -> bool:
+    """Tell whether the labels are the responses, each of them once."""
+    try:
+        ours, theirs = {*map(_label, own)}, {*map(_label, responses)}
+    except TypeError:  # a response that cannot be a label, such as a list
+        return False
+    return ours == theirs and len(ours) == len(own) == len(responses)
+
+
+def _label(value: Any) -> tuple[type, Any]:
+    """Return a label as something that equals no label of another type."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, tuple):
+        return tuple, tuple(map(_label, value))
+    return type(value), value

@@ -20,6 +20,7 @@ import math
 import os
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -266,6 +267,13 @@ def fitted(t):
     return Ridge().fit(t[:, :1], t[:, 1])
 
 
+FUNCTIONS = [groups, mixed]
+if find_spec("pandas") is not None:
+    FUNCTIONS.append(framed)
+if find_spec("sklearn") is not None:
+    FUNCTIONS.append(fitted)
+
+
 def cumulative(x, at):
     return np.mean(x[:, None] <= at, axis=0)
 
@@ -383,7 +391,7 @@ BROKEN = {
 
 for _kind in (None, "total", "relative"):
     for _made, _delta in ((HalfLaplace(scaled=_kind), 0.0), (HalfGaussian(scaled=_kind), 1e-4)):
-        for _function in (groups, framed, fitted) if _kind != "total" else (groups,):
+        for _function in (groups, *FUNCTIONS[2:]) if _kind != "total" else (groups,):
             BROKEN[f"half the noise, {_made!r}, {_function.__name__}"] = Case(
                 mechanism=_made, function=_function, sampler=_records, delta=_delta, power=0.95,
                 gamma=0.2, pairs=50, releases=2000,
@@ -463,7 +471,7 @@ RIGHT = {
 
 for _kind in (None, "total", "relative"):
     for _made, _delta in ((Laplace(scaled=_kind), 0.0), (Gaussian(scaled=_kind), 1e-4)):
-        for _function in (groups, mixed, framed, fitted):
+        for _function in FUNCTIONS:
             RIGHT[f"{_made!r}, {_function.__name__}"] = Case(
                 mechanism=_made, function=_function, sampler=_records, delta=_delta, gamma=0.2, pairs=100
             )
