@@ -1,5 +1,6 @@
 """The code blocks of the README and of the docs are tests."""
 
+import math
 import os
 import random
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
@@ -23,6 +24,19 @@ def _fresh_memory():
     from privatize.store import open_store
 
     open_store("memory").forget()
+
+
+@pytest.fixture(autouse=True)
+def _no_clock(monkeypatch):
+    """Keep the clock from deciding where pairs are evaluated, and how many at a time.
+
+    Without a number of workers they stay in this process, and tasks are as large as they may be, however busy
+    the machine is. Tests of what the clock decides say what it shows.
+    """
+    from privatize import execution, work
+
+    for module, name in ((execution, "_START"), (execution, "_WARM"), (work, "_INLINE"), (work, "_TASK")):
+        monkeypatch.setattr(module, name, math.inf)
 
 
 def _missing(module):

@@ -61,6 +61,7 @@ SMALLEST = 1e-300
 # How much a function may round differently from run to run, relative to its sensitivity.
 _JITTER = 2.0**-20
 _PILOT = 32  # pairs that weights are learned from
+_SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MANY = 10**8  # pairs beyond which only the largest gaps are kept
 _FIRST = 512  # and the first ones, to be looked at again
 _WORDS = 500  # characters of a cause that are kept
@@ -667,7 +668,7 @@ class _Run:
         self.known[start:stop] = found.gaps
         self.unsaved.append((start, stop))
         self._learn(found)
-        if time.monotonic() > self.saved + 0.5:
+        if time.monotonic() >= self.saved + _SAVED_EVERY:
             self._save()
 
     def _learn(self, found: Found) -> None:

@@ -313,7 +313,7 @@ def test_a_full_disk_is_one_line():
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "cannot be written" in done.stderr
 
@@ -596,7 +596,7 @@ def test_an_interrupt_ends_it_and_the_next_one_goes_on(app, workers):
             time.sleep(0.05)
         time.sleep(2)  # some pairs are done by now, or none: either is fine
         os.killpg(begun.pid, signal.SIGINT)
-        out, err = begun.communicate(timeout=60)
+        out, err = begun.communicate(timeout=300)
     finally:
         begun.kill()
     assert begun.returncode == 130 and out == ""

@@ -384,8 +384,8 @@ def test_the_turn_is_given_up(failing):
                 raise ZeroDivisionError
     except ZeroDivisionError:
         pass
-    assert entered.wait(10)
-    thread.join(10)
+    assert entered.wait(120)
+    thread.join(120)
 
 
 # --- the caller's normal deviate --------------------------------------------------------------

@@ -797,14 +797,14 @@ def test_a_child_forked_during_a_calibration_is_not_stuck():
 
     def slow(x):
         ready.set()
-        go.wait(5)
+        go.wait(120)
         return float(x.mean())
 
     notes = threading.Thread(
         target=lambda: estimate_sensitivity(slow, n=5, sampler=UNIT, norm="l1", plan=plan(0.5, "least"))
     )
     notes.start()
-    ready.wait(5)
+    ready.wait(120)
     child = os.fork()
     if child == 0:
         importable(np.full(7, 0.5))

@@ -418,7 +418,7 @@ def test_a_fingerprint_does_not_depend_on_what_came_before():
             [sys.executable, "-c", code, lows],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=True,
             cwd=Path(__file__).parents[1],
         ).stdout

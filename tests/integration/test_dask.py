@@ -363,7 +363,7 @@ class TestSameGaps:
             check(subsample, threaded)
             check(solved, threaded)
             fails = estimate(harmful("raise", below=0.005))
-            timed = estimate(harmful("sleep", below=0.005), threaded, timeout=1)
+            timed = estimate(harmful("sleep", below=0.005), threaded, timeout=20)
             assert np.array_equal(timed.gaps, fails.gaps)
 
     def test_workers_in_this_process(self):
@@ -433,7 +433,7 @@ class TestLostWorkers:
     def test_functions_that_hang(self, client):
         """An endless loop on some data would hold up the run, whatever `timeout=` says."""
         here = estimate(harmful("raise", below=0.005))
-        there = estimate(harmful("sleep", below=0.005), client, timeout=1)
+        there = estimate(harmful("sleep", below=0.005), client, timeout=20)
         assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
 
 

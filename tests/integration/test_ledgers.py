@@ -180,7 +180,7 @@ def test_exactly_a_hundred(url, tmp_path):
     name = f"budget {next(NUMBERS)}"
     children, notes = hammered(url, tmp_path, name, 0)
     for child in children:
-        child.communicate(timeout=60)
+        child.communicate(timeout=300)
     assert notes.read_text().splitlines() == ["released"] * 100
     budget = Budget(name, epsilon=1, delta=1e-5, gamma=1000, ledger=url)
     assert budget.verify().epsilon == 1 and len(budget.history()) == 100
@@ -198,7 +198,7 @@ def test_never_more_when_processes_are_killed(url, tmp_path):
             time.sleep(choice.uniform(0, 0.01))
         child.send_signal(signal.SIGKILL)
     for child in children:
-        child.communicate(timeout=60)
+        child.communicate(timeout=300)
     assert [child.returncode for child in doomed] == [-signal.SIGKILL] * 4
     released = notes.read_text().splitlines()
     assert set(released) == {"released"} and 50 <= len(released) <= 100

@@ -386,7 +386,7 @@ class TestLostWorkers:
     def test_functions_that_hang(self, cluster):
         """An endless loop on some data would hold up the run, whatever `timeout=` says."""
         here = estimate(harmful("raise", below=0.005))
-        there = estimate(harmful("sleep", below=0.005), cluster, timeout=1)
+        there = estimate(harmful("sleep", below=0.005), cluster, timeout=20)
         assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
 
 
