@@ -669,10 +669,11 @@ def test_check_for_programs(app, facts, run, wrong):
     """An editor or a bot would have to parse the table."""
     found = facts("check", "shop/figures.py", code=1)
     problems = {each["function"]: each["problems"] for each in found["functions"]}
-    assert found["policy"] == str(app / "pyproject.toml") and found["problems"] == 1
+    assert found["policy"] == str(app / "pyproject.toml") and found["problems"] == 2
     assert len(problems["shop.figures:average_age"]) == 2 and problems["shop.figures:choose"] == []
+    assert "cannot be remembered" in problems["shop.figures:unmemorable"][0]
     run("estimate", "shop.figures:average_age")
-    assert facts("check", "shop.figures")["problems"] == 0
+    assert facts("check", "shop.figures", code=1)["problems"] == 1
     assert "cannot be imported" in wrong("check", "shop")
 
 
