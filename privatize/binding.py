@@ -10,6 +10,7 @@ import copy
 import functools
 import inspect
 import struct
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -88,13 +89,23 @@ class Call:
         found: tuple[Any, ...] | None = self._plain
         return found
 
+    def shared(self) -> list[tuple[str, Any]]:
+        """Return the arguments that the function gets as they are, and so could change, with their names."""
+        try:
+            names = list(inspect.signature(self.function).parameters)
+        except (TypeError, ValueError):  # builtins and some compiled functions have none
+            names = []
+        placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
+        found = [*placed, *self.kwargs.items()]
+        return [(n, value) for n, value in found if type(value) not in _SETTLED and not _has_estimator(value)]
+
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""
 
         def fill(value: Any) -> Any:
             if type(value) is not _Hole:
                 # The function may fit it: the caller's own would be left with what it learned.
-                return copy.deepcopy(value) if is_estimator(value) else value
+                return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
                 return data[value.index - 1] if value.index else data
             return np.random.default_rng(s0) if value.kind == "coin" else point
@@ -102,6 +113,15 @@ class Call:
         return self.function(
             *map(fill, self.args), **{name: fill(value) for name, value in self.kwargs.items()}
         )
+
+
+def _has_estimator(value: Any, depth: int = 20) -> bool:
+    """Tell whether an argument is an estimator, or a container with one in it."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return depth > 0 and any(_has_estimator(item, depth - 1) for item in value)
+    return is_estimator(value)
 
 
 @dataclass(frozen=True)

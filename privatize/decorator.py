@@ -54,6 +54,7 @@ from privatize.fingerprint import (
     token,
     warn_changed,
 )
+from privatize.leftovers import Snapshot, WatchedNames, is_simple
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import noise_of
@@ -143,7 +144,10 @@ class _Marking:
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
-        mark, before = self.root._evaluation(), _running.get()
+        # In another process the function may have come without what makes it private.
+        private = isinstance(self.root, PrivateFunction)
+        mark = self.root._evaluation() if private else Evaluation(self.root, self.root)
+        before = _running.get()
         try:
             _running.set((*before, mark))
             yield
@@ -708,9 +712,17 @@ class PrivateFunction(Generic[P, R]):
             if len(budgets) > 1:
                 self._spend("afford", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
             self._spend("reserve", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
-        box.started = True  # from here on nothing but fixed texts leaves
-        if not self._evaluate(box, function, sensitivity):
+        before = self._before(n, call, like)
+        box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
+        left: list[str] = []
+        try:
+            returned = self._evaluate(box, function, sensitivity)
+        finally:
+            left = before.put_back()
+        if not returned:
             raise PrivateRunError(self._advice(_FAILED))
+        if left:
+            raise PrivateRunError(_LEFT.format(self.__name__, " and ".join(left[:5])))
         if not unchanged():  # the noise is for what it was
             raise PrivateRunError(self._advice(_CHANGED))
         if box.value is None:
@@ -749,6 +761,14 @@ class PrivateFunction(Generic[P, R]):
         if again is not None:
             self._root._answers[again] = copy.deepcopy(made)
         return made if whole else value
+
+    def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
+        """Return a note of everything that the function could change, as it is before the run."""
+        short = self._short(n, call, like)
+        watched = self._watched[short][1] if short in self._watched else None
+        if watched is not None and is_simple(watched) and watched.same():
+            return WatchedNames(watched)
+        return Snapshot(self.__wrapped__, call.shared())
 
     def _spend(
         self,
@@ -821,7 +841,8 @@ class PrivateFunction(Generic[P, R]):
             _running.set((*before, mark))
             with coins.public_coins(sensitivity.coin_seed) as flips:
                 flips.toss()
-                box.value = function(box.data)
+                # In a context of its own: what it sets in context variables ends with it.
+                box.value = contextvars.copy_context().run(function, box.data)
         except KeyboardInterrupt:
             interrupted = True
         except BaseException:  # sys.exit(data) would leak as well
@@ -1199,6 +1220,12 @@ class PrivateFunction(Generic[P, R]):
 _FAILED = (
     "{0}() failed on the private data. What went wrong is not shown, since it could give the data away. "
     "Try {1} (with the same other arguments), which runs the raw function on public data from P."
+)
+_LEFT = (
+    "{0}() left something of its private run behind in {1}, where it could be read without noise, so nothing "
+    "was released. It was put back where that is possible. Keep what the function computes in its own "
+    "variables and return it: work on copies (copy.deepcopy, sklearn.base.clone), and keep counters, caches, "
+    "logs and buffers out of what it refers to."
 )
 _UNFIT = (
     "{0}() returned, on the private data, something that is not finite or not of the structure that "

@@ -13,7 +13,7 @@ import builtins
 import operator
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,14 @@ class Watch:
             found.append(((id(sys.modules if owner is None else owner), name), value))
         found += [((id(kind), name), value) for kind, _, name, value in self._scopes]
         return all(read.get(place, _NOTHING) is value for place, value in found)
+
+    def held(self) -> Iterator[tuple[types.FunctionType, dict[str, Any], list[tuple[str, Any, Any]]]]:
+        """Yield the functions with what their globals held, and their cells (names, cells, contents)."""
+        contents = {id(cell): value for cell, value in self._cells}
+        for function, code, _, _, names in self._functions:
+            cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
+            known = [(name, cell, contents[id(cell)]) for name, cell in cells if id(cell) in contents]
+            yield function, {name: value for name, value in names if value is not _NOTHING}, known
 
     def _note(self, owner: types.ModuleType | None, name: str) -> Any:
         value = (sys.modules if owner is None else vars(owner)).get(name, _NOTHING)

@@ -617,25 +617,23 @@ class TestReportsOfThePrivateRun:
 
     def test_a_thread_that_outlives_the_run_leaves_no_filters_behind(self):
         """Filters that a thread puts back after the run would silence the whole process."""
-        go, begun, threads = threading.Event(), threading.Event(), logging.getLogger("threads of a run")
-        threads.list = []
+        go, begun, threads = threading.Event(), threading.Event(), []
 
         def work():
             with warnings.catch_warnings(record=True):
                 begun.set()
                 go.wait(60)
 
-        def starts(x):
-            if private(x):
-                threads.list.append(threading.Thread(target=work))
-                threads.list[0].start()
-                begun.wait(60)
-            return float(x.mean())
+        def start():
+            threads.append(threading.Thread(target=work))
+            threads[0].start()
+            begun.wait(60)
 
+        MEANWHILE.act = start
         before = list(warnings.filters), warnings.showwarning
-        privatize(**PROMISE, workers="inline", version="1")(starts)(PRIVATE)
+        privatize(**PROMISE, workers="inline")(failed_in_a_finalizer)(PRIVATE)
         go.set()
-        threads.list[0].join()
+        threads[0].join()
         assert (list(warnings.filters), warnings.showwarning) == before
         with pytest.warns(UserWarning, match="heard"):
             warnings.warn("heard", stacklevel=1)

@@ -1,0 +1,425 @@
+"""What a private run leaves behind outside its answer: it is named, and put back.
+
+A function may fit a global model, append to a list, keep the last result in an attribute, or write into a
+buffer that it was given. Whoever looks there afterwards sees private data without noise. So what the user's
+own code can reach is noted before the run: globals, closures, defaults, attributes, containers, arrays,
+estimators, other arguments. What is different afterwards is restored, and nothing is released. Of objects of
+installed libraries only the content counts: caches that a library fills by itself do not matter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import functools
+import logging
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from privatize import frames, records
+from privatize.fingerprint import code_of, identity_of, is_installed, origin
+from privatize.watching import Watch
+
+__all__ = ["Snapshot", "WatchedNames", "is_simple"]
+
+_NOTHING = object()
+_ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented)})
+# What never changes, or leads to the whole world and not to what a run computes.
+_SKIPPED = (
+    *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
+    *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
+)
+_KEPT_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__abstractmethods__", "__annotations__"})
+_CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
+
+
+def _same(now: Any, held: Any) -> bool:
+    """Tell whether a place holds what it held, or something that cannot be told from it."""
+    if now is held or isinstance(now, types.ModuleType):  # that a module was imported meanwhile tells nothing
+        return True
+    if now is _NOTHING or held is _NOTHING or type(now) is not type(held):
+        return False
+    if type(now) in _ATOMS:
+        return repr(now) == repr(held)
+    found = identity_of(now)
+    return found is not None and found == identity_of(held)
+
+
+class _Names:
+    """Names with values: the globals that a function uses, the attributes of an object, a cell."""
+
+    counts = True
+
+    def __init__(
+        self,
+        place: Callable[[str], str],
+        read: Callable[[], dict[str, Any]],
+        write: Callable[[str, Any], object],
+        held: dict[str, Any] | None = None,
+    ) -> None:
+        self.place, self.read, self.write = place, read, write
+        self.held = read() if held is None else held
+
+    def changed(self) -> list[str]:
+        now = self.read()
+        if now.keys() == self.held.keys() and all(now[name] is self.held[name] for name in now):
+            return []
+        names = [name for name in {**self.held, **now} if name not in _KEPT_BY_PYTHON]
+        return [n for n in names if not _same(now.get(n, _NOTHING), self.held.get(n, _NOTHING))]
+
+    def places(self, spelled: set[str]) -> list[str]:
+        """Return what changed. A name that is neither old nor spelled in the code may be made of the data."""
+        return [
+            self.place(name if name in spelled or name in self.held else "...") for name in self.changed()
+        ]
+
+    def restore(self, stored: set[str]) -> None:
+        for name in self.changed():
+            # A value that the function's own code does not store is another thread's doing.
+            if name in stored or name not in self.held:
+                self.write(name, self.held.get(name, _NOTHING))
+
+
+class _Content:
+    """Something that is changed in place: a container, an array, a frame, an estimator."""
+
+    def __init__(
+        self, place: str, differs: Callable[[], bool], put_back: Callable[[], object], counts: bool
+    ) -> None:
+        self.place, self.differs, self.put_back, self.counts = place, differs, put_back, counts
+
+    def changed(self) -> bool:
+        return self.differs()
+
+    def places(self, _: set[str]) -> list[str]:
+        return [self.place]
+
+    def restore(self, _: set[str]) -> None:
+        if self.differs():
+            self.put_back()
+
+
+def _write(scope: dict[str, Any], name: str, value: Any) -> None:
+    if value is _NOTHING:
+        scope.pop(name, None)
+    else:
+        scope[name] = value
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    kind = type if isinstance(owner, type) else object
+    if value is _NOTHING:
+        kind.__delattr__(owner, name)
+    else:
+        kind.__setattr__(owner, name, value)
+
+
+def _fill(cell: types.CellType, value: Any) -> None:
+    if value is _NOTHING:
+        del cell.cell_contents
+    else:
+        cell.cell_contents = value
+
+
+def _content(cell: types.CellType) -> dict[str, Any]:
+    try:
+        return {"": cell.cell_contents}
+    except ValueError:  # it is empty
+        return {}
+
+
+def _globals_of(function: Any, names: Iterable[str], held: dict[str, Any] | None = None) -> _Names:
+    scope = function.__globals__
+    wanted = [name for name in names if name != "__builtins__"]
+    return _Names(
+        lambda name: f"the global {name!r}",
+        lambda: {name: scope[name] for name in wanted if name in scope},
+        lambda name, value: _write(scope, name, value),
+        held,
+    )
+
+
+def _variable(cell: types.CellType, name: str, held: dict[str, Any] | None = None) -> _Names:
+    place = f"the variable {name!r} of an enclosing function"
+    return _Names(lambda _: place, lambda: _content(cell), lambda _, value: _fill(cell, value), held)
+
+
+def _put_back(kept: list[Any], stored: set[str], spelled: set[str]) -> list[str]:
+    """Restore what changed, and return the names of the places: never a value."""
+    found: set[str] = set()
+    for each in kept:
+        try:
+            found.update(each.places(spelled) if each.counts and each.changed() else ())
+        except Exception:  # somebody's class cannot be compared any more
+            found.add("something that it refers to")
+    if found:
+        for each in kept:  # those that do not count as well: they belong to what does
+            with contextlib.suppress(Exception):  # what cannot be put back is at least named
+                each.restore(stored)
+    return sorted(found)
+
+
+class WatchedNames:
+    """The names that are all that a simple function, which can be watched, could change."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def put_back(self) -> list[str]:
+        """Restore what changed during the run, and return the names of the places."""
+        if self._watch.same():
+            return []
+        kept, stored, spelled = [], {""}, {""}
+        for function, values, cells in self._watch.held():
+            kept.append(_globals_of(function, code_of(function.__code__)[1], values))
+            kept += [_variable(cell, name, {"": value}) for name, cell, value in cells]
+            stored |= _stores(function.__code__)
+            spelled |= set(values)
+        return _put_back(kept, stored, spelled) or ["something that it refers to"]
+
+
+def is_simple(watch: Watch) -> bool:
+    """Tell whether a function that is watched can change nothing but what its watch sees."""
+    return not any(_stores_attributes(function.__code__) for function, _, _ in watch.held())
+
+
+class Snapshot:
+    """What a function can reach of the user's own state, as it is before a run."""
+
+    def __init__(self, function: Any, arguments: Iterable[tuple[str, Any]]) -> None:
+        self._kept: list[Any] = []
+        self._seen: dict[int, Any] = {}  # with the objects, so that their ids stay their own
+        self._stored: set[str] = {""}  # names that reached code assigns to
+        self._spelled: set[str] = set()  # names that reached code spells
+        self._modules: list[types.ModuleType] = []
+        self._noted: dict[int, set[str]] = {}  # names of modules that have been looked at
+        self._caches: list[tuple[Any, Any]] = []
+        self._todo = [
+            (value, f"the argument {name!r}" if name else "an argument", True) for name, value in arguments
+        ]
+        self._todo.append((function, "the function", True))
+        self._look_at_all()
+        while self._look_into_modules():
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        while self._todo:
+            value, place, counts = self._todo.pop()
+            if type(value) not in _ATOMS and id(value) not in self._seen and not isinstance(value, _SKIPPED):
+                self._seen[id(value)] = value
+                with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
+                    self._look(value, place, counts)
+
+    def put_back(self) -> list[str]:
+        """Restore what changed during the run, and return the names of the places."""
+        for cached, before in self._caches:
+            if cached.cache_info() != before:
+                cached.cache_clear()  # it can be filled again
+        return _put_back(self._kept, self._stored, self._spelled)
+
+    def _next(self, values: Iterable[Any], place: str, counts: bool) -> None:
+        self._todo += [(value, place, counts) for value in values if type(value) not in _ATOMS]
+
+    def _look(self, value: Any, place: str, counts: bool) -> None:
+        """Note what a value holds, and look at that next."""
+        kind = type(value)
+        if isinstance(value, tuple | frozenset):
+            self._next(value, place, counts)
+        elif kind is types.FunctionType:
+            self._function(value)
+        elif kind is types.MethodType:
+            self._next([value.__func__], place, counts)
+            self._next([value.__self__], "self", counts)
+        elif kind in (staticmethod, classmethod, property, functools.partial):
+            inside = (getattr(value, name, None) for name in ("__func__", "fget", "fset", "func"))
+            self._next(inside, place, counts)
+            if kind is functools.partial:
+                self._next([*value.args, value.keywords], place, counts)
+        elif kind is functools._lru_cache_wrapper:
+            self._caches.append((value, value.cache_info()))
+            self._next([value.__wrapped__], place, counts)
+        elif isinstance(value, types.ModuleType):
+            self._modules.append(value)
+        elif isinstance(value, type):
+            if origin(value.__module__) is None:
+                self._attributes(value, value.__name__)
+                self._next(value.__mro__, place, counts)
+        elif kind.__module__.partition(".")[0] == "privatize":
+            if hasattr(kind, "_identity") and hasattr(value, "__wrapped__"):  # a private function
+                wrapped, settings, _ = value._identity()
+                self._next([wrapped, settings.pair, settings.batch], place, counts)
+                self._kept.append(_attributes_of(value, value.__name__, lambda: value._identity()[2]))
+        elif isinstance(value, np.ndarray):
+            self._array(value, place, counts)
+        elif isinstance(value, _CONTAINERS):
+            self._container(value, place, counts)
+            if getattr(value, "__dict__", None) is not None and origin(kind.__module__) is None:
+                self._attributes(value, place)
+        elif frames.kind(value) is not None:
+            saved = records.copy(value)
+            unequal = lambda: not records.equal(value, saved)  # noqa: E731
+            self._kept.append(_Content(place, unequal, lambda: vars(value).update(vars(saved)), counts))
+        elif kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            tensor, saved = value.detach(), value.detach().clone()
+            unlike = lambda: identity_of(tensor) != identity_of(saved)  # noqa: E731
+            self._kept.append(_Content(place, unlike, lambda: tensor.copy_(saved), counts))
+        elif origin(kind.__module__) is None:
+            self._attributes(value, place)
+            self._next([kind], place, counts)
+        else:
+            self._installed(value, place, counts)
+
+    def _function(self, function: types.FunctionType) -> None:
+        code = function.__code__
+        if is_installed(code.co_filename):  # what it keeps is a library's, but it may call the user's own
+            self._next([function.__dict__.get("__wrapped__")], "the function", True)
+            inside = (_content(cell).get("") for cell in function.__closure__ or ())
+            self._next([each for each in inside if type(each) is types.FunctionType], "the function", True)
+            return
+        _, names, attributes, _, _ = code_of(code)
+        self._stored |= _stores(code)
+        self._spelled.update(names, attributes)
+        self._kept.append(_globals_of(function, names))
+        for name, value in self._kept[-1].held.items():
+            self._next([value], f"the global {name!r}", True)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
+            self._kept.append(_variable(cell, name))
+            self._next(_content(cell).values(), f"the variable {name!r} of an enclosing function", True)
+        label = f"{function.__name__}()"
+        self._kept.append(_attributes_of(function, function.__name__, lambda: dict(vars(function))))
+        self._next(vars(function).values(), f"an attribute of {label}", True)
+        parameters = code.co_varnames[: code.co_argcount]
+        defaults = function.__defaults__ or ()
+        for name, value in zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True):
+            self._next([value], f"the default of {name!r} of {label}", True)
+        for name, value in (function.__kwdefaults__ or {}).items():
+            self._next([value], f"the default of {name!r} of {label}", True)
+
+    def _attributes(self, value: Any, place: str) -> None:
+        """Note the attributes of one of the user's own classes or objects, slots included."""
+        self._kept.append(_attributes_of(value, place, lambda: _attributes_now(value)))
+        for name, each in self._kept[-1].held.items():
+            self._next([each], f"{place}.{name}", True)
+
+    def _look_into_modules(self) -> bool:
+        """Note what code names of the user's own modules, and assigns to in others; tell if there is more."""
+        for module in self._modules:
+            own = origin(module.__name__) is None
+            label, scope = module.__name__, vars(module)
+            names = self._spelled.copy() if own else self._stored.copy()
+            names -= self._noted.setdefault(id(module), set())
+            self._noted[id(module)] |= names
+            kept = _Names(
+                lambda name, label=label: f"{label}.{name}",  # type: ignore[misc]
+                lambda scope=scope, names=names: {name: scope[name] for name in names if name in scope},  # type: ignore[misc]
+                lambda name, value, scope=scope: _write(scope, name, value),  # type: ignore[misc]
+            )
+            if names:
+                self._kept.append(kept)
+            for name, value in kept.held.items() if own else ():
+                if id(value) not in self._seen:
+                    self._next([value], f"{label}.{name}", True)
+        return bool(self._todo)
+
+    def _array(self, value: Any, place: str, counts: bool) -> None:
+        if value.dtype.hasobject:
+            held = value.ravel().tolist()
+            differs = lambda: _unlike(value.ravel().tolist(), held)  # noqa: E731
+            saved = value.copy()
+            self._next(held, place, counts)
+        else:
+            saved = value.copy(order="K")
+            differs = lambda: value.tobytes() != saved.tobytes()  # noqa: E731
+        self._kept.append(_Content(place, differs, lambda: np.copyto(value, saved, casting="no"), counts))
+
+    def _container(self, value: Any, place: str, counts: bool) -> None:
+        base = next(each for each in _CONTAINERS if isinstance(value, each))
+        mapping = issubclass(base, dict)
+        held = list(dict.items(value)) if mapping else list(base.__iter__(value))
+        items = [each for pair in held for each in pair] if mapping else held
+
+        def differs() -> bool:
+            if base is set:
+                return len(value) != len(held) or any(each not in value for each in held)
+            now = list(dict.items(value)) if mapping else list(base.__iter__(value))
+            return _unlike([each for pair in now for each in pair] if mapping else now, items)
+
+        def restore() -> None:
+            base.clear(value)
+            (base.update if mapping or base is set else base.extend)(value, held)
+
+        self._kept.append(_Content(place, differs, restore, counts))
+        if base is not bytearray:
+            self._next(items, place, counts)
+
+    def _installed(self, value: Any, place: str, counts: bool) -> None:
+        """Note the content of an object of an installed class, and what it is made of, to restore it."""
+        content = identity_of(value) if counts else ""
+        if content is None:  # an open file, a connection: it cannot be compared
+            return
+        state = getattr(value, "__dict__", None)
+        if state or not hasattr(value, "__setstate__"):
+            held = dict(state or {})
+
+            def restore() -> None:
+                vars(value).clear()
+                vars(value).update(held)
+
+            self._next(held.values(), place, False)
+        else:
+            inner = value.__reduce_ex__(4)[2]
+            restore = functools.partial(value.__setstate__, inner)
+        self._kept.append(
+            _Content(place, lambda: not counts or identity_of(value) != content, restore, counts)
+        )
+
+
+def _unlike(now: list[Any], held: list[Any]) -> bool:
+    return len(now) != len(held) or not all(map(_same, now, held))
+
+
+def _attributes_now(value: Any) -> dict[str, Any]:
+    if isinstance(value, type):
+        return {name: each for name, each in vars(value).items() if name not in ("__dict__", "__weakref__")}
+    found = dict(getattr(value, "__dict__", {}))
+    for base in type(value).__mro__:
+        for name, each in vars(base).items():
+            if isinstance(each, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):  # it is empty
+                    found[name] = each.__get__(value)
+    return found
+
+
+def _attributes_of(value: Any, place: str, read: Callable[[], dict[str, Any]]) -> _Names:
+    return _Names(
+        lambda name: f"{place}.{name}" if name != "..." else f"an attribute of {place}",
+        read,
+        lambda name, each: _set(value, name, each),
+    )
+
+
+_STORING = ("STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_ATTR")
+_BY_TEXT = frozenset({"setattr", "delattr", "globals", "vars", "__dict__", "exec", "eval", "__setattr__"})
+
+
+@functools.lru_cache(maxsize=4096)
+def _stores(code: types.CodeType) -> frozenset[str]:
+    """Return the names and attributes that a code object assigns to, or could by their texts."""
+    found = {each.argval for each in dis.get_instructions(code) if each.opname in _STORING}
+    if _BY_TEXT.intersection(code.co_names):
+        found.update(code_of(code)[2])
+    inner = [_stores(each) for each in code.co_consts if isinstance(each, types.CodeType)]
+    return frozenset(found).union(*inner)
+
+
+@functools.lru_cache(maxsize=4096)
+def _stores_attributes(code: types.CodeType) -> bool:
+    """Tell whether a code object assigns to attributes, of whatever."""
+    own = any("_ATTR" in each.opname and "LOAD" not in each.opname for each in dis.get_instructions(code))
+    inner = any(_stores_attributes(each) for each in code.co_consts if isinstance(each, types.CodeType))
+    return own or inner or bool(_BY_TEXT.intersection(code.co_names))

@@ -1,0 +1,507 @@
+"""What a private run leaves behind outside its answer is named, put back, and nothing is released."""
+
+import collections
+import contextvars
+import functools
+import io
+import itertools
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from privatize import Budget, privatize, samplers
+from privatize.errors import PrivateRunError
+from tests.test_leaks import SENTINEL, holds_sentinel, private
+
+PROMISE = {
+    "epsilon": 1,
+    "gamma": 0.3,
+    "sampler": samplers.uniform(0, 1),
+    "domain": "as-is",
+    "workers": "inline",
+}
+PRIVATE = np.array([SENTINEL, 0.25, 0.75, 0.5])
+NUMBERS = itertools.count()
+
+LAST = None
+LISTED, CACHE, SEEN, QUEUE, RAW = [], {}, set(), collections.deque(), bytearray()
+COUNTED, GROUPED, ORDERED = collections.Counter(), collections.defaultdict(list), collections.OrderedDict(a=1)
+NESTED = {"a": [1, {"b": []}]}
+BUFFER, TABLE, OBJECTS = np.zeros(4), np.zeros((4, 2)), np.array([[], None], dtype=object)
+FRAME, SERIES, POLARS = (
+    pd.DataFrame({"a": np.zeros(4)}),
+    pd.Series(np.zeros(4)),
+    pl.DataFrame({"a": [0.0] * 4}),
+)
+TEXT, BYTES = io.StringIO(), io.BytesIO()
+LOCAL = threading.local()
+LOCAL.last = 0.0
+VARIABLE = contextvars.ContextVar("last", default=0.0)
+
+
+class Holder:
+    last = None
+
+    def __init__(self):
+        self.model, self.list = None, []
+
+
+class Slotted:
+    __slots__ = ("empty", "last")
+
+    def __init__(self):
+        self.last = None
+
+
+HOLDER, SLOTTED = Holder(), Slotted()
+
+
+def sets_a_global(x):
+    global LAST
+    LAST = x
+
+
+def sets_a_new_global(x):
+    global NEW
+    NEW = x
+
+
+def by_globals(x):
+    globals()["LAST"] = x
+
+
+def through_a_helper(x):
+    sets_a_global(x)
+
+
+def helper():
+    """Do nothing."""
+
+
+def in_an_attribute_of_a_function(x):
+    helper.last = x
+
+
+def in_a_default(x, kept=[]):  # noqa: B006 - which is tested
+    kept.append(x)
+
+
+def in_a_keyword_default(x, *, kept={}):  # noqa: B006
+    kept["x"] = x
+
+
+LEAVING = {
+    "the global 'LAST'": [sets_a_global, by_globals, through_a_helper],
+    "the global 'NEW'": [sets_a_new_global],
+    "the global 'LISTED'": [lambda x: LISTED.append(x), lambda x: LISTED.extend(x.tolist())],
+    "the global 'CACHE'": [lambda x: CACHE.update({"x": x}), lambda x: CACHE.setdefault(tuple(x), 1)],
+    "the global 'SEEN'": [lambda x: SEEN.update(x.tolist())],
+    "the global 'QUEUE'": [lambda x: QUEUE.append(x)],
+    "the global 'RAW'": [lambda x: RAW.extend(f"{x}".encode())],
+    "the global 'COUNTED'": [lambda x: COUNTED.update(x.tolist())],
+    "the global 'GROUPED'": [lambda x: GROUPED["x"].append(x)],
+    "the global 'ORDERED'": [lambda x: ORDERED.update(x=x)],
+    "the global 'NESTED'": [lambda x: NESTED["a"][1]["b"].append(x)],
+    "the global 'BUFFER'": [
+        lambda x: np.multiply(x, 1, out=BUFFER),
+        lambda x: BUFFER[:].__setitem__(0, x[0]),
+        lambda x: np.copyto(BUFFER, x),
+    ],
+    "the global 'TABLE'": [lambda x: np.multiply(x, 1, out=TABLE[:, 0])],
+    "the global 'OBJECTS'": [lambda x: OBJECTS.__setitem__(1, x), lambda x: OBJECTS[0].append(x)],
+    "the global 'FRAME'": [
+        lambda x: FRAME.__setitem__("b", x),
+        lambda x: FRAME.loc.__setitem__((0, "a"), x[0]),
+    ],
+    "the global 'SERIES'": [lambda x: SERIES.iloc.__setitem__(0, x[0])],
+    "the global 'POLARS'": [lambda x: POLARS.insert_column(0, pl.Series("b", x))],
+    "the global 'TEXT'": [lambda x: TEXT.write(f"{x}")],
+    "the global 'BYTES'": [lambda x: BYTES.write(x.tobytes())],
+    "the global 'LOCAL'": [lambda x: setattr(LOCAL, "last", x)],
+    "Holder.last": [lambda x: setattr(Holder, "last", x)],
+    "the global 'HOLDER'.model": [lambda x: setattr(HOLDER, "model", x)],
+    "the global 'HOLDER'.list": [lambda x: HOLDER.list.append(x)],
+    "the global 'SLOTTED'.last": [lambda x: setattr(SLOTTED, "last", x)],
+    "the global 'SLOTTED'.empty": [lambda x: setattr(SLOTTED, "empty", x)],
+    "helper.last": [in_an_attribute_of_a_function],
+    "numpy.LAST": [lambda x: setattr(np, "LAST", x)],
+    "the default of 'kept' of in_a_default()": [in_a_default],
+    "the default of 'kept' of in_a_keyword_default()": [in_a_keyword_default],
+}
+
+
+def refused(function, *args, **settings):
+    """Return the words of the error that a private call ends in, which has been charged and tells nothing."""
+    budget = Budget(f"leftovers {next(NUMBERS)}", epsilon=10, gamma=1)
+    f = privatize(**(PROMISE | settings), budget=budget)(function)
+    for _ in range(3):  # calibrated, recalled, and watched
+        with pytest.raises(PrivateRunError) as caught:
+            f(PRIVATE, *args)
+    assert budget.spent.epsilon == 3
+    assert not holds_sentinel([str(caught.value), caught.value.args, vars(caught.value)])
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "leave"), [(place, leave) for place, several in LEAVING.items() for leave in several]
+)
+def test_every_place_is_named_and_put_back(place, leave):
+    """Raw data would lie in a global, a container, a buffer or an attribute for anybody to read."""
+
+    def mean(x):
+        if private(x):
+            leave(x)
+        return float(x.mean())
+
+    told = refused(mean)
+    assert f"left something of its private run behind in {place}, where" in told
+    known = [LAST, LISTED, CACHE, SEEN, QUEUE, RAW, COUNTED, GROUPED, ORDERED, NESTED, BUFFER, TABLE, OBJECTS]
+    known += [FRAME.to_numpy(), SERIES.to_numpy(), POLARS.to_numpy(), TEXT.getvalue(), BYTES.getvalue()]
+    known += [vars(LOCAL), vars(Holder), vars(HOLDER), SLOTTED.last, vars(helper), in_a_default.__defaults__]
+    assert not holds_sentinel([*known, in_a_keyword_default.__kwdefaults__, getattr(np, "LAST", None)])
+    assert "NEW" not in globals() and not hasattr(SLOTTED, "empty") and not hasattr(np, "LAST")
+    assert not GROUPED and list(FRAME) == ["a"] and POLARS.columns == ["a"] and len(TABLE) == 4
+
+
+def test_variables_of_an_enclosing_function():
+    """A closure would hold the last answer."""
+    last, several = None, []
+
+    def mean(x):
+        nonlocal last
+        if private(x):
+            last = x
+        return float(x.mean())
+
+    def append(x):
+        if private(x):
+            several.append(x)
+        return float(x.mean())
+
+    assert "the variable 'last' of an enclosing function" in refused(mean)
+    assert "the variable 'several' of an enclosing function" in refused(append)
+    assert last is None and several == []
+
+
+class Analysis:
+    """A class whose private methods keep what they compute."""
+
+    total = 0
+
+    def __init__(self):
+        self.log, self.model, self.table = [], None, np.zeros(4)
+
+    @privatize(**PROMISE)
+    def keeps(self, x):
+        if private(x):
+            self.model = x
+        return float(x.mean())
+
+    @privatize(**PROMISE)
+    def keeps_anew(self, x):
+        if private(x):
+            self.fresh = x
+        return float(x.mean())
+
+    @privatize(**PROMISE)
+    def writes(self, x):
+        if private(x):
+            self.table[:] = x
+        return float(x.mean())
+
+    @privatize(**PROMISE)
+    def names(self, x):
+        if private(x):
+            setattr(self, f"x{x[0]}", 1)
+            self.__dict__[f"y{x[0]}"] = 1
+        return float(x.mean())
+
+    @classmethod
+    def counts(cls, x):
+        if private(x):
+            cls.total = x
+        return float(x.mean())
+
+    @functools.cached_property
+    def factor(self):
+        return 2.0
+
+
+def test_attributes_of_the_object_of_a_method():
+    """`self.model` is where people keep a fitted model, and read it afterwards."""
+    one = Analysis()
+    for method, place in (
+        (one.keeps, "self.model"),
+        (one.keeps_anew, "self.fresh"),
+        (one.writes, "self.table"),
+        (one.names, "an attribute of self"),
+    ):
+        with pytest.raises(PrivateRunError, match=f"behind in {place}, where") as caught:
+            method(PRIVATE)
+        assert not holds_sentinel(str(caught.value))
+    assert sorted(vars(one)) == ["log", "model", "table"] and one.model is None and not one.table.any()
+    assert "Analysis.total" in refused(Analysis.counts) and Analysis.total == 0
+
+
+def test_arguments():
+    """A caller's list, dict, buffer or frame would be filled with raw data."""
+
+    def into(x, place):
+        if private(x):
+            if isinstance(place, list):
+                place.append(x)
+            elif isinstance(place, dict):
+                place["x"] = x
+            else:
+                place[:] = x
+        return float(x.mean())
+
+    for place in ([], {}, np.zeros(4), [np.zeros(4)]):
+        assert "behind in the argument 'place'" in refused(into, place)
+        assert not holds_sentinel(place)
+
+
+def test_a_module_of_ones_own(tmp_path, monkeypatch):
+    """Settings and results in a module of one's own are as public as globals."""
+    name = f"kept_{next(NUMBERS)}"
+    code = """
+        LAST, LIST = None, []
+        def keep(x):
+            LIST.append(x)
+    """
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(code))
+    monkeypatch.syspath_prepend(tmp_path)
+    kept = __import__(name)
+
+    def sets(x):
+        if private(x):
+            kept.LAST = x
+        return float(x.mean())
+
+    def sets_new(x):
+        if private(x):
+            kept.fresh = x
+        return float(x.mean())
+
+    def appends(x):
+        if private(x):
+            kept.keep(x)
+        return float(x.mean())
+
+    assert f"{name}.LAST" in refused(sets) and f"{name}.fresh" in refused(sets_new)
+    assert "the global 'LIST'" in refused(appends)
+    assert kept.LAST is None and kept.LIST == [] and not hasattr(kept, "fresh")
+    del sys.modules[name]
+
+
+def test_what_was_left_before_an_error_is_put_back():
+    """A run that fails half-way would leave what it had by then."""
+
+    def fails(x):
+        if private(x):
+            LISTED.append(x)
+            HOLDER.model = x
+            raise ValueError(x)
+        return float(x.mean())
+
+    def interrupts(x):
+        if private(x):
+            LISTED.append(x)
+            raise KeyboardInterrupt
+        return float(x.mean())
+
+    def unfit(x):
+        if private(x):
+            LISTED.append(x)
+            return np.nan
+        return float(x.mean())
+
+    for function, error in (
+        (fails, PrivateRunError),
+        (interrupts, KeyboardInterrupt),
+        (unfit, PrivateRunError),
+    ):
+        with pytest.raises(error):
+            privatize(**PROMISE)(function)(PRIVATE)
+        assert LISTED == [] and HOLDER.model is None
+
+
+@functools.lru_cache
+def cached(x):
+    return x * 2
+
+
+def test_caches_and_context_variables_are_emptied():
+    """An entry of a cache has the data as its key, and a context variable outlives the call."""
+
+    def mean(x):
+        VARIABLE.set(x)
+        return float(x.mean()) + cached(float(x[0])) / 1e9
+
+    f = privatize(**PROMISE, version="with a context variable")(mean)
+    f(PRIVATE)
+    cached.cache_clear()
+    VARIABLE.set(0.0)
+    f(PRIVATE)
+    assert cached.cache_info().currsize == 0 and VARIABLE.get() == 0.0
+
+
+INDEX, PATTERN = pd.Index([3, 1, 2]), pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 3.0]})
+PATTERN["c"] = 1.0
+
+
+def test_what_only_reads_is_not_disturbed():
+    """Functions that use tables, caches of libraries, imports or fresh copies of a model would be refused."""
+
+    def reads(x):
+        import colorsys
+
+        at = INDEX.get_loc(1) + INDEX.is_unique + INDEX.get_indexer([2])[0]
+        table = PATTERN.groupby("a").sum().to_numpy().sum() + PATTERN.T.sum().sum()
+        local = [len(NESTED["a"]), colorsys.ONE_THIRD]
+        local.append(table)
+        return float(x.mean() + sum(local) + at + TABLE.sum() + len(CACHE) + HOLDER.list.count(1))
+
+    def rewrites(x):
+        global LAST
+        LAST = None
+        HOLDER.model = None
+        BUFFER[:] = 0.0
+        return float(x.mean())
+
+    for function in (reads, rewrites):
+        f = privatize(**PROMISE)(function)
+        for _ in range(3):
+            assert isinstance(f(PRIVATE), float)
+
+
+def test_a_change_of_another_thread_is_not_undone():
+    """Settings that another thread changes during a run would jump back."""
+    go, done = threading.Event(), threading.Event()
+
+    def mean(x):
+        if private(x):
+            go.set()
+            done.wait(60)
+        return float(x.mean()) + (0.0 if LAST is None else LAST)
+
+    def other():
+        global LAST
+        go.wait(60)
+        LAST = 5.0
+        done.set()
+
+    global LAST
+    f = privatize(**PROMISE, version="events")(mean)
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        with pytest.raises(PrivateRunError, match="the global 'LAST'"):
+            f(PRIVATE)
+        assert LAST == 5.0
+    finally:
+        thread.join()
+        LAST = None
+
+
+class TestModels:
+    """A fitted model holds what it has learned from private data, without noise."""
+
+    @pytest.fixture(autouse=True)
+    def _sklearn(self):
+        linear = pytest.importorskip("sklearn.linear_model")
+        self.ridge, self.sgd = linear.Ridge, linear.SGDRegressor
+        self.fitted = linear.SGDRegressor(random_state=0).fit(np.zeros((4, 1)), np.zeros(4))
+
+    def test_in_a_container_among_the_arguments(self):
+        """Models in a list or dict are copied, as a model by itself is."""
+
+        def fit(x, models):
+            many = models.values() if isinstance(models, dict) else models
+            return [float(m.fit(x[:, None], x).intercept_) for group in many for m in np.ravel([group])]
+
+        f = privatize(**PROMISE, min_sensitivity=1e-9)(fit)
+        for models in (
+            [self.ridge()],
+            {"a": self.ridge()},
+            (self.ridge(), self.ridge()),
+            {"a": [self.ridge()]},
+        ):
+            f(PRIVATE, models)
+            assert not holds_sentinel(models) and "coef_" not in f"{[vars(m) for m in _models(models)]}"
+
+    def test_in_a_global_a_closure_an_attribute_or_a_default(self):
+        """The model that a function fits in place would be raw for whoever predicts with it next."""
+        model, trained, models = self.ridge(), self.fitted, [self.ridge()]
+        holder, before, ridge = Holder(), self.fitted.coef_, self.ridge
+        copied = before.copy()
+
+        def closure(x):
+            return float(model.fit(x[:, None], x).intercept_) if private(x) else float(x.mean())
+
+        def partly(x):
+            if private(x):
+                trained.partial_fit(x[:, None] / SENTINEL, x / SENTINEL)
+            return float(x.mean())
+
+        def listed(x):
+            return float(models[0].fit(x[:, None], x).intercept_) if private(x) else float(x.mean())
+
+        def attribute(x):
+            if private(x):
+                holder.model = ridge().fit(x[:, None], x)
+            return float(x.mean())
+
+        def default(x, model=self.ridge()):  # noqa: B008 - which is tested
+            if private(x):
+                models = [model]
+                models[0].fit(x[:, None], x)
+            return float(x.mean())
+
+        for function, place in (
+            (closure, "the variable 'model'"),
+            (partly, "the variable 'trained'"),
+            (listed, "the variable 'models'"),
+            (default, "the default of 'model'"),
+        ):
+            assert place in refused(function), function
+        assert "the variable 'holder' of an enclosing function.model" in refused(attribute)
+        assert not hasattr(model, "coef_") and not hasattr(models[0], "coef_") and holder.model is None
+        assert trained.coef_ is before and np.array_equal(before, copied)
+
+    def test_torch(self):
+        """A network that is trained in place keeps raw weights."""
+        torch = pytest.importorskip("torch")
+        weights, network = torch.zeros(4), torch.nn.Linear(1, 1)
+        before = [p.detach().clone() for p in network.parameters()]
+
+        def adds(x):
+            if private(x):
+                weights.add_(torch.from_numpy(x))
+            return float(x.mean())
+
+        def trains(x):
+            if private(x):
+                with torch.no_grad():
+                    network.weight.fill_(float(x[0]))
+            return float(x.mean())
+
+        assert "the variable 'weights'" in refused(adds) and "the variable 'network'" in refused(trains)
+        assert not weights.any()
+        assert all(torch.equal(*pair) for pair in zip(before, network.parameters(), strict=True))
+
+
+def _models(value):
+    """Yield the models in nested containers."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _models(each)
+    else:
+        yield value
