@@ -123,7 +123,7 @@ def test_what_interrupts_an_evaluation_gets_no_raw_answer(interrupt, calibrating
     """A handler that asks at the wrong moment would be told the raw answer, and nothing be charged."""
     data, answers = np.full(DATA, RAW), []
     window = logging.getLogger(f"a window {next(NUMBERS)}")  # a fingerprint does not look inside
-    budget = Budget(f"a budget {next(NUMBERS)}", epsilon=100, gamma=1)
+    budget = Budget(f"a budget {next(NUMBERS)}", epsilon=100, gamma=1, ledger="memory")
 
     @privatize(**PROMISE, budget=budget)
     def mean(x):
