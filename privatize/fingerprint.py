@@ -1431,7 +1431,7 @@ class _Encoder:
                     self.named(name, scope[name])
 
     def on_registered(self, value: type) -> None:
-        """Encode what was registered with an abstract class; of an installed one, only the user's own classes."""
+        """Encode classes registered with an abstract one; with an installed one, only the user's own."""
         if "_abc_impl" not in vars(value):
             return
         registry = cast("Any", abc)._get_dump(value)[0]
