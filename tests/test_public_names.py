@@ -62,9 +62,9 @@ def test_modules_import_only_downwards():
         "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "watching", "fingerprint", "pairs", "stacks", "sums", "progress",
+        "processes", "work", "shipping", "snapshots", "watching", "fingerprint", "accessors", "pairs", "stacks", "sums", "progress",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
-        "records", "frames",
+        "records", "reachable", "frames",
         "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
