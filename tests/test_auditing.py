@@ -593,8 +593,8 @@ MODULE = """
 
     def _forged(*given):
         import dataclasses
-        found, key = _made(*given)
-        return dataclasses.replace(found, value=1e-6), key
+        found, *rest = _made(*given)
+        return dataclasses.replace(found, value=1e-6), *rest
 
     broken._recalled = _forged
 

@@ -798,6 +798,19 @@ def test_a_column_of_the_private_frame_is_recognized():
         OWN.assign(age=RNG.permutation(OWN["age"].to_numpy()), pay=0.0),
     ],
 )
+def test_a_frame_of_the_same_people_is_recognized(data):
+    """Whoever has the same age, sex and day, record by record, is the same person with another income."""
+    assert is_private(samplers.bootstrap(OWN), data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pd.DataFrame({"age": RNG.integers(18, 90, 60), "pay": RNG.normal(3e4, 1e4, 60)}),
+        OWN[["sex"]].sample(frac=1, random_state=1).assign(pay=RNG.normal(3e4, 1e4, 60)),
+        OWN[["age"]] // 10 * 10,
+    ],
+)
 def test_other_frames_are_not_refused(data):
     """Public data of the same kind is what bootstrap is for."""
     assert not is_private(samplers.bootstrap(OWN), data)

@@ -63,10 +63,10 @@ def test_modules_import_only_downwards():
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "ledger_layout",
         "charges", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "watching", "declared", "syntax", "fingerprint", "pairs", "stacks",
-        "sums", "progress",
+        "processes", "work", "shipping", "leftovers", "recursion", "snapshots", "watching", "declared", "syntax",
+        "fingerprint", "accessors", "pairs", "stacks", "sums", "progress", "silence",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
-        "records", "frames",
+        "records", "reachable", "frames",
         "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
