@@ -377,6 +377,17 @@ def _exactly(owner: str | None) -> str | None:
     return f"privatize {sources()}" if owner == "privatize" else owner
 
 
+def _extension(module: str | None) -> str | None:
+    """Return the file of a compiled module, or None if it is none."""
+    file = _file(sys.modules.get(module or ""))
+    return file if file is not None and file.endswith(tuple(EXTENSION_SUFFIXES)) else None
+
+
+def _compiled(kind: type) -> bool:
+    """Tell whether a class was not written in Python."""
+    return not kind.__flags__ & _HEAP_TYPE or _extension(_module_of(kind)) is not None
+
+
 _STARTED = time.time()
 
 
@@ -455,6 +466,9 @@ def code_of(
             imports.add((instruction.argval, level if isinstance(level, int) else 0, wanted))
         if instruction.argval in _IMPORTERS and isinstance(name := _following(instructions, at), str):
             imports.add((name, 0, ()))
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval == "acquire":
+            called = next(each for each in instructions[at + 1 :] if each.opname not in _IDLE)
+            attributes.update(() if (called.opname, called.arg) == ("CALL", 0) else (_WAITLESS,))
         if way := _way(instructions, at):
             attributes.add(f"{way} by {instruction.argval!r}")
     encoder.encode((code.co_name, code.co_qualname))
@@ -737,7 +751,8 @@ _HEAP_TYPE = 1 << 9
 _COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 _MOST = 1024  # encodings that are kept
 _WALKED = frozenset({"vars", "__dict__"})
-_LOCKED = frozenset({"locked", "locked_lock", "acquire", "acquire_lock", "_is_owned"})
+_WAITLESS = "acquire without waiting"  # which tells whether a lock is free
+_LOCKED = frozenset({"locked", "locked_lock", _WAITLESS, "_is_owned"})
 _LOGGED = frozenset({"isEnabledFor", "getEffectiveLevel", "level", "disabled", "handlers", "hasHandlers"})
 # What makes a value of typing's what it is; `pickle` knows these by name alone.
 _TYPING = {
@@ -805,6 +820,7 @@ _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
     (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
     (_ENVIRONMENT, lambda: ""),  # see _Encoder.encode_settings
+    (frozenset({"flags"}), lambda: repr((sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode))),
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
     (
         frozenset({"get_option", "options"}),
@@ -1005,6 +1021,8 @@ class _Encoder:
                 self.wanted.setdefault(name, set()).update(attributes)
         self.add(type(value).__name__.encode())
         self.add("".join(sorted(digests)).encode())
+        if all(type(item) in (int, float) for item in value):  # whose order is the same in every process
+            self.on_tuple(tuple(value))
 
     def on_proxy(self, value: types.MappingProxyType[Any, Any]) -> None:
         self.add(b"proxy")
@@ -1032,6 +1050,7 @@ class _Encoder:
             return
         # Order in memory decides the order of summation.
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
+        layout += "" if self.narrow or value.flags.writeable else ", fixed"
         self.add(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}".encode())
         self.add(value.tobytes())
 
@@ -1094,6 +1113,8 @@ class _Encoder:
                 self.encode(vars(builtins).get(name, "missing"))
             elif isinstance(self.found(builtins, name, _BUILTINS[name]), type):
                 self.classes.append(_BUILTINS[name])
+        if value.__builtins__ is not vars(builtins):  # type: ignore[attr-defined]
+            self.named("__builtins__", value.__builtins__)  # type: ignore[attr-defined]
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
             if name in _LOOKING:
@@ -1247,9 +1268,8 @@ class _Encoder:
 
     def on_binary(self, module: str) -> None:
         """Encode a compiled module of the user's own by its file, and by what can be read from it."""
-        found = sys.modules.get(module)
-        file = _file(found)
-        if found is None or file is None or not file.endswith(tuple(EXTENSION_SUFFIXES)):
+        found, file = sys.modules.get(module), _extension(module)
+        if found is None or file is None:
             self.doubt(f"compiled code of {module!r}, whose file is not known")
             return
         self.on_file(file)
@@ -1351,10 +1371,9 @@ class _Encoder:
                     self.named(name, None if self.narrow else scope[name])
             if not todo and not derived and not texts and not self.encode_accessors():
                 break
-        read = sorted(read() for names, read in self.later if names & self.attributes)
-        self.encode(read)
-        if read:
-            self.lookups.add("the state of a lock, logger or object")
+        self.encode(sorted(read() for names, read in self.later if names & self.attributes))
+        if any(names is _LOGGED and names & self.attributes for names, _ in self.later):
+            self.lookups.add("the level of a logger")  # which is not shipped
         self.encode(None if self.narrow else self.settings())
 
     def settings(self) -> list[Any]:
@@ -1408,7 +1427,7 @@ class _Encoder:
             return
         self.owners.add(module or "")
         self.add(f"class {value.__name__} {value.__qualname__}".encode())
-        if static or (_file(sys.modules.get(module or "")) or "").endswith(tuple(EXTENSION_SUFFIXES)):
+        if _compiled(value):
             self.on_binary(module or "")
         self.encode(type(value))
         self.on_tuple(value.__bases__)
@@ -1494,9 +1513,7 @@ class _Encoder:
             if owner is not None and _found(value, made, qualname):
                 self.add(f"function {owner} {_spelled(value, owner)}".encode())
                 return
-            if owner is None and (_file(sys.modules.get(made or "")) or "").endswith(
-                tuple(EXTENSION_SUFFIXES)
-            ):
+            if owner is None and _extension(made):
                 self.add(f"function {made}.{qualname}".encode())
                 self.on_binary(made or "")
                 return
@@ -1542,7 +1559,10 @@ class _Encoder:
         if origin(module) is None or ours:
             # A class's own __reduce__ may leave out what its methods read, so the state comes first.
             self.on_state(_state(value))
-            if all(base is object or origin(_module_of(base)) is None for base in kind.__mro__):
+            written = [
+                base is object or not (origin(_module_of(base)) or _compiled(base)) for base in kind.__mro__
+            ]
+            if all(written):  # in Python, so that there is no more to it
                 return
             if ours:
                 return

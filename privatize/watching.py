@@ -151,6 +151,8 @@ class Watch:
         self._functions.append((function, code, function.__defaults__, said, globals_))
         if type(function.__globals__) is not dict:  # it may look names up in its own way
             return False
+        if function.__builtins__ is not vars(builtins):  # type: ignore[attr-defined]
+            return False
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
             return False
         _, names, attributes, imports, chains = code_of(code)

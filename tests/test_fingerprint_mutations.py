@@ -500,6 +500,15 @@ def f(x):
         LOCK.release()
         return x
     return x * 100
+=== locks that are held while another thread asks | seen | 1 | 100
+import threading
+LOCK = threading.Lock()
+def f(x):
+    LOCK.acquire()
+    try:
+        return x * KNOB
+    finally:
+        LOCK.release()
 === events | seen | False | True
 import threading
 EVENT = threading.Event()
@@ -964,6 +973,21 @@ def f(x):
 PROBLEM = ValueError(KNOB)
 def f(x):
     return x * PROBLEM.args[0]
+=== order of a set of numbers | seen | (0, 8) | (8, 0)
+NUMBERS = set(KNOB)
+def f(x):
+    return x + list(NUMBERS)[0]
+=== builtins of its own | seen | 1 | 100
+import builtins
+scope = {"__builtins__": {**vars(builtins), "abs": lambda x: x * KNOB}, "__name__": "main"}
+exec("def f(x): return abs(x)", scope)
+f = scope["f"]
+=== arrays that cannot be written | seen | True | False
+import numpy as np
+TABLE = np.ones(3)
+TABLE.flags.writeable = KNOB
+def f(x):
+    return x * (100 if TABLE.flags.writeable else 1)
 === a set of classes | seen | 1 | 100
 class A:
     factor = KNOB
@@ -1165,12 +1189,27 @@ static PyTypeObject Thing = {
     PyVarObject_HEAD_INIT(NULL, 0) .tp_name = "compiled.Thing", .tp_basicsize = sizeof(PyObject),
     .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = PyType_GenericNew, .tp_methods = of_thing,
 };
+typedef struct { PyObject_HEAD double k; } Held;
+static int held_init(Held *self, PyObject *args, PyObject *kwargs) {
+    return PyArg_ParseTuple(args, "d", &self->k) ? 0 : -1;
+}
+static PyObject *held_times(Held *self, PyObject *x) {
+    return PyFloat_FromDouble(self->k * KNOB * PyFloat_AsDouble(x));
+}
+static PyMethodDef of_held[] = {{"times", (PyCFunction)held_times, METH_O, "Scale."}, {NULL}};
+static PyTypeObject Holder = {
+    PyVarObject_HEAD_INIT(NULL, 0) .tp_name = "compiled.Holder", .tp_basicsize = sizeof(Held),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, .tp_new = PyType_GenericNew,
+    .tp_methods = of_held, .tp_init = (initproc)held_init,
+};
 static PyType_Slot slots[] = {{Py_tp_methods, of_thing}, {0, NULL}};
 static PyType_Spec spec = {"compiled.Heap", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "compiled", NULL, -1, methods};
 PyMODINIT_FUNC PyInit_compiled(void) {
     PyObject *made = PyModule_Create(&module);
     PyType_Ready(&Thing);
+    PyType_Ready(&Holder);
+    PyModule_AddObject(made, "Holder", (PyObject *)&Holder);
     PyModule_AddObject(made, "Thing", (PyObject *)&Thing);
     PyModule_AddObject(made, "Heap", PyType_FromSpec(&spec));
     return made;
@@ -1188,6 +1227,10 @@ USES = {
     "heap type": "from compiled import Heap\ndef f(x):\n    return Heap().times(x)",
     "instance in a class": "import compiled\nclass Mine:\n    inner = compiled.Thing()\n"
     "def f(x):\n    return Mine.inner.times(x)",
+    "state of an instance": "import compiled\nheld = compiled.Holder(2.0)\n"
+    "def f(x):\n    return held.times(x)",
+    "state of a subclass": "import compiled\nclass Mine(compiled.Holder):\n    pass\nheld = Mine(2.0)\n"
+    "def f(x):\n    return held.times(x)",
     "ctypes": "import ctypes, pathlib\nLIB = ctypes.CDLL(str(pathlib.Path(__file__).with_name('plain.so')))\n"
     "LIB.scale.restype, LIB.scale.argtypes = ctypes.c_double, [ctypes.c_double]\n"
     "def f(x):\n    return LIB.scale(x)",
@@ -1236,7 +1279,8 @@ def test_compiled_modules_of_the_users_count_by_their_files(tmp_path):
         assert "Traceback" not in first[0], first[0]
         assert first[0] == same[0] and first[2] != other[2], name
         assert first[0] != other[0] or first[0].startswith("doubt: "), name
-        assert first[0].startswith("doubt: ") == (name == "function of ctypes"), (name, first)
+        hidden = ("function of ctypes", "state of an instance", "state of a subclass")
+        assert first[0].startswith("doubt: ") == (name in hidden), (name, first)
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler or no Python headers here")
