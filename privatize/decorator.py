@@ -69,7 +69,6 @@ from privatize.samplers.tables import columns_of, is_table
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
-from privatize.snapshots import changed, snapshot
 from privatize.stacks import Batch
 from privatize.store import Entry, Store, StoreUnavailable, default_url, open_store, warn
 from privatize.watching import Watch, watch
@@ -969,8 +968,9 @@ class PrivateFunction(Generic[P, R]):
                 self._watched[short] = (settings, watched, known, key)  # with the settings, whose id is in it
                 if watched is not None:
                     return known, key, watched.same
-            return known, key, functools.partial(self._holds, facts, key)
-        before = snapshot(facts)
+            return known, key, functools.partial(self._holds, facts, key, key)
+        # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
+        digest = self._digest(facts) if key is None else key
         if key is None:
             seed = coins.fresh_seed() if settings.seed is None else settings.seed
             known = self._calibrate(n, call, like, seed, None)
@@ -982,42 +982,49 @@ class PrivateFunction(Generic[P, R]):
                 warn(f"Estimates cannot be remembered in {store.url}, only in this process: {error}.")
                 store = open_store("memory")
                 known = self._remembered(store, self._open(store, key, n), n, call, like)
-            if self._holds(facts, key):
+        holds = functools.partial(self._holds, facts, key, digest)
+        if holds():
+            if key is not None:
                 self._memory[recall] = known
                 while len(self._memory) > _RECALLED:
                     self._memory.popitem(last=False)
-                return known, key, functools.partial(self._holds, facts, key)
-            _Quiet(store)(store.forget, key)
-        middle = snapshot(facts)
-        moved, own = changed(before, middle), set[Any]()
-        if moved:  # by the function itself, at every run, or by somebody else
-            self._try(n, call, like, known.coin_seed)
-            own = changed(middle, after := snapshot(facts))
-            middle = after
-        if not moved <= own or (key is not None and not moved):
-            if last:
-                raise CalibrationError(_UNSTEADY.format(self.__name__))
-            return self._recalled(n, call, like, box, last=True)
+            return known, key, holds
         if key is not None:
+            _Quiet(store)(store.forget, key)
+        if box is None:
             warn_changed(self.__name__)
-        return known, None, lambda: changed(middle, snapshot(facts)) <= own
+            return known, None, lambda: False
+        if not last:  # something may have been loaded when it was first used
+            return self._recalled(n, call, like, box, last=True)
+        # It would leave something of its private run behind as well: so it is not run, and nothing is spent.
+        places = self._left_by_a_public_run(n, call, like, known.coin_seed)
+        raise PrivateRunError(_UNSTEADY.format(self.__name__, " and ".join(places[:5])))
 
-    def _holds(self, facts: list[Any], key: str) -> bool:
-        """Tell whether what an estimate depends on is what its key says."""
+    def _digest(self, facts: list[Any]) -> str:
         try:
-            return fingerprint(facts, version=self._settings.version) == key
+            return fingerprint(facts, version=self._settings.version or "")
+        except Exception:  # whatever somebody's class does when it is looked at
+            return ""
+
+    def _holds(self, facts: list[Any], key: str | None, digest: str) -> bool:
+        """Tell whether what an estimate depends on is still what it was."""
+        if key is None:
+            return self._digest(facts) == digest
+        try:
+            return fingerprint(facts, version=self._settings.version) == digest
         except Exception:  # it cannot even be looked at any more
             return False
 
-    def _try(self, n: int, call: Call, like: Any, s0: int) -> None:
-        """Evaluate the function on a few public datasets, to see what it changes by itself."""
-        for at in range(_TRIES):
-            with contextlib.suppress(Exception):
-                drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2 + at))
-                data = drawn if like is None else records.adopt(drawn, like)
-                with coins.public_coins(s0) as flips:
-                    flips.toss()
-                    self._marked(functools.partial(self._function(call, s0), data))
+    def _left_by_a_public_run(self, n: int, call: Call, like: Any, s0: int) -> list[str]:
+        """Evaluate the function on public data; put back what it left behind, and return the places."""
+        before = Snapshot(self.__wrapped__, call.shared())
+        with contextlib.suppress(Exception):
+            drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2))
+            data = drawn if like is None else records.adopt(drawn, like)
+            with coins.public_coins(s0) as flips:
+                flips.toss()
+                self._marked(functools.partial(self._function(call, s0), data))
+        return before.put_back() or ["something that it refers to"]
 
     def _apart(self, value: Any, box: _Box) -> None:
         """Refuse what the private data can be reached from."""
@@ -1255,11 +1262,12 @@ _CHANGED = (
     "caches and fitted models out of what it refers to."
 )
 _UNSTEADY = (
-    "What {0}() depends on (a global, an attribute, a closure) changed while it was calibrated, twice, and "
-    "not by its own doing. Change such things between calls, not in other threads meanwhile, and keep caches "
-    "out of what it refers to."
+    "{0}() changes what it depends on whenever it runs: {1}. Something of a private run would be left behind "
+    "there, where it could be read without noise, so it was not run on the private data, and nothing was "
+    "spent. Keep what the function computes in its own variables and return it: work on copies (copy.deepcopy, "
+    "sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to. If it was "
+    "another thread, change such things between calls."
 )
-_TRIES = 3  # public datasets that show what a function changes by itself
 _TEMPLATE = 1000  # records that are drawn to see what P draws
 _RECALLED = 256  # estimates that are held in memory in front of the store
 

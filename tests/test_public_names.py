@@ -63,7 +63,7 @@ def test_modules_import_only_downwards():
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "ledger_layout",
         "charges", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "leftovers", "recursion", "snapshots", "watching", "declared", "syntax",
+        "processes", "work", "shipping", "leftovers", "recursion", "watching", "declared", "syntax",
         "fingerprint", "accessors", "pairs", "stacks", "sums", "progress", "silence",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
         "records", "reachable", "frames",
