@@ -1264,8 +1264,8 @@ _CHANGED = (
 _UNSTEADY = (
     "{0}() changes what it depends on whenever it runs: {1}. Something of a private run would be left behind "
     "there, where it could be read without noise, so it was not run on the private data, and nothing was "
-    "spent. Keep what the function computes in its own variables and return it: work on copies (copy.deepcopy, "
-    "sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to. If it was "
+    "spent. Keep what the function computes in its own variables and return it: work on copies "
+    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to. If it was "
     "another thread, change such things between calls."
 )
 _TEMPLATE = 1000  # records that are drawn to see what P draws
