@@ -135,8 +135,8 @@ def _token_of(value: Any) -> str:
     """Return a token that this very object has in this process, and no other one."""
     known = _tokens.get(id(value))
     if known is None or known[0]() is not value:
-        for key in [key for key, (reference, _) in _tokens.items() if reference() is None]:
-            del _tokens[key]
+        for key in [key for key, (reference, _) in list(_tokens.items()) if reference() is None]:
+            _tokens.pop(key, None)
         try:
             reference: Any = weakref.ref(value)
         except TypeError:
