@@ -15,9 +15,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from privatize import drawing, views
 from privatize.charges import Charge, Totals, check_text
 from privatize.composition import NOTHING, Cost, exact, tight
+from privatize.declared import declare
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.ledger import Begun, Ledger, open_ledger
 from privatize.policy import ruled
+from privatize.samplers import as_sampler
 from privatize.shipping import packing
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
@@ -289,9 +291,6 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         SettingsError
             If these people have no P, or one that can be compared.
         """
-        from privatize.declared import declare
-        from privatize.samplers import as_sampler
-
         name = check_text("The name of the data", people)
         found = declare(as_sampler(sampler))
         who = self._who() if self.who else ""
@@ -305,9 +304,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
         Examples
         --------
-        >>> budget = Budget("study", epsilon=1, gamma=0.2, ledger="memory")
+        >>> budget = Budget("trial", epsilon=1, gamma=0.2, ledger="memory")
         >>> budget.partition("site", parts=["Berlin", "Paris"])["Paris"]
-        <part 'Paris' of 'site' in Budget('study', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)>
+        <part 'Paris' of 'site' in Budget('trial', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)>
         """
         return Partition(self, name, parts)
 

@@ -268,8 +268,8 @@ class Book:
         again = (
             ""
             if any(digest.startswith(COMPARABLE) for digest in known.declared)
-            else f" If it is the same P, and only cannot be compared (it was written down by an earlier "
-            f"version, or by another process), say so once: budget.declare_again({name}, P)."
+            else f" The ledger's name for it is of an earlier version, and cannot be compared. If it is the "
+            f"same P, say so once: budget.declare_again({name}, P)."
         )
         raise SettingsError(
             f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "

@@ -260,12 +260,16 @@ class Ledger:
                     raise LedgerError(f"it has the number {facts['number']}")
                 charge, due = _charge_of(facts, begun)
                 migrated = number <= begun.migrated
+                if migrated != _is_migrated(facts):
+                    raise LedgerError("it is not of the layout that its number says")
                 if made.add(charge, due if migrated else None) != due:
                     raise LedgerError("it did not cost what it says")
             except (LedgerError, SettingsError) as error:
                 raise LedgerError(
                     f"The ledger of {name!r} is damaged at its charge {number}: {error}"
                 ) from None
+        if not _TIME.fullmatch(str(begun.created)):
+            raise LedgerError(f"The ledger of {name!r} is damaged: it was begun at {begun.created!r}.")
         if begun.charges != len(rows):
             raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {begun.charges}.")
         return begun, kept, made
@@ -464,6 +468,12 @@ _PLAIN = tuple(
     if each.name in _COLUMNS
     and each.name not in ("epsilon", "delta", "gamma", "looks", "declared", "people", "average")
 )
+
+
+def _is_migrated(row: dict[str, Any]) -> bool:
+    """Tell whether a charge is from before the present layout, and was brought into it whole."""
+    same = (row["average"], row["average_charged"]) == (row["gamma"], row["charged"])
+    return not row["looks"] and same and (not row["dataset"] or row["declared"] != "[]")
 
 
 @functools.lru_cache(maxsize=1000)

@@ -1059,6 +1059,7 @@ def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
     assert "layout 99" in run("doctor", code=1)[1]
     monkeypatch.setenv("PRIVATIZE_LEDGER", "")
     assert "PRIVATIZE_LEDGER is empty" in wrong("ledger", "show")
+    assert "PRIVATIZE_LEDGER is empty" in run("doctor", code=1)[1]
 
 
 def test_ledger_export(ledger, app, run, facts, wrong):

@@ -191,7 +191,8 @@ class TestEarlierLayout:
         """Bringing a ledger into a new layout would wash it clean."""
         changed(old, "UPDATE spent SET epsilon = '1/10' WHERE budget = 'survey'")
         changed(old, "UPDATE charges SET charged = '-1/5' WHERE budget = 'aligned'")
-        for name in ("survey", "aligned"):
+        changed(old, "DELETE FROM datasets WHERE budget = 'mixed'")
+        for name in ("survey", "aligned", "mixed"):
             with pytest.raises(LedgerError):
                 named(name, old).verify()
         named("parts", old).verify()

@@ -19,7 +19,7 @@ from privatize import execution
 from privatize.commands import ledgers, stores
 from privatize.commands.showing import Told, one_line, place
 from privatize.database import Database, DatabaseError
-from privatize.errors import PrivatizeError
+from privatize.errors import PolicyError, PrivatizeError
 from privatize.ledger_layout import check
 from privatize.policy import policy
 from privatize.shipping import THREADS
@@ -163,7 +163,9 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
     """Return where a database is, and whether it can be used."""
     try:
         url = stores.whereabouts(None) if kind == "store" else ledgers.whereabouts(None) or "memory"
-    except PrivatizeError as error:  # the policy, which is said elsewhere
+    except PrivatizeError as error:
+        if not isinstance(error, PolicyError):  # the policy is said elsewhere
+            broken.append(one_line(error))
         return {"where": None, "works": False, "state": one_line(error)}
     if url == "memory":
         return {"where": None, "works": True, "state": "memory only: it ends with each process"}

@@ -5,6 +5,7 @@ import sqlite3
 import statistics
 import tempfile
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ def begun(name: str, where: str, charges: int) -> Budget:
         places = ", ".join("?" * len(row))
         for number in range(2, charges + 1):
             row[1] = number
-            row[12] = "0.00"
+            row[12] = row[25] = "0"  # what was charged of γ, and of its average
             run(f"INSERT INTO charges VALUES ({places})", *row)
         run("UPDATE budgets SET charges = ? WHERE name = ?", charges, name)
-        run("UPDATE spent SET epsilon = ? WHERE budget = ?", f"{charges / 100:.2f}", name)
+        run("UPDATE spent SET epsilon = ? WHERE budget = ?", str(Fraction(charges, 100)), name)
         counts = f'{{"{CHARGE.kind}": {charges}}}'
         run("UPDATE spent SET counts = ? WHERE budget = ?", counts, name)
     budget.verify()
