@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, divergence, drawing, outputs, views
+from privatize import capacity, coins, divergence, drawing, outputs, views
 from privatize.decorator import PrivateFunction, miscounted
 from privatize.distinguishing import Told, tell_apart
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
@@ -337,7 +337,8 @@ class _Auditing:
 
         work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         task = Task(pairs, settings.version, settings.timeout)
-        where = executor(self.private._workers(self.workers), settings.timeout)
+        workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
+        where = executor(workers, settings.timeout)
         label = f"audit of {self.private.__name__}"
         bar = Progress(label, self.count, 0, self.progress)
         self.private._marked(lambda: collect(task, work, where, bar, take, label))

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, domains, errors, outputs, records, shipping, views
+from privatize import capacity, coins, domains, errors, outputs, records, shipping, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
 from privatize.composition import kind_of
@@ -452,6 +452,8 @@ class PrivateFunction(Generic[P, R]):
         rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
         if self._settings.sampler is None:
             self._under(None)  # which refuses
+        size = capacity.footprint(self._settings.sampler, count, coins.stream(0, coins.PILOT))
+        capacity.check("sample() draws", count, size, 2)
         return draw(self._settings.sampler, count, rng)
 
     def replace(self, **changes: Any) -> PrivateFunction[P, R]:
