@@ -468,7 +468,9 @@ class _Units:
     @classmethod
     def of(cls, scale: Any, a: Vector, b: Vector) -> _Units:
         """Return the units of noise of these scales; of many numbers those that differ most are kept."""
-        finite = np.nan_to_num(np.broadcast_to(np.asarray(scale, dtype=np.float64), a.shape))
+        known = np.asarray(scale, dtype=np.float64)
+        # A mechanism of somebody's own may have a scale of another form.
+        finite = np.nan_to_num(np.broadcast_to(known if known.shape in ((), a.shape) else 1.0, a.shape))
         powers = np.frexp(finite)[1].astype(np.int64)
         differ = np.abs(_divided(a, powers) - _divided(b, powers))
         return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:_NUMBERS]))

@@ -18,8 +18,8 @@ __all__ = ["check", "fewer", "footprint", "limit"]
 
 _FEW = 1000  # records that always fit, or nothing does
 _DRAWN = 100  # records whose size is measured
-# Two neighbours, and as much again while records are drawn, copied and computed with.
-_COPIES = 4
+# Two neighbours, twice as much while records are drawn and copied (measured), and the data itself.
+_COPIES = 5
 _UNKNOWN = 2**46  # 64 TiB: more than any process has, where nothing is known about this one
 
 

@@ -296,6 +296,7 @@ class Pairs:
                 f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
                 f"It must use no randomness but the generator that it is given: draw(n, rng)."
             )
+        del one, other  # four datasets may not fit where two do
         size = max(self.whole_n + 1, 1000)  # so many that they cannot be the same by chance
         one, other = (draw(self.sampler, size, coins.stream(self.seed, coins.CHECK, i)) for i in range(2))
         if records.equal(one, other):

@@ -85,7 +85,7 @@ def test_memory_decides_no_result(memory):
 def test_workers_that_do_not_fit(memory):
     """A user's workers would each be killed in turn."""
     memory(300_000)
-    with pytest.raises(SettingsError, match=r"workers=8 do not fit.*Take workers=4"):
+    with pytest.raises(SettingsError, match=r"workers=8 do not fit.*Take workers=3"):
         made(workers=8).estimate(2000)
     assert capacity.fewer(None, None, 16_000) in (None, "inline")
     assert capacity.fewer(None, 5.0, 60_000) == 1 or (capacity.os.cpu_count() or 1) == 1
