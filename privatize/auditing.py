@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, divergence, drawing, outputs, views
+from privatize import capacity, coins, divergence, drawing, outputs, views
 from privatize.decorator import PrivateFunction, miscounted
 from privatize.distinguishing import Told, tell_apart
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
@@ -337,7 +337,8 @@ class _Auditing:
 
         work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         task = Task(pairs, settings.version, settings.timeout)
-        where = executor(self.private._workers(self.workers), settings.timeout)
+        workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
+        where = executor(workers, settings.timeout)
         label = f"audit of {self.private.__name__}"
         bar = Progress(label, self.count, 0, self.progress)
         self.private._marked(lambda: collect(task, work, where, bar, take, label))
@@ -467,7 +468,9 @@ class _Units:
     @classmethod
     def of(cls, scale: Any, a: Vector, b: Vector) -> _Units:
         """Return the units of noise of these scales; of many numbers those that differ most are kept."""
-        finite = np.nan_to_num(np.broadcast_to(np.asarray(scale, dtype=np.float64), a.shape))
+        known = np.asarray(scale, dtype=np.float64)
+        # A mechanism of somebody's own may have a scale of another form.
+        finite = np.nan_to_num(np.broadcast_to(known if known.shape in ((), a.shape) else 1.0, a.shape))
         powers = np.frexp(finite)[1].astype(np.int64)
         differ = np.abs(_divided(a, powers) - _divided(b, powers))
         return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:_NUMBERS]))

@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from privatize import coins, domains, errors, outputs, records, shipping, silence, views
+from privatize import capacity, coins, domains, errors, outputs, records, shipping, silence, views
 from privatize.binding import Binding, Call, label_of
 from privatize.budget import Budget, Part, current, distinct
 from privatize.charges import Charge
@@ -456,6 +456,8 @@ class PrivateFunction(Generic[P, R]):
         rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
         if self._settings.sampler is None:
             self._under(None)  # which refuses
+        size = capacity.footprint(self._settings.sampler, count, coins.stream(0, coins.PILOT))
+        capacity.check("sample() draws", count, size, 2)
         return draw(self._settings.sampler, count, rng)
 
     def replace(self, **changes: Any) -> PrivateFunction[P, R]:
@@ -1265,8 +1267,8 @@ _UNSTEADY = (
     "{0}() changes what it depends on whenever it runs: {1}. Something of a private run would be left behind "
     "there, where it could be read without noise, so it was not run on the private data, and nothing was "
     "spent. Keep what the function computes in its own variables and return it: work on copies "
-    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to. If it was "
-    "another thread, change such things between calls."
+    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers "
+    "to. If it was another thread, change such things between calls."
 )
 _TEMPLATE = 1000  # records that are drawn to see what P draws
 _RECALLED = 256  # estimates that are held in memory in front of the store

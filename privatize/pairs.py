@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, outputs, records
+from privatize import capacity, coins, outputs, records
 from privatize.coins import sources
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.mechanisms.base import l1, l2, sizes, sup
@@ -39,6 +39,7 @@ NORMS: dict[str, Norm] = {"l1": l1, "l2": l2, "sup": sup}
 # How many pairs of `pair=` are evaluated plainly too: at random, and the largest gaps.
 _CHECKED = 8
 # How many pairs of a sum are, of each kind, on whole datasets; their records by themselves are for more.
+_WHOLE = 10**6  # records of the datasets that a sum over records is looked at on, at most
 _SUMMED = 2
 # Gaps that are compared with those of records of whole datasets, and the probability of a false alarm.
 _COMPARED, _ALARM = 500, 1e-9
@@ -220,6 +221,9 @@ class Pairs:
         sums: Any = sys.modules.get("privatize.sums")  # where nobody has been there, nothing is one of them
         self.summed = sums.rows_of(function) if alone and sums is not None else None
         self.average = self.summed is not None and self.summed.average
+        # How many records a whole dataset has: a sum over records is looked at on fewer, if n is huge.
+        self.whole_n = n if self.summed is None else min(n, _WHOLE)
+        self.bytes = 0  # of a dataset, about
         self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
         self.structure: list[Any] | None = None
         self.tossing = False
@@ -278,11 +282,13 @@ class Pairs:
     # -- drawing --
 
     def _draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
-        drawn = draw(self.sampler, self.n + 1 if count is None else count, rng)
+        drawn = draw(self.sampler, self.whole_n + 1 if count is None else count, rng)
         return drawn if self.like is None else records.adopt(drawn, self.like)
 
     def check_sampler(self) -> None:
         """Draw twice from the same stream: a sampler must be a pure function of its generator."""
+        self.bytes = capacity.footprint(self.sampler, self.whole_n + 1, coins.stream(self.seed, coins.CHECK))
+        capacity.check("A calibration draws datasets of", self.n, self.bytes)
         one = self._draw(coins.stream(self.seed, coins.RECORDS))
         began = time.perf_counter()
         other = self._draw(coins.stream(self.seed, coins.RECORDS))
@@ -293,7 +299,8 @@ class Pairs:
                 f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
                 f"It must use no randomness but the generator that it is given: draw(n, rng)."
             )
-        size = max(self.n + 1, 1000)  # so many that they cannot be the same by chance
+        del one, other  # four datasets may not fit where two do
+        size = max(self.whole_n + 1, 1000)  # so many that they cannot be the same by chance
         one, other = (draw(self.sampler, size, coins.stream(self.seed, coins.CHECK, i)) for i in range(2))
         if records.equal(one, other):
             raise NotReproducibleError(
@@ -357,16 +364,16 @@ class Pairs:
 
     def _neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
         if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
-            return records.pair(drawn, position, self.n)
+            return records.pair(drawn, position, self.whole_n)
         # The same, sooner: two arrays for all pairs, since giving memory back and getting it
         # again costs more than copying. Outputs are flattened before the next pair.
-        spare, first = self._spare, drawn[: self.n]
+        spare, first = self._spare, drawn[: self.whole_n]
         if spare is None or spare[0].shape != first.shape or spare[0].dtype is not drawn.dtype:
             spare = self._spare = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
         one, other = spare
         one[...] = first
         other[...] = first
-        other[position] = drawn[self.n]
+        other[position] = drawn[self.whole_n]
         return one, other
 
     # -- evaluating --
@@ -465,7 +472,7 @@ class Pairs:
         shared = False
         value: Any = None
         if structure is None:
-            again = records.fresh(records.copy(records.head(drawn, self.n)))
+            again = records.fresh(records.copy(records.head(drawn, self.whole_n)))
         try:
             if self.pair is None:
                 one, other = self._neighbours(drawn, position)
@@ -726,12 +733,12 @@ class Pairs:
     def _dataset_of(self, index: int) -> tuple[Any, int]:
         """Return a whole dataset around the two records of a pair, drawn for the purpose, as `_draw` does."""
         block, offset = divmod(index, self.block)
-        position = int(self._positions(block)[offset])
+        position = int(self._positions(block)[offset]) % self.whole_n
         both = self._both(self._records(block), offset)
         if self.n == 1:
             return both, 0
-        others = self._draw(coins.stream(self.seed, coins.CHECK, 3 + index), self.n - 1)
-        order = np.arange(2, self.n + 1)
+        others = self._draw(coins.stream(self.seed, coins.CHECK, 3 + index), self.whole_n - 1)
+        order = np.arange(2, self.whole_n + 1)
         order = np.concatenate([order[:position], [0], order[position:], [1]])
         return records.take(records.concat([both, others]), order), position
 
@@ -947,8 +954,10 @@ class Pairs:
             flips.toss()
             flat = self._checked(index, lambda d: outputs.flatten(self.function(d), structure), data)
             values.append(flat)
-        claimed = float(made.gaps[index % self.block])
-        step = made.steps[index % self.block]
+        # One record moves a mean of fewer records farther.
+        times = self.n / self.whole_n if self.average else 1.0
+        claimed = float(made.gaps[index % self.block]) * times
+        step = made.steps[index % self.block] * times
         plain = self._norm(values[0], values[1])
         off = self._norm(values[0] - values[1], step)
         if not off <= 1e-6 * claimed + made.room:  # more than that disproves the room for rounding
@@ -984,7 +993,7 @@ class Pairs:
         while count < 2 * _COMPARED:
             drawn = self._draw(coins.stream(self.seed, coins.CHECK, _DATASETS + len(rows)))
             flips.toss()
-            some = rng.permutation(self.n + 1)[: 2 * _COMPARED - count]
+            some = rng.permutation(self.whole_n + 1)[: 2 * _COMPARED - count]
             rows.append(self._checked(0, self._rows, drawn)[some])
             count += len(some)
         found = np.concatenate(rows).astype(np.float64)
@@ -1000,9 +1009,9 @@ class Pairs:
         distance = float(np.abs(shares[0] - shares[1]).max())
         if distance > limit:
             raise SamplerError(
-                f"{self.sampler!r} draws other records when it is asked for {self.n + 1} of them than for "
-                f"{2 * self.block}, or draws them in an order: the distributions of their gaps differ by "
-                f"{distance:.3g}. Records must be independent of each other and of their number."
+                f"{self.sampler!r} draws other records when it is asked for {self.whole_n + 1} of them "
+                f"than for {2 * self.block}, or draws them in an order: the distributions of their gaps "
+                f"differ by {distance:.3g}. Records must be independent of each other and of their number."
             )
 
     # -- looking again --

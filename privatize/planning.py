@@ -398,7 +398,7 @@ def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
 
 def round_up(gamma: float) -> str:
     """Print gamma with four decimals, or three digits if that is more, rounded up."""
-    exact = Decimal(gamma)
+    exact = Decimal(repr(float(gamma)))  # as its user would write it
     places = max(4, 2 - exact.adjusted())
     if exact < 1:
         places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import coins, drawing, outputs, records, views
+from privatize import capacity, coins, drawing, outputs, records, views
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -210,7 +210,10 @@ class Sensitivity:
         """
         if self._looks != [self.plan]:
             return self.gamma
-        return min(self.gamma, math.nextafter((self.m + 1 - self.k) / (self.m + 1), 1.0))  # rounded up
+        above, of = self.m + 1 - self.k, self.m + 1
+        numerator, denominator = (above / of).as_integer_ratio()
+        rounded = above / of if numerator * of >= above * denominator else math.nextafter(above / of, 1.0)
+        return min(self.gamma, rounded)
 
     @property
     def looks(self) -> int:
@@ -583,7 +586,6 @@ class _Run:
                 gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
             self._refuse_early("what was remembered")
-        where = executor(workers, self.task.timeout)
         missing = _spans(np.isnan(gaps))
         if not missing:
             if memory is not None and memory.checked < m:  # whoever found them did not come to the end
@@ -591,6 +593,7 @@ class _Run:
                 pairs.check_again(gaps, exact=False, elsewhere=True)
             return gaps, None
         pairs.check_sampler()
+        where = executor(capacity.fewer(workers, self.task.timeout, pairs.bytes), self.task.timeout)
         pairs.foresee(m)
         work = Work(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
         exact = where.exact and work.left == m
@@ -616,7 +619,7 @@ class _Run:
         some = coins.stream(pairs.seed, coins.CHECK, 4).integers(m, size=64)
         kept = _Kept(m - self.plan.k + 1, some)
         pairs.check_sampler()
-        where = executor(workers, self.task.timeout)
+        where = executor(capacity.fewer(workers, self.task.timeout, pairs.bytes), self.task.timeout)
         work = Work([(0, m)], pairs.block, None, pairs.drawing, together=pairs.together)
 
         def take(found: Found) -> None:
@@ -655,7 +658,7 @@ class _Run:
         work = Work([(0, _PILOT)], pilot.block, None)
         task = replace(self.task, pairs=pilot)
         bar = Progress(f"{self.label}, weights", _PILOT, 0, progress)
-        where = executor(workers, task.timeout)
+        where = executor(capacity.fewer(workers, task.timeout, pairs.bytes), task.timeout)
         collect(task, work, where, bar, lambda found: kept.update(found.kept), self.label)
         sizes = [kept[i] for i in sorted(kept) if np.isfinite(kept[i]).all()]
         # Without any, the calibration will say what is wrong.

@@ -1,0 +1,159 @@
+"""Whether n records fit into memory: asked before they are drawn, since a process that runs out is killed.
+
+Memory decides only whether something is refused, and how many processes work, never a result.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import CalibrationError, SettingsError
+
+__all__ = ["check", "fewer", "footprint", "limit"]
+
+_FEW = 1000  # records that always fit, or nothing does
+_DRAWN = 100  # records whose size is measured
+# Two neighbours, twice as much while records are drawn and copied (measured), and the data itself.
+_COPIES = 5
+_UNKNOWN = 2**46  # 64 TiB: more than any process has, where nothing is known about this one
+
+
+def footprint(sampler: Any, n: int, rng: np.random.Generator) -> int:
+    """Return about how many bytes n records of P take; 0 for so few that it does not matter."""
+    if n <= _FEW:
+        return 0
+    from privatize.samplers import draw
+
+    return n * size_of(draw(sampler, _DRAWN, rng)) // _DRAWN
+
+
+def size_of(data: Any) -> int:
+    """Return about how many bytes a dataset takes.
+
+    Examples
+    --------
+    >>> size_of(np.zeros((10, 3))), size_of((np.zeros(10), np.zeros(10, dtype=np.int8)))
+    (240, 90)
+    """
+    if isinstance(data, tuple):
+        return sum(map(size_of, data))
+    if isinstance(data, list):
+        return sys.getsizeof(data) + sum(map(_size_of_item, data))
+    usage = getattr(data, "memory_usage", None)
+    if callable(usage):  # pandas
+        return int(np.sum(usage(deep=True)))
+    estimated = getattr(data, "estimated_size", None)
+    if callable(estimated):  # polars
+        return int(estimated())
+    if isinstance(data, np.ndarray) and data.dtype.hasobject:
+        return data.nbytes + sum(map(_size_of_item, data.ravel().tolist()))
+    if hasattr(data, "indptr"):  # sparse
+        return sum(part.nbytes for part in (data.data, data.indices, data.indptr))
+    return int(getattr(data, "nbytes", 0) or _size_of_item(data))
+
+
+def _size_of_item(item: Any) -> int:
+    if isinstance(item, dict):
+        return sys.getsizeof(item) + sum(map(_size_of_item, item.values()))
+    if isinstance(item, list | tuple):
+        return sys.getsizeof(item) + sum(map(_size_of_item, item))
+    return sys.getsizeof(item)
+
+
+def limit() -> int:
+    """Return how many bytes this process may have: the least of all limits that are known."""
+    known = [_UNKNOWN, *_machine(), *_group()]
+    try:
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        known += [soft] if soft != resource.RLIM_INFINITY else []
+    except (ImportError, OSError, ValueError):  # another operating system
+        pass
+    return min(known)
+
+
+def _machine() -> list[int]:
+    """Return the machine's memory, with the space for swapping where that is told."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        sizes = {
+            name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)
+        }
+        return [sizes["MemTotal"] + sizes["SwapTotal"]]
+    except (OSError, ValueError, KeyError, IndexError):
+        pass
+    try:
+        return [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    except (AttributeError, ValueError, OSError):
+        return []
+
+
+def _group() -> list[int]:
+    """Return the limits of the control groups that the process is in: a container's, or a scheduler's."""
+    root, found = Path("/sys/fs/cgroup"), []
+    try:
+        own = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    except OSError:
+        own = []
+    places = [root / "memory.max", root / "memory" / "memory.limit_in_bytes"]
+    for _, controllers, path in (line for line in own if len(line) == 3):
+        if not controllers:
+            folder = root / path.strip("/")
+            places += [each / "memory.max" for each in (folder, *folder.parents) if each.is_relative_to(root)]
+        elif "memory" in controllers.split(","):
+            places.append(root / "memory" / path.strip("/") / "memory.limit_in_bytes")
+    for place in places:
+        try:
+            found.append(int(place.read_text()))
+        except (OSError, ValueError):  # there is none, or it says "max"
+            continue
+    return [size for size in found if size > 0]
+
+
+def check(what: str, n: int, size: int, copies: int = _COPIES) -> None:
+    """Refuse n records of this size altogether if they cannot fit into memory.
+
+    Raises
+    ------
+    CalibrationError
+        With how much they need and how much there is.
+    """
+    have = limit()
+    if copies * size > have:
+        raise CalibrationError(
+            f"{what} n={n} records, which take about {_shown(size)}, and {_shown(copies * size)} with the "
+            f"copies that are made of them; this process may have {_shown(have)}. Take a smaller n, a P with "
+            f"fewer or narrower columns, or more memory. A sum or mean over records, additive(...), needs "
+            f"no such datasets to be calibrated."
+        )
+
+
+def fewer(workers: Any, timeout: float | None, size: int) -> Any:
+    """Return where pairs of this size can be evaluated: with fewer processes than asked for by default.
+
+    Raises
+    ------
+    SettingsError
+        If more processes were asked for than fit.
+    """
+    count = workers if isinstance(workers, int) else (os.cpu_count() or 1) if workers is None else 1
+    have = limit()
+    if count <= 1 or _COPIES * size * count <= have:
+        return workers
+    fit = max(1, have // (_COPIES * size))
+    if workers is None:
+        return fit if timeout is not None else "inline"
+    raise SettingsError(
+        f"workers={workers} do not fit into memory: each needs about {_shown(_COPIES * size)} for its "
+        f"datasets, and all of them may have {_shown(have)}. Take workers={fit}, or workers='inline'."
+    )
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:.3g} GB"
