@@ -37,8 +37,8 @@ __all__ = [
     "unwind",
 ]
 
-SCHEME = 1
-"""Version of the stream and coin scheme; part of every estimate's key."""
+SCHEME = 2
+"""Version of the streams, the coins, and how datasets are laid out for functions; part of every key."""
 
 RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 """Tags that keep the streams of one seed apart."""

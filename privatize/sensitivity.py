@@ -597,6 +597,8 @@ class _Run:
         pairs.foresee(m)
         work = Work(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
         exact = where.exact and work.left == m
+        # Known gaps may have been found by another process, which did not come to the end.
+        unchecked = memory is not None and memory.checked < m - work.left
         _log.debug("%s: %d of %d pairs to evaluate, n=%d, %r", self.label, work.left, m, pairs.n, where)
         began = time.monotonic()
         try:
@@ -607,7 +609,7 @@ class _Run:
         if np.isnan(gaps).any():  # every index counts, or none does
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", self.label, time.monotonic() - began, self.failed)
-        pairs.check_again(gaps, exact=exact, elsewhere=work.moved)
+        pairs.check_again(gaps, exact=exact, elsewhere=work.moved or unchecked)
         return gaps, None
 
     def largest(self, workers: Any, progress: bool | None) -> tuple[Vector, NDArray[np.int64]]:

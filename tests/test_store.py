@@ -253,7 +253,7 @@ class TestDisasters:
         had = stored_pairs(path)
         assert had == 256  # one block of pairs was whole
         found = f.estimate(100)
-        assert notes.runs < 900 + 2 * (557 - 256) + 10
+        assert notes.runs <= 900 + 2 * (557 - 256) + 24
         assert np.array_equal(found.gaps, made(counted(), None, gamma=0.05, seed=2).estimate(100).gaps)
 
     @pytest.mark.parametrize(
@@ -371,7 +371,7 @@ class TestDisasters:
         connection.close()
         raw = counted()
         made(raw, fresh(path)).estimate(50)
-        assert 2 <= raw.notes.runs <= 4
+        assert 20 <= raw.notes.runs <= 24  # the first, the largest, the two smallest and eight at random
         raw = counted()
         made(raw, fresh(path)).estimate(50)
         assert raw.notes.runs == 0
