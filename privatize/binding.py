@@ -91,13 +91,17 @@ class Call:
 
     def shared(self) -> list[tuple[str, Any]]:
         """Return the arguments that the function gets as they are, and so could change, with their names."""
+        if self.plain() is not None:
+            return []
         try:
             names = list(inspect.signature(self.function).parameters)
         except (TypeError, ValueError):  # builtins and some compiled functions have none
             names = []
         placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
-        found = [*placed, *self.kwargs.items()]
-        return [(n, value) for n, value in found if type(value) not in _SETTLED and not _has_estimator(value)]
+        found = [
+            (name, value) for name, value in (*placed, *self.kwargs.items()) if type(value) not in _SETTLED
+        ]
+        return [(name, value) for name, value in found if not _has_estimator(value)]
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""

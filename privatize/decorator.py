@@ -766,7 +766,8 @@ class PrivateFunction(Generic[P, R]):
     def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
         """Return a note of everything that the function could change, as it is before the run."""
         short = self._short(n, call, like)
-        watched = self._watched[short][1] if short in self._watched else None
+        found = None if short is None else self._watched.get(short)
+        watched = None if found is None else found[1]
         if watched is not None and is_simple(watched) and watched.same():
             return WatchedNames(watched)
         return Snapshot(self.__wrapped__, call.shared())

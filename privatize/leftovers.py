@@ -32,7 +32,7 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)
 _SKIPPED = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
-    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType),
 )
 _KEPT_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__abstractmethods__", "__annotations__"})
 _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
@@ -196,8 +196,8 @@ class Snapshot:
         self._seen: dict[int, Any] = {}  # with the objects, so that their ids stay their own
         self._stored: set[str] = {""}  # names that reached code assigns to
         self._spelled: set[str] = set()  # names that reached code spells
-        self._modules: list[types.ModuleType] = []
-        self._noted: dict[int, set[str]] = {}  # names of modules that have been looked at
+        # Modules and loggers, their names, whether they are the user's own, and which attributes were noted.
+        self._modules: list[tuple[Any, str, bool, set[str]]] = []
         self._caches: list[tuple[Any, Any]] = []
         self._todo = [
             (value, f"the argument {name!r}" if name else "an argument", True) for name, value in arguments
@@ -244,15 +244,17 @@ class Snapshot:
             self._caches.append((value, value.cache_info()))
             self._next([value.__wrapped__], place, counts)
         elif isinstance(value, types.ModuleType):
-            self._modules.append(value)
+            self._modules.append((value, value.__name__, origin(value.__name__) is None, set()))
+        elif isinstance(value, logging.Logger):
+            self._modules.append((value, f"the logger {value.name!r}", False, set()))
         elif isinstance(value, type):
             if origin(value.__module__) is None:
                 self._attributes(value, value.__name__)
                 self._next(value.__mro__, place, counts)
         elif kind.__module__.partition(".")[0] == "privatize":
             if hasattr(kind, "_identity") and hasattr(value, "__wrapped__"):  # a private function
-                wrapped, settings, _ = value._identity()
-                self._next([wrapped, settings.pair, settings.batch], place, counts)
+                wrapped, settings, more = value._identity()
+                self._next([wrapped, settings.pair, settings.batch, *more.values()], place, counts)
                 self._kept.append(_attributes_of(value, value.__name__, lambda: value._identity()[2]))
         elif isinstance(value, np.ndarray):
             self._array(value, place, counts)
@@ -264,10 +266,14 @@ class Snapshot:
             saved = records.copy(value)
             unequal = lambda: not records.equal(value, saved)  # noqa: E731
             self._kept.append(_Content(place, unequal, lambda: vars(value).update(vars(saved)), counts))
+            mine = lambda: {n: each for n, each in vars(value).items() if not n.startswith("_")}  # noqa: E731
+            self._kept.append(_attributes_of(value, place, mine))
+            self._next([getattr(value, "attrs", None)], place, counts)
         elif kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
-            tensor, saved = value.detach(), value.detach().clone()
-            unlike = lambda: identity_of(tensor) != identity_of(saved)  # noqa: E731
-            self._kept.append(_Content(place, unlike, lambda: tensor.copy_(saved), counts))
+            self._tensor(value, place)
+        elif (memory := _memory(value)) is not None:
+            differs = lambda: _memory(value) != memory  # noqa: E731
+            self._kept.append(_Content(place, differs, lambda: _refill(value, memory), True))
         elif origin(kind.__module__) is None:
             self._attributes(value, place)
             self._next([kind], place, counts)
@@ -308,12 +314,10 @@ class Snapshot:
 
     def _look_into_modules(self) -> bool:
         """Note what code names of the user's own modules, and assigns to in others; tell if there is more."""
-        for module in self._modules:
-            own = origin(module.__name__) is None
-            label, scope = module.__name__, vars(module)
-            names = self._spelled.copy() if own else self._stored.copy()
-            names -= self._noted.setdefault(id(module), set())
-            self._noted[id(module)] |= names
+        for module, label, own, noted in self._modules:
+            scope = vars(module)
+            names = (self._spelled if own else self._stored) - noted
+            noted |= names
             kept = _Names(
                 lambda name, label=label: f"{label}.{name}",  # type: ignore[misc]
                 lambda scope=scope, names=names: {name: scope[name] for name in names if name in scope},  # type: ignore[misc]
@@ -336,6 +340,20 @@ class Snapshot:
             saved = value.copy(order="K")
             differs = lambda: value.tobytes() != saved.tobytes()  # noqa: E731
         self._kept.append(_Content(place, differs, lambda: np.copyto(value, saved, casting="no"), counts))
+
+    def _tensor(self, value: Any, place: str) -> None:
+        """Note the numbers of a tensor, and its gradient, which is no part of a model's content."""
+        saved = value.detach().clone()
+        gradient = None if value.grad is None else value.grad.clone()
+
+        def restore() -> None:
+            value.detach().copy_(saved)
+            value.grad = gradient
+
+        def differs() -> bool:
+            return identity_of([value.detach(), value.grad]) != identity_of([saved, gradient])
+
+        self._kept.append(_Content(place, differs, restore, True))
 
     def _container(self, value: Any, place: str, counts: bool) -> None:
         base = next(each for each in _CONTAINERS if isinstance(value, each))
@@ -377,6 +395,19 @@ class Snapshot:
         self._kept.append(
             _Content(place, lambda: not counts or identity_of(value) != content, restore, counts)
         )
+
+
+def _memory(value: Any) -> bytes | None:
+    """Return the bytes of something that others can write into, such as an array of Python's own."""
+    try:  # nothing may hold on to a buffer: its owner could not grow any more
+        with memoryview(value) as memory:
+            return None if memory.readonly else memory.tobytes()
+    except (TypeError, ValueError, BufferError):  # most things are none
+        return None
+
+
+def _refill(value: Any, saved: bytes) -> None:
+    np.frombuffer(value, np.uint8)[:] = np.frombuffer(saved, np.uint8)
 
 
 def _unlike(now: list[Any], held: list[Any]) -> bool:

@@ -1,13 +1,16 @@
 """What a private run leaves behind outside its answer is named, put back, and nothing is released."""
 
+import array
 import collections
 import contextvars
+import ctypes
 import functools
 import io
 import itertools
 import sys
 import textwrap
 import threading
+import types
 
 import numpy as np
 import pandas as pd
@@ -39,6 +42,7 @@ FRAME, SERIES, POLARS = (
     pl.DataFrame({"a": [0.0] * 4}),
 )
 TEXT, BYTES = io.StringIO(), io.BytesIO()
+NUMERIC, NATIVE, SPACE = array.array("d", [0.0] * 4), (ctypes.c_double * 4)(), types.SimpleNamespace()
 LOCAL = threading.local()
 LOCAL.last = 0.0
 VARIABLE = contextvars.ContextVar("last", default=0.0)
@@ -122,6 +126,9 @@ LEAVING = {
     "the global 'POLARS'": [lambda x: POLARS.insert_column(0, pl.Series("b", x))],
     "the global 'TEXT'": [lambda x: TEXT.write(f"{x}")],
     "the global 'BYTES'": [lambda x: BYTES.write(x.tobytes())],
+    "the global 'NUMERIC'": [lambda x: NUMERIC.__setitem__(0, x[0])],
+    "the global 'NATIVE'": [lambda x: NATIVE.__setitem__(0, x[0])],
+    "the global 'SPACE'": [lambda x: setattr(SPACE, f"x{x[0]}", x)],
     "the global 'LOCAL'": [lambda x: setattr(LOCAL, "last", x)],
     "Holder.last": [lambda x: setattr(Holder, "last", x)],
     "the global 'HOLDER'.model": [lambda x: setattr(HOLDER, "model", x)],
@@ -162,6 +169,7 @@ def test_every_place_is_named_and_put_back(place, leave):
     assert f"left something of its private run behind in {place}, where" in told
     known = [LAST, LISTED, CACHE, SEEN, QUEUE, RAW, COUNTED, GROUPED, ORDERED, NESTED, BUFFER, TABLE, OBJECTS]
     known += [FRAME.to_numpy(), SERIES.to_numpy(), POLARS.to_numpy(), TEXT.getvalue(), BYTES.getvalue()]
+    known += [list(NUMERIC), list(NATIVE), vars(SPACE), FRAME.attrs]
     known += [vars(LOCAL), vars(Holder), vars(HOLDER), SLOTTED.last, vars(helper), in_a_default.__defaults__]
     assert not holds_sentinel([*known, in_a_keyword_default.__kwdefaults__, getattr(np, "LAST", None)])
     assert "NEW" not in globals() and not hasattr(SLOTTED, "empty") and not hasattr(np, "LAST")
