@@ -851,6 +851,8 @@ class _Encoder:
 
     def on_cached(self, value: Any) -> None:
         if not self.again(value):
+            if self.private is not None and self.private.inside(value):
+                raise PrivateReachable
             self.add(b"lru_cache")
             self.encode(value.__wrapped__)
             self.on_state(value.cache_parameters())
