@@ -7,7 +7,8 @@ and modules are encoded by content, recursively; installed code by name and vers
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
 What is not seen: names that are computed (``getattr`` with anything but a literal, ``eval``), installed
-code that was patched where no code of the user's names it, files, environment variables, databases, the clock.
+code that was patched where the user's code does not name it, files, environment variables, databases, the
+clock.
 """
 
 from __future__ import annotations
