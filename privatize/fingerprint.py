@@ -6,8 +6,8 @@ versions; different whenever anything that is seen here changes. The user's own 
 and modules are encoded by content, recursively; installed code by name and version; values by
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
-What is not seen: installed code that was patched at run time, state that compiled code keeps to itself,
-files, environment variables, databases, the clock.
+What is not seen: installed code that was patched where the user's code does not name it, state that compiled
+code keeps to itself, files, databases, the clock.
 """
 
 from __future__ import annotations
@@ -1317,6 +1317,8 @@ class _Encoder:
             if origin(module) is not None and _found(value, module, name):
                 self.add(f"function {origin(module)} {module}.{name}".encode())
                 return
+            if self.private is not None and self.private.inside(value):
+                raise PrivateReachable
             value.cache_clear()  # it may hold answers from before something changed
             self.add(b"lru_cache")
             self.encode(value.__wrapped__)

@@ -9,6 +9,7 @@ private one, in the same or another order, or with some of them.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import datetime as dt
 import enum
 import functools
@@ -35,6 +36,7 @@ FEW = 8
 
 _SOME = 20  # distinct values that parts of columns must share
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
+_DENSE = 10_000_000  # values of a sparse matrix that are compared with dense ones
 _WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
 _LISTED = (list, tuple, set, frozenset, dict)
@@ -91,7 +93,9 @@ class Private:
         """Tell the same about an object that cannot be taken apart, and whatever it refers to."""
         seen, waiting = {id(value)}, [value]
         while waiting and len(seen) < _MOST:
-            for item in gc.get_referents(waiting.pop()):
+            holder = waiting.pop()
+            known = [holder.get(None)] if isinstance(holder, contextvars.ContextVar) else []
+            for item in (*gc.get_referents(holder), *known):
                 scope = type(item) is dict and "__builtins__" in item  # which may have anything in it
                 if id(item) not in seen and not scope and not isinstance(item, _CODE):
                     if self.holds(item):
@@ -233,6 +237,8 @@ def _ranges(value: Any) -> Iterator[Range]:
     with contextlib.suppress(Exception):  # whatever cannot be looked at is compared by content
         if isinstance(value, np.ndarray):
             yield bounds(value)
+        elif isinstance(value, np.flatiter | np.nditer):
+            yield from map(bounds, value.operands if isinstance(value, np.nditer) else [value.base])
         elif library == "torch" and hasattr(value, "untyped_storage"):
             storage = value.untyped_storage()
             yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
@@ -312,11 +318,14 @@ def _arrays(value: Any) -> Iterator[Array]:
         if isinstance(value, np.ndarray):
             yield value
         elif library == "torch" and hasattr(value, "detach"):
-            yield value.detach().cpu().numpy()
+            made = value.detach().cpu()
+            yield (made.float() if made.is_floating_point() and made.element_size() == 2 else made).numpy()
         elif library == "scipy" and hasattr(value, "tocsr"):
             for part in vars(value).values():
                 if isinstance(part, np.ndarray):
                     yield part
+            if np.prod(value.shape) <= _DENSE:
+                yield value.toarray()
         elif library == "polars":
             for chunk in _chunks(value):
                 yield chunk.to_numpy()
@@ -338,6 +347,8 @@ def _listed(value: Any) -> Iterator[Array]:
             elif isinstance(first, list | tuple):
                 for column in itertools.zip_longest(*items):
                     yield _array(list(column))
+            elif isinstance(first, np.ndarray):
+                yield np.array(items)
             elif type(first) in _ATOMS or isinstance(first, np.generic | dt.date) or missing(first):
                 yield _array(items)
             elif hasattr(first, "__dict__") and not isinstance(first, _CODE):
@@ -447,6 +458,7 @@ _CASTS: tuple[Callable[[Array], Array], ...] = (
     np.trunc,
     np.rint,
     lambda values: values.astype(np.float16).astype(np.float32),
+    lambda values: (values.view(np.uint32) + 0x8000 & 0xFFFF0000).view(np.float32),  # bfloat16
 )
 
 
@@ -464,7 +476,10 @@ class _Column:
         return _numbered(self._column)
 
     def overlaps(self, other: _Column) -> bool:
-        """Tell whether one has the other's values: in any order, or some in a row, or some measured ones."""
+        """Tell whether one has the other's values: in any order, or some in a row, or some measured ones.
+
+        Or numbers that are larger where the other's are, such as their logarithms.
+        """
         if self._text != other._text:
             return False
         short, long = self.values, other.values
@@ -472,6 +487,8 @@ class _Column:
             short, long = long, short
         if short.dtype != long.dtype:
             return False
+        if len(short) == len(long) and not self._text and _same_order(short, long):
+            return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]
         hits = (long == probes[:, None]).any(axis=1)
         hits[0] |= probes[0] != probes[0]  # missing values are alike
@@ -491,6 +508,18 @@ class _Column:
         gap = float(np.diff(known).min(initial=np.inf))
         taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
         return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
+
+
+def _same_order(one: Array, other: Array) -> bool:
+    """Tell whether two columns are in the same order, or the opposite one, and not just sorted."""
+    for some in (slice(64), slice(None)):  # most are done with after a few
+        order = np.argsort(one[some], kind="stable")
+        if (np.diff(order) == 1).all() or (np.diff(order) == -1).all():
+            return False
+        orders = (np.argsort(side * other[some].astype(float), kind="stable") for side in (1, -1))
+        if not any((order == each).all() for each in orders):
+            return False
+    return True
 
 
 def _aligned(data: Any) -> Iterator[Any]:

@@ -703,6 +703,7 @@ PUBLIC = RNG.normal(size=(40, 2))
         (PUBLIC, sparse.csr_array(PUBLIC)),
         (PUBLIC.astype("f4"), PUBLIC.astype("f4").astype("f8")),
         (np.arange(40), np.arange(40.0)),
+        (PUBLIC, PUBLIC * 1.1),
     ],
 )
 def test_bootstrapping_the_private_data_is_refused(public, data):
@@ -735,7 +736,6 @@ def test_a_bootstrap_inside_another_sampler_is_found(sampler):
     [
         (RNG.integers(0, 2, 50), RNG.integers(0, 2, 50)),
         (np.repeat([0, 1], 25), RNG.permutation(np.repeat([0, 1], 25))),
-        (PUBLIC, PUBLIC * 1.1),
         (PUBLIC, RNG.normal(size=(40, 2))),
         (np.array(["a", "b"] * 20), RNG.permutation(["a", "b"] * 20)),
     ],

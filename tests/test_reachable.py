@@ -2,8 +2,10 @@
 
 import array
 import collections
+import contextvars
 import copy
 import ctypes
+import functools
 import mmap
 import pickle
 import types
@@ -67,6 +69,13 @@ def _lines(values):
     yield from values
 
 
+@functools.lru_cache
+def _loaded():
+    return FRAME
+
+
+_loaded()
+_VARIABLE = contextvars.ContextVar("variable", default=FRAME)
 SHARED = {
     "the array itself": (AGES, AGES),
     "in a list": (AGES, [[1, 2], [AGES]]),
@@ -112,9 +121,12 @@ SHARED = {
     "a queue": (AGES, collections.deque([AGES])),
     "a weak reference": (AGES, weakref.ref(AGES)),
     "a bound method": (AGES, AGES.mean),
-    "a partial": (AGES, __import__("functools").partial(max, AGES)),
+    "a partial": (AGES, functools.partial(max, AGES)),
     "a generator": (AGES, (i for i in AGES)),
     "a generator that has begun": (PEOPLE, _lines(PEOPLE)),
+    "a flat view": (AGES, AGES.flat),
+    "a cache": (FRAME, _loaded),
+    "a context variable": (FRAME, _VARIABLE),
     "what cannot be taken apart": (AGES, Closed(AGES)),
     "the same beside what cannot be": (AGES, [Closed(1), AGES]),
 }
@@ -153,6 +165,11 @@ COPIES = {
     "some of them": (PEOPLE, copy.deepcopy(PEOPLE[:80])),
     "rows": (ROWS, [tuple(row) for row in map(list, ROWS)]),
     "objects": ([Holder(a) for a in AGES], [Holder(a) for a in AGES]),
+    "twice the numbers": (COUNTS, 2 * COUNTS),
+    "standardized": (TABLE, (TABLE - TABLE.mean(axis=0)) / TABLE.std(axis=0)),
+    "logarithms": (AGES, np.log(AGES)),
+    "the opposite": (AGES, -AGES),
+    "arrays": ([np.array([a, 1.0]) for a in AGES], [np.array([a, 1.0]) for a in AGES]),
     "a list of few": ([1.5, 7.0, 2.25, 9.5, 4.0, 3.0, 8.75, 0.5], (1.5, 7.0, 2.25, 9.5, 4.0, 3.0, 8.75, 0.5)),
 }
 SHARED["objects"] = (OBJECTS := [Holder(i) for i in AGES], {"a": OBJECTS[3]})
@@ -173,6 +190,7 @@ OTHERS = {
     "an empty array of it": (AGES, AGES[:0].copy()),
     "zeros and ones": (RNG.integers(0, 2, N), RNG.integers(0, 2, N)),
     "the edges of bins": (AGES, (18, 25, 35, 45, 55, 65, 75, 90)),
+    "sorted numbers": (np.sort(AGES), np.sort(RNG.uniform(0, 1, N))),
     "an enum": (PEOPLE, types.SimpleNamespace(a=1)),
     "other records": (PEOPLE, [{"age": float(a), "name": "x"} for a in RNG.uniform(18, 90, N)]),
 }

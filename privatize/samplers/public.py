@@ -25,8 +25,8 @@ Array = NDArray[Any]
 def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     """Draw records with replacement from a public data set.
 
-    It is never the private data: P must be known without it. A call whose dataset is the public one, in the
-    same or another order, is refused.
+    It is never the private data: P must be known without it. A call whose dataset is the public one, or
+    shares memory, records or columns with it, in the same or another order, is refused.
 
     Parameters
     ----------
@@ -244,12 +244,13 @@ def draws_public(sampler: Any) -> bool:
 
 
 def is_private(sampler: Any, data: Any) -> bool:
-    """Tell whether a sampler draws from the private data itself: the same object, or equal content.
+    """Tell whether a sampler draws from the private data itself, or from some of it.
 
-    Content is compared column by column, in single precision, without columns that are constant. It is equal
-    if the public columns (or those of the projection that is drawn) are found among the private ones, or the
-    other way round: record by record; or, where a column's values are mostly different from each other,
-    record by record once both are in its order, up to a tenth of the records.
+    It does if `privatize.reachable` recognizes the public records. Content is also compared column by column,
+    in single precision, without columns that are constant. It is equal if the public columns (or those of the
+    projection that is drawn) are found among the private ones, or the other way round: record by record; or,
+    where a column's values are mostly different from each other, record by record once both are in its order,
+    up to a tenth of the records.
     """
     public = list(_bootstraps(sampler, None))
     if not public:
