@@ -977,7 +977,7 @@ def f(x):
 NUMBERS = set(KNOB)
 def f(x):
     return x + list(NUMBERS)[0]
-=== builtins of its own | seen | 1 | 100
+=== builtins of its own | doubt | 1 | 100
 import builtins
 scope = {"__builtins__": {**vars(builtins), "abs": lambda x: x * KNOB}, "__name__": "main"}
 exec("def f(x): return abs(x)", scope)
