@@ -315,7 +315,9 @@ def _attribute(value: Any, name: str) -> Any:
     """Return an attribute, or None if there is none; a lazy module may raise anything when it is asked."""
     try:
         return getattr(value, name, None)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # also SystemExit, and whatever test runners raise to skip a test
         return None
 
 
@@ -812,6 +814,20 @@ def _printing() -> str:
     return repr(sorted((name, repr(value)) for name, value in options.items()))
 
 
+# Where code runs, which is another place every time.
+_WHERE = frozenset(
+    {
+        *(
+            "getpid",
+            "getppid",
+            "get_ident",
+            "get_native_id",
+            "current_thread",
+            "current_process",
+            "parent_process",
+        )
+    }
+)
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "expandvars", "putenv"})
 
 # Settings that count only where code names what reads them.
@@ -819,7 +835,7 @@ _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
     (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
-    (_ENVIRONMENT, lambda: ""),  # see _Encoder.encode_settings
+    (_ENVIRONMENT, lambda: ""),  # see _Encoder.settings
     (frozenset({"flags"}), lambda: repr((sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode))),
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
     (
@@ -836,7 +852,9 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 """Libraries with settings that change what their functions return."""
 
 
-NAMED = (_EVALUATE | _OF_PYTHON | {"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
+NAMED = (_EVALUATE | _OF_PYTHON | _WHERE | {"modules", "__subclasses__"}).union(
+    *(names for names, _ in _SETTINGS)
+)
 """Names in code that make more of the process count than what a function refers to."""
 
 
@@ -1380,6 +1398,8 @@ class _Encoder:
 
     def settings(self) -> list[Any]:
         """Return the settings of the process, and of libraries, that code which was met can read."""
+        if where := _WHERE & self.attributes:
+            self.doubt(f"the process or thread that it runs in ({min(where)})")
         found: list[Any] = [read() for names, read in _SETTINGS if names & self.attributes]
         if _ENVIRONMENT & self.attributes:  # those whose names stand in the code
             found.append({name: os.environ[name] for name in sorted(self.attributes) if name in os.environ})

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import drawing, outputs, views
+from privatize.drawing import round_up
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import check_confidence, half_widths, mean_error, noise_of
-from privatize.planning import round_up
 
 __all__ = ["Release", "error_of", "least_epsilon"]
 

@@ -18,9 +18,8 @@ from privatize import views
 from privatize.auditing import Audit, audit
 from privatize.budget import Budget, Part
 from privatize.decorator import PrivateFunction, miscounted
-from privatize.drawing import svg
+from privatize.drawing import round_up, svg
 from privatize.errors import SettingsError
-from privatize.planning import round_up
 from privatize.releases import error_of
 from privatize.sensitivity import Sensitivity
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import capacity, coins, drawing, outputs, records, views
+from privatize.drawing import round_up
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -42,7 +43,7 @@ from privatize.pairs import (
     PairFunction,
     Pairs,
 )
-from privatize.planning import Bound, Plan, band, round_up, running_band
+from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize.drawing import Chart, Color, Layer, svg, thin
-from privatize.planning import round_up
+from privatize.drawing import Chart, Color, Layer, round_up, svg, thin
 
 __all__ = ["audited", "card", "estimated", "page", "planned", "released", "spent", "text"]
 
