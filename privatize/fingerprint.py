@@ -509,6 +509,13 @@ _WAYS = {
 # The same, where a name says so only together with its module: np.stack is something else.
 _OF_PYTHON = frozenset({"locate", "resolve_name", "run_module", "run_path", "reload", "stack", "trace"})
 _LOOKING = frozenset({"pydoc", "pkgutil", "runpy", "importlib", "inspect", "sys"})
+# What Python's own modules tell of this process without being given anything.
+_READ = frozenset(
+    {
+        *("getrecursionlimit", "getswitchinterval", "get_int_max_str_digits", "getdefaulttimeout"),
+        *("getcwd", "isenabled", "get_threshold"),
+    }
+)
 _EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
 _LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
@@ -630,6 +637,12 @@ _DISPATCH = cast("Any", functools.singledispatch(len)).__code__
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
 """Types of values that cannot change."""
+
+
+def simple(value: Any) -> bool:
+    """Tell whether a value is a list, tuple or dict of values that cannot change."""
+    items = [*value, *value.values()] if type(value) is dict else value
+    return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
 
 
 def patched(value: Any) -> bool:
@@ -783,7 +796,7 @@ def _printing() -> str:
 _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
-    (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
+    (frozenset({"RecursionError"}), lambda: str(sys.getrecursionlimit())),
     (frozenset({"flags"}), lambda: repr((sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode))),
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
     (
@@ -793,7 +806,9 @@ _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
 ]
 
 
-NAMED = (_EVALUATE | _OF_PYTHON | {"modules", "__subclasses__"}).union(*(names for names, _ in _SETTINGS))
+NAMED = (_EVALUATE | _OF_PYTHON | _READ | {"modules", "__subclasses__"}).union(
+    *(names for names, _ in _SETTINGS)
+)
 """Names in code that make more of the process count than what a function refers to."""
 
 _encoded: dict[int, tuple[Any, bytes]] = {}  # with the value, so that its id stays its own
@@ -985,6 +1000,8 @@ class _Encoder:
         # Order in memory decides the order of summation.
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
         layout += "" if self.narrow or value.flags.writeable else ", fixed"
+        if value.dtype.metadata:
+            self.encode(dict(value.dtype.metadata))
         self.add(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}".encode())
         self.add(value.tobytes())
 
@@ -1011,7 +1028,8 @@ class _Encoder:
         self.add(b"function")
         self.add(encoded)
         for name in NAMES[:-1] if self.narrow else NAMES:  # cloudpickle leaves the last one out
-            self.encode(self.found(value, name, getattr(value, name, None)))
+            said = self.found(value, name, getattr(value, name, None))
+            self.encode(self.home(said) if name == "__module__" else said)
         self.on_annotations(value, value.__globals__)
         self.named("its defaults", self.found(value, "its defaults", value.__defaults__))
         self.on_state(value.__kwdefaults__ or {})
@@ -1077,6 +1095,13 @@ class _Encoder:
                     self.on_str(name)
                     self.named(name, self.found(value, name, scope[name]))
 
+    def home(self, module: Any) -> Any:
+        """Return the module that something says it is from; a program has another name in a child process."""
+        if module != "__mp_main__":
+            return module
+        self.later.append((frozenset({"__module__", "vars", "__dict__"}), lambda: "__mp_main__"))
+        return "__main__"
+
     def on_lookup(self, name: str, owner: str | None) -> None:
         """Take note of ways to look names up that were reached under another name, or as a value."""
         if owner == "python":
@@ -1099,8 +1124,10 @@ class _Encoder:
                 self.found(owner, attribute, root)
             if origin(_name(owner)) is None:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
-            elif type(root) in ATOMS:
+            elif type(root) in ATOMS or simple(root):
                 self.encode(root)
+            elif attribute in _READ and origin(_name(owner)) == "python" and callable(root):
+                self.encode(root())
             elif patched(root):
                 # Installed code that was patched: by content, and not to be found elsewhere.
                 self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
@@ -1325,6 +1352,8 @@ class _Encoder:
         self.on_tuple(value.__bases__)
         self.on_registered(value)
         kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
+        if "__module__" in kept:
+            kept["__module__"] = self.home(kept["__module__"])
         if "__dataclass_fields__" in kept and _generated(value):
             del kept["__doc__"]
         # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
@@ -1437,10 +1466,12 @@ class _Encoder:
             self.encode(value.grad if value.is_leaf else None)
             return
         self.on_type(kind)
+        registered = copyreg.dispatch_table.get(kind)
         ours = module.partition(".")[0] == "privatize"
         if origin(module) is None or ours:
             # A class's own __reduce__ may leave out what its methods read, so the state comes first.
             self.on_state(_state(value))
+            self.encode(registered)
             written = [
                 base is object or not (origin(_module_of(base)) or _compiled(base)) for base in kind.__mro__
             ]
@@ -1453,7 +1484,6 @@ class _Encoder:
             elif isinstance(value, list | tuple | set | frozenset):
                 plain: Any = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
                 self.encode(plain(plain.__iter__(value)))
-        registered = copyreg.dispatch_table.get(kind)
         made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
             self.add(f"global {made}".encode())

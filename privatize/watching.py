@@ -27,6 +27,7 @@ from privatize.fingerprint import (
     is_installed,
     origin,
     patched,
+    simple,
     spelled,
 )
 
@@ -161,7 +162,7 @@ class Watch:
             found = self._note(found, attribute)
             if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
                 return False
-            if found is not _NOTHING and type(found) not in ATOMS and patched(found):
+            if found is not _NOTHING and type(found) not in ATOMS and (patched(found) or simple(found)):
                 return False
         return True
 
