@@ -784,7 +784,7 @@ if __name__ == "__main__":
 
 
 def test_programs_that_start_processes_of_their_own(tmp_path):
-    """There __main__ has another name: what did not ask for it must not be calibrated again in every child."""
+    """There __main__ has another name: what did not ask must not be calibrated again in every child."""
     (tmp_path / "program.py").write_text(SPAWNED)
     root = str(Path(fingerprinting.__file__).parents[1])
     done = subprocess.run(
