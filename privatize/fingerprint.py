@@ -409,6 +409,7 @@ def code_of(
     attributes: set[str] = set(code.co_names)
     imports: set[tuple[str, int, tuple[str, ...]]] = set()
     literals: set[str] = set()
+    evaluates = not _EVALUATE.isdisjoint(code.co_names)
     chains: set[tuple[str, tuple[str, ...]]] = set(_chains(code))
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
@@ -428,7 +429,7 @@ def code_of(
                 imports.update(inner_imports)
             else:
                 encoder.encode(instruction.argval)
-                literals |= _words(instruction.argval)
+                literals |= _words(instruction.argval, everywhere=evaluates)
         else:
             encoder.add(b"%d %d" % (instruction.opcode, instruction.arg or 0))
         if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
@@ -455,7 +456,7 @@ def code_of(
     # getattr(module, "name"), "{0.name}".format(module) and globals()["name"] name what they read as well.
     attributes |= literals
     attributes.update(f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
-    if not _EVALUATE.isdisjoint(code.co_names):
+    if evaluates:
         attributes |= {f"@{word}" for word in literals}
     return (
         b"".join(encoder.parts),
@@ -467,18 +468,22 @@ def code_of(
 
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-
+_FIELDS = re.compile(r"\{[^{}]*\}|%\([^)]*\)")  # of templates
 _AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 
 
-def _words(value: Any) -> set[str]:
-    """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them."""
+def _words(value: Any, *, everywhere: bool = False) -> set[str]:
+    """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
+
+    Of other texts there are none, unless they are looked for everywhere.
+    """
     if isinstance(value, tuple | frozenset):
-        return set().union(*map(_words, value))
+        return set().union(*(_words(item, everywhere=everywhere) for item in value))
     if not isinstance(value, str):
         return set()
     found = set(_AT.findall(value))
-    for text in _WORDS.findall(value):
+    texts = [value] if everywhere or _WORDS.fullmatch(value) else _FIELDS.findall(value)
+    for text in [word for each in texts for word in _WORDS.findall(each)]:
         parts = text.split(".")
         found.update(parts, (".".join(parts[: end + 1]) for end in range(len(parts))))
     return found
@@ -677,7 +682,8 @@ def _annotations(value: Any) -> dict[str, Any]:
 
 def spelled(annotations: dict[str, Any]) -> set[str]:
     """Return the names in annotations that are texts."""
-    return set().union(*(_words(each) for each in annotations.values() if isinstance(each, str)))
+    texts = [each for each in annotations.values() if isinstance(each, str)]
+    return set().union(*(_words(each, everywhere=True) for each in texts))
 
 
 def _derived(value: type) -> Iterator[type]:
@@ -1006,8 +1012,8 @@ class _Encoder:
         self.add(value.tobytes())
 
     def on_scalar(self, value: Any) -> None:
-        self.add(f"scalar {value.dtype.str}".encode())
-        self.add(value.tobytes())
+        self.add(b"scalar")
+        self.on_array(np.asarray(value))
 
     # -- code --
 
@@ -1124,10 +1130,12 @@ class _Encoder:
                 self.found(owner, attribute, root)
             if origin(_name(owner)) is None:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
+            elif self.narrow and owner is sys and simple(root):  # sys.argv is another one in a worker
+                self.lookups.add(f"sys.{attribute}")
             elif type(root) in ATOMS or simple(root):
                 self.encode(root)
             elif attribute in _READ and origin(_name(owner)) == "python" and callable(root):
-                self.encode(root())
+                self.encode(None if self.narrow else root())
             elif patched(root):
                 # Installed code that was patched: by content, and not to be found elsewhere.
                 self.lookups.add(f"{_name(owner)}.{attribute} (which was patched)")
