@@ -436,6 +436,7 @@ def code_of(
     attributes: set[str] = set(code.co_names)
     imports: set[tuple[str, int, tuple[str, ...]]] = set()
     literals: set[str] = set()
+    evaluates = not _EVALUATE.isdisjoint(code.co_names)
     chains: set[tuple[str, tuple[str, ...]]] = set(_chains(code))
     instructions = list(dis.get_instructions(code))
     for at, instruction in enumerate(instructions):
@@ -455,7 +456,7 @@ def code_of(
                 imports.update(inner_imports)
             else:
                 encoder.encode(instruction.argval)
-                literals |= _words(instruction.argval)
+                literals |= _words(instruction.argval, everywhere=evaluates)
         else:
             encoder.add(b"%d %d" % (instruction.opcode, instruction.arg or 0))
         if "GLOBAL" in instruction.opname or instruction.opname in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
@@ -482,7 +483,7 @@ def code_of(
     # getattr(module, "name"), "{0.name}".format(module) and globals()["name"] name what they read as well.
     attributes |= literals
     attributes.update(f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
-    if not _EVALUATE.isdisjoint(code.co_names):
+    if evaluates:
         attributes |= {f"@{word}" for word in literals}
     return (
         b"".join(encoder.parts),
@@ -494,18 +495,22 @@ def code_of(
 
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-
+_FIELDS = re.compile(r"\{[^{}]*\}|%\([^)]*\)")  # of templates
 _AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 
 
-def _words(value: Any) -> set[str]:
-    """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them."""
+def _words(value: Any, *, everywhere: bool = False) -> set[str]:
+    """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
+
+    Of other texts there are none, unless they are looked for everywhere.
+    """
     if isinstance(value, tuple | frozenset):
-        return set().union(*map(_words, value))
+        return set().union(*(_words(item, everywhere=everywhere) for item in value))
     if not isinstance(value, str):
         return set()
     found = set(_AT.findall(value))
-    for text in _WORDS.findall(value):
+    texts = [value] if everywhere or _WORDS.fullmatch(value) else _FIELDS.findall(value)
+    for text in [word for each in texts for word in _WORDS.findall(each)]:
         parts = text.split(".")
         found.update(parts, (".".join(parts[: end + 1]) for end in range(len(parts))))
     return found
@@ -536,6 +541,13 @@ _WAYS = {
 # The same, where a name says so only together with its module: np.stack is something else.
 _OF_PYTHON = frozenset({"locate", "resolve_name", "run_module", "run_path", "reload", "stack", "trace"})
 _LOOKING = frozenset({"pydoc", "pkgutil", "runpy", "importlib", "inspect", "sys"})
+# What Python's own modules tell of this process without being given anything.
+_READ = frozenset(
+    {
+        *("getrecursionlimit", "getswitchinterval", "get_int_max_str_digits", "getdefaulttimeout"),
+        *("getcwd", "isenabled", "get_threshold"),
+    }
+)
 _EVALUATE = frozenset({"globals", "eval", "exec", "query", "sql"})  # these find globals by what is in a text
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
 _LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
@@ -659,6 +671,12 @@ ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)}
 """Types of values that cannot change."""
 
 
+def simple(value: Any) -> bool:
+    """Tell whether a value is a list, tuple or dict of values that cannot change."""
+    items = [*value, *value.values()] if type(value) is dict else value
+    return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
+
+
 def patched(value: Any) -> bool:
     """Tell whether what an installed module holds is the user's own."""
     if isinstance(value, types.FunctionType):
@@ -693,7 +711,8 @@ def _annotations(value: Any) -> dict[str, Any]:
 
 def spelled(annotations: dict[str, Any]) -> set[str]:
     """Return the names in annotations that are texts."""
-    return set().union(*(_words(each) for each in annotations.values() if isinstance(each, str)))
+    texts = [each for each in annotations.values() if isinstance(each, str)]
+    return set().union(*(_words(each, everywhere=True) for each in texts))
 
 
 def _derived(value: type) -> Iterator[type]:
@@ -834,7 +853,7 @@ _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "expandvars", "putenv
 _SETTINGS: list[tuple[frozenset[str], Callable[[], str]]] = [
     (frozenset({"decimal", "Decimal", "getcontext", "localcontext"}), _decimal),
     (frozenset({"locale", "strftime", "strptime", "atof", "localeconv", "strcoll", "strxfrm"}), _locale),
-    (frozenset({"RecursionError", "getrecursionlimit"}), lambda: str(sys.getrecursionlimit())),
+    (frozenset({"RecursionError"}), lambda: str(sys.getrecursionlimit())),
     (_ENVIRONMENT, lambda: ""),  # see _Encoder.settings
     (frozenset({"flags"}), lambda: repr((sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode))),
     (frozenset({"str", "repr", "array2string", "array_str", "array_repr", "get_printoptions"}), _printing),
@@ -852,7 +871,7 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 """Libraries with settings that change what their functions return."""
 
 
-NAMED = (_EVALUATE | _OF_PYTHON | _WHERE | {"modules", "__subclasses__"}).union(
+NAMED = (_EVALUATE | _OF_PYTHON | _READ | _WHERE | {"modules", "__subclasses__"}).union(
     *(names for names, _ in _SETTINGS)
 )
 """Names in code that make more of the process count than what a function refers to."""
@@ -1069,12 +1088,14 @@ class _Encoder:
         # Order in memory decides the order of summation.
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
         layout += "" if self.narrow or value.flags.writeable else ", fixed"
+        if value.dtype.metadata:
+            self.encode(dict(value.dtype.metadata))
         self.add(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}".encode())
         self.add(value.tobytes())
 
     def on_scalar(self, value: Any) -> None:
-        self.add(f"scalar {value.dtype.str}".encode())
-        self.add(value.tobytes())
+        self.add(b"scalar")
+        self.on_array(np.asarray(value))
 
     # -- code --
 
@@ -1096,7 +1117,8 @@ class _Encoder:
         self.add(b"function")
         self.add(encoded)
         for name in NAMES[:-1] if self.narrow else NAMES:  # cloudpickle leaves the last one out
-            self.encode(self.found(value, name, getattr(value, name, None)))
+            said = self.found(value, name, getattr(value, name, None))
+            self.encode(self.home(said) if name == "__module__" else said)
         self.on_annotations(value, value.__globals__)
         self.named("its defaults", self.found(value, "its defaults", value.__defaults__))
         self.on_state(value.__kwdefaults__ or {})
@@ -1162,6 +1184,13 @@ class _Encoder:
                     self.on_str(name)
                     self.named(name, self.found(value, name, scope[name]))
 
+    def home(self, module: Any) -> Any:
+        """Return the module that something says it is from; a program has another name in a child process."""
+        if module != "__mp_main__":
+            return module
+        self.later.append((frozenset({"__module__", "vars", "__dict__"}), lambda: "__mp_main__"))
+        return "__main__"
+
     def on_lookup(self, name: str, owner: str | None) -> None:
         """Take note of ways to look names up that were reached under another name, or as a value."""
         if owner == "python":
@@ -1184,8 +1213,12 @@ class _Encoder:
                 self.found(owner, attribute, root)
             if origin(_name(owner)) is None:
                 self.wanted.setdefault(_name(owner), set()).add(attribute)
-            elif type(root) in ATOMS:
+            elif self.narrow and owner is sys and simple(root):  # sys.argv is another one in a worker
+                self.lookups.add(f"sys.{attribute}")
+            elif type(root) in ATOMS or simple(root):
                 self.encode(root)
+            elif attribute in _READ and origin(_name(owner)) == "python" and callable(root):
+                self.encode(None if self.narrow else root())
             elif (attribute in _OF_PYTHON and _name(owner) in _LOOKING) or (
                 root is sys.modules and name != "sys"  # where `_way` does not look
             ):
@@ -1455,6 +1488,8 @@ class _Encoder:
         self.on_tuple(value.__bases__)
         self.on_registered(value)
         kept = {k: v for k, v in vars(value).items() if k not in _SKIPPED}
+        if "__module__" in kept:
+            kept["__module__"] = self.home(kept["__module__"])
         if "__dataclass_fields__" in kept and _generated(value):
             del kept["__doc__"]
         # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
@@ -1577,10 +1612,12 @@ class _Encoder:
                 self.on_state({k: v for k, v in vars(value).items() if k != "_backward_hooks"})
             return
         self.on_type(kind)
+        registered = copyreg.dispatch_table.get(kind)
         ours = module.partition(".")[0] == "privatize"
         if origin(module) is None or ours:
             # A class's own __reduce__ may leave out what its methods read, so the state comes first.
             self.on_state(_state(value))
+            self.encode(registered)
             written = [
                 base is object or not (origin(_module_of(base)) or _compiled(base)) for base in kind.__mro__
             ]
@@ -1593,7 +1630,6 @@ class _Encoder:
             elif isinstance(value, list | tuple | set | frozenset):
                 plain: Any = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
                 self.encode(plain(plain.__iter__(value)))
-        registered = copyreg.dispatch_table.get(kind)
         made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
             self.add(f"global {made}".encode())

@@ -31,6 +31,7 @@ from privatize.fingerprint import (
     is_own,
     origin,
     patched,
+    simple,
     spelled,
 )
 from privatize.reachable import FEW
@@ -197,7 +198,8 @@ class Watch:
             found = self._note(found, attribute)
             if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
                 return False
-            if found is not _NOTHING and type(found) not in ATOMS and (is_own(found) or patched(found)):
+            changeable = found is not _NOTHING and type(found) not in ATOMS
+            if changeable and (is_own(found) or patched(found) or simple(found)):
                 return False
             if isinstance(found, type):
                 self._classes.append(found)

@@ -758,6 +758,45 @@ def test_names_are_the_same_in_workers(tmp_path):
     assert len(found) == 1
 
 
+SPAWNED = """
+import multiprocessing
+from privatize.fingerprint import fingerprint
+
+class Config:
+    "Config."
+    limit = 2.0
+
+def f(x):
+    return x * Config.limit
+
+def asked(x):
+    return x * (100 if f.__module__ == "__main__" else 1)
+
+def look(_):
+    return fingerprint(f), fingerprint(asked)
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        there = pool.map(look, [0])[0]
+    here = look(0)
+    print(here[0] == there[0], here[1] == there[1])
+"""
+
+
+def test_programs_that_start_processes_of_their_own(tmp_path):
+    """There __main__ has another name: what did not ask must not be calibrated again in every child."""
+    (tmp_path / "program.py").write_text(SPAWNED)
+    root = str(Path(fingerprinting.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "program.py"],
+        env={"PYTHONPATH": root, "PATH": ""},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["True", "False"], done.stderr
+
+
 def test_a_function_that_is_defined_again_is_the_same():
     """In a notebook a cell is run again and again; what did not change must not be calibrated each time."""
     found = set()

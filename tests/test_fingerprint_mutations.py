@@ -747,6 +747,21 @@ class Floor:
 math.ceil = Floor()
 def f(x):
     return math.ceil(x)
+=== arguments of the program | seen | ["a"] | ["a", "b"]
+import sys
+sys.argv = KNOB
+def f(x):
+    return x * len(sys.argv)
+=== what the process is set to | seen | True | False
+import gc
+(gc.enable if KNOB else gc.disable)()
+def f(x):
+    return x * (1 + gc.isenabled())
+=== metadata of dtypes | seen | 1 | 100
+import numpy as np
+TABLE = np.zeros(2, dtype=np.dtype("f8", metadata={"k": KNOB}))
+def f(x):
+    return x * TABLE.dtype.metadata["k"]
 === modules by an alias of sys | doubt | 1 | 100
 import sys as system
 import helpers
@@ -1060,6 +1075,15 @@ import math
 math.odd_limits = [KNOB]
 def f(x):
     return x * math.odd_limits[0]
+=== how objects are copied | seen | 1 | 100
+import copy
+import copyreg
+class Config:
+    pass
+copyreg.pickle(Config, lambda config: (int, (KNOB,)))
+config = Config()
+def f(x):
+    return x * copy.copy(config)
 === super | seen | 1 | 100
 class Base:
     def factor(self):
