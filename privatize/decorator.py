@@ -832,16 +832,16 @@ class PrivateFunction(Generic[P, R]):
         hush = silence.quiet()
         try:  # plainly: an interrupt could come between entering and what a `with` would protect
             hush.__enter__()
-            return self._evaluate_quietly(box, function, sensitivity)
+            return self._evaluate_quietly(box, function, sensitivity, hush)
         finally:
             hush.__exit__()
 
-    def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity) -> bool:
+    def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity, hush: Any) -> bool:
         interrupted, opened = False, coins.level()
         mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips:
+            with coins.public_coins(sensitivity.coin_seed) as flips, hush.everywhere():
                 flips.toss()
                 # In a context of its own: what it sets in context variables ends with it.
                 box.value = contextvars.copy_context().run(function, box.data)

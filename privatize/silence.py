@@ -3,14 +3,16 @@
 The filters of `warnings` belong to the whole process, and any thread that leaves ``catch_warnings`` puts back
 those that it found. So the thread of a private run has filters of its own for that time, and so have the
 threads that it starts: the module `warnings` gets a class whose attributes tell threads apart. Warnings of
-other threads are dropped meanwhile, since the run may have given them work. So are the reports about
-exceptions in finalizers, and in threads that the run has started.
+other threads are dropped while the function itself runs, since it may have given them work. So are the
+reports about exceptions in finalizers, and in threads that the run has started.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import os
 import sys
 import threading
 import types
@@ -43,7 +45,8 @@ class _Run:
     __slots__ = ("quoted", "state", "thread", "threads")
 
     def __init__(self) -> None:
-        self.thread, self.threads = threading.get_ident(), threading.enumerate()
+        self.thread = threading.get_ident()
+        self.threads: list[threading.Thread] | None = None  # those that there were when the function began
         self.state: dict[str, Any] = {
             "filters": _Filters([("ignore", None, Warning, None, 0)]),
             "showwarning": _drop,
@@ -53,6 +56,18 @@ class _Run:
 
 
 _now: list[_Run] = []  # the runs that are under way
+_turn = threading.RLock()  # for whoever begins or ends one
+
+
+def _renew() -> None:
+    """Give a forked child a lock of its own, and only the run that it was forked in."""
+    global _turn
+    _turn = threading.RLock()
+    _now[:] = [run for run in _now if run.thread == threading.get_ident()]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 def _mine(now: list[_Run] = _now) -> _Run | None:
@@ -61,7 +76,7 @@ def _mine(now: list[_Run] = _now) -> _Run | None:
         if run.thread == threading.get_ident():
             return run
     for run in now:
-        if threading.current_thread() not in run.threads:  # it was started meanwhile
+        if run.threads is not None and threading.current_thread() not in run.threads:  # started meanwhile
             return run
     return None
 
@@ -154,8 +169,8 @@ def _divided(name: str, inside: Callable[..., None], outside: Callable[..., None
         run = mine() if now else None
         if run is not None:
             inside(run, *args, **more)
-        elif now and name == "_showwarnmsg":  # the run may have given work to this thread
-            _note(now[0], *args)
+        elif name == "_showwarnmsg" and (others := [run for run in now if run.threads is not None]):
+            _note(others[0], *args)  # the run may have given work to this thread
         else:
             outside(*args, **more)
 
@@ -171,6 +186,19 @@ class _Hook:
     def __call__(self, report: Any, mine: Any = _mine, now: list[_Run] = _now) -> None:
         if not now or mine() is None:
             self.outside(report)
+
+
+class _Everywhere:
+    """Has a run be quiet in other threads as well."""
+
+    def __init__(self, run: Any) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._run.threads = threading.enumerate()
+
+    def __exit__(self, *_: object) -> None:
+        self._run.threads = None
 
 
 class quiet:  # noqa: N801 - it is used like a function
@@ -196,23 +224,32 @@ class quiet:  # noqa: N801 - it is used like a function
         if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # or it was loaded anew
             _install()
         self._run = _Run()
-        _now.append(self._run)
-        if type(sys.unraisablehook) is not _Hook:
-            sys.unraisablehook = _Hook(sys.unraisablehook)
-        if type(threading.excepthook) is not _Hook:
-            threading.excepthook = _Hook(threading.excepthook)
+        with _turn:
+            _now.append(self._run)
+            if type(sys.unraisablehook) is not _Hook:
+                sys.unraisablehook = _Hook(sys.unraisablehook)
+            if type(threading.excepthook) is not _Hook:
+                threading.excepthook = _Hook(threading.excepthook)
         return self
+
+    def everywhere(self) -> Any:
+        """Return a context in which threads that the run starts, or gives work to, are not heard either.
+
+        Only where no other thread evaluates anything: what that records of its own warnings would be lost.
+        """
+        return _Everywhere(self._run) if type(self._run) is _Run else contextlib.nullcontext()
 
     def __exit__(self, *_: object) -> None:
         run = self._run
         if run in _now:
             for place, key in run.quoted:
                 place.pop(key, None)
-            _now.remove(run)
-            if not _now and type(sys.unraisablehook) is _Hook:
-                sys.unraisablehook = sys.unraisablehook.outside
-            if not _now and type(threading.excepthook) is _Hook:
-                threading.excepthook = threading.excepthook.outside
+            with _turn:
+                _now.remove(run)
+                if not _now and type(sys.unraisablehook) is _Hook:
+                    sys.unraisablehook = sys.unraisablehook.outside
+                if not _now and type(threading.excepthook) is _Hook:
+                    threading.excepthook = threading.excepthook.outside
         elif isinstance(run, warnings.catch_warnings):  # pragma: no cover
             self._run = None
             run.__exit__(None, None, None)

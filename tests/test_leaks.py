@@ -25,7 +25,7 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import Exponential, Laplace, privatize, samplers
+from privatize import Exponential, Laplace, privatize, samplers, silence
 from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
 
 SENTINEL = 31415926.5358979
@@ -637,6 +637,22 @@ class TestReportsOfThePrivateRun:
         assert (list(warnings.filters), warnings.showwarning) == before
         with pytest.warns(UserWarning, match="heard"):
             warnings.warn("heard", stacklevel=1)
+
+    def test_a_run_that_waits_its_turn_does_not_disturb_others(self):
+        """A function that another thread calibrates, and that counts its own warnings, would count none."""
+        counted = []
+
+        def other():
+            with warnings.catch_warnings(record=True) as log:
+                warnings.simplefilter("always")
+                warnings.warn("one", stacklevel=1)
+            counted.append(len(log))
+
+        thread = threading.Thread(target=other)
+        with silence.quiet():
+            thread.start()
+            thread.join()
+        assert counted == [1]
 
     def test_mechanisms_are_not_heard_either(self):
         """A user's own mechanism has the raw answer to quote."""
