@@ -1379,7 +1379,7 @@ class TestPeople:
         f = made(budget=budget)
         f(DATA)
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
-        assert "1 answer was about unsealed data, under the same P as all others" in budget.statement
+        assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
         words = (
             "1 answer was about unsealed data: that all answers about the same people are under one P cannot"
