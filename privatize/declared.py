@@ -21,6 +21,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import operator
 import os
 import random
 import secrets
@@ -52,7 +53,9 @@ class Declared:
     Attributes
     ----------
     digest : str
-        The identity: "P1:" and 64 hexadecimal digits. Equal for equal laws, in every process and version.
+        The identity: "P1:" and 64 hexadecimal digits, the same for the same P in every process and version.
+        With "P1-bytecode:" it is so for one minor version of Python, since a function has no source; with
+        "P1-object:" for this very object only, since it has no content that could be compared.
     description : str
         The sampler as code, for people.
     lossless : bool
@@ -76,27 +79,27 @@ def declare(sampler: Any) -> Declared:
     >>> declare(samplers.uniform(0, 1)) == declare(samplers.uniform(0.0, 1.0))
     True
     >>> declare(samplers.uniform(0, 1)).digest[:11]
-    'P1:67b3188a'
+    'P1:884ab1e3'
     """
     whole = origin_of(as_sampler(sampler))
     known = _known.get(id(whole))
-    if known is not None and known[0] is whole:
+    if known is not None and known[0]() is whole:
         return known[1]
     encoder = _Encoder()
     try:
         content = json.dumps(encoder.encode(whole), ensure_ascii=True, separators=(",", ":"))
     except Exception:  # whatever somebody's class does when it is looked at, and nesting without an end
-        content, encoder.lossless = json.dumps(_only(whole)), False
-    digest = "P1:" + hashlib.sha256(content.encode("ascii")).hexdigest()
+        content, encoder.lossless = json.dumps(encoder.only(whole)), False
+    digest = encoder.prefix + hashlib.sha256(content.encode("ascii")).hexdigest()
     found = Declared(digest, repr(whole), encoder.lossless)
     if is_settled(whole):  # it never changes, so it is read once
         if len(_known) >= 256:
             _known.clear()
-        _known[id(whole)] = whole, found
+        _known[id(whole)] = weakref.ref(whole), found
     return found
 
 
-_known: dict[int, tuple[Any, Declared]] = {}  # with the sampler, so that its id stays its own
+_known: dict[int, tuple[Any, Declared]] = {}  # by id, with a reference that tells whether it is still its own
 
 _OURS: frozenset[Any] = frozenset(
     kind
@@ -104,6 +107,7 @@ _OURS: frozenset[Any] = frozenset(
     for kind in vars(module).values()
     if isinstance(kind, type) and "tag" in vars(kind)
 )
+_PREFIXES = ("P1:", "P1-bytecode:", "P1-object:")
 # The kinds whose repr has all parameters in full, if that of their parts has.
 _LOSSLESS = frozenset(
     {
@@ -124,29 +128,21 @@ def _is_lossless(sampler: Any) -> bool:
     return sampler.tag in _LOSSLESS
 
 
-# --- the same only as this very object --------------------------------------------------------
-
 _tokens: dict[int, tuple[Any, str]] = {}
 
 
-def _only(value: Any) -> list[str]:
-    """Return what stands for an object without content that could be compared: nothing else has it."""
+def _token_of(value: Any) -> str:
+    """Return a token that this very object has in this process, and no other one."""
     known = _tokens.get(id(value))
-    if known is not None and known[0]() is value:
-        return ["this object", known[1]]
-    if len(_tokens) >= 1024:
-        for key in [key for key, (reference, _) in _tokens.items() if reference() is None]:
-            del _tokens[key]
-    try:
-        reference: Any = weakref.ref(value)
-    except TypeError:
-        reference = functools.partial(_itself, value)  # kept alive, so that its id stays its own
-    _tokens[id(value)] = reference, secrets.token_hex(16)
-    return ["this object", _tokens[id(value)][1]]
-
-
-def _itself(value: Any) -> Any:
-    return value
+    if known is None or known[0]() is not value:
+        for key in [key for key, (reference, _) in list(_tokens.items()) if reference() is None]:
+            _tokens.pop(key, None)
+        try:
+            reference: Any = weakref.ref(value)
+        except TypeError:
+            reference = functools.partial(operator.getitem, [value], 0)  # kept alive: its id stays its own
+        known = _tokens[id(value)] = reference, secrets.token_hex(16)
+    return known[1]
 
 
 # --- values -----------------------------------------------------------------------------------
@@ -157,6 +153,7 @@ class _Encoder:
 
     def __init__(self) -> None:
         self.lossless = True
+        self.prefix = _PREFIXES[0]
         self.met: dict[int, tuple[int, Any]] = {}  # with the object, so that its id stays its own
         self.modules: dict[str, types.ModuleType] = {}  # of the user's own
         self.attributes: set[str] = set()  # that the user's own code names
@@ -206,13 +203,20 @@ class _Encoder:
         except RecursionError:
             raise
         except Exception:  # what cannot be copied, such as an open file, has no content to compare
-            return _only(value)
+            return self.only(value)
+
+    def only(self, value: Any) -> Any:
+        """Return what stands for an object without content that could be compared."""
+        self.prefix = _PREFIXES[2]
+        return ["this object", _token_of(value)]
 
     def alone(self, value: Any) -> Any:
         """Return an element of a set, which has no order, so that no element refers to another one."""
         inner = _Encoder()
         inner.modules, inner.attributes = self.modules, self.attributes
-        return inner.value(value)
+        found = inner.value(value)
+        self.prefix = max(self.prefix, inner.prefix, key=_PREFIXES.index)
+        return found
 
     def state(self, value: dict[str, Any]) -> Any:
         """Return attributes, whose order does not matter."""
@@ -309,12 +313,15 @@ class _Encoder:
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
         scope, attributes, imported = named_in(value.__code__)
         if LOOKUPS.intersection(scope, attributes):
-            return _only(value)
+            return self.only(value)
         self.attributes |= attributes
+        tree = tree_of(value.__code__, text_of(value))
+        if tree[0] == "bytecode":
+            self.prefix = max(self.prefix, _PREFIXES[1], key=_PREFIXES.index)
         return [
             "function",
             value.__name__,
-            tree_of(value.__code__, text_of(value)),
+            tree,
             state,
             closure,
             [[name, self.value(known[name])] for name in scope if name in known],
@@ -374,7 +381,7 @@ class _Encoder:
         if f"{kind.__module__}.{kind.__qualname__}" in ("_thread.lock", "_thread.RLock"):
             return ["lock"]
         if inspect.isgenerator(value) or inspect.iscoroutine(value):
-            return _only(value)
+            return self.only(value)
         if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             return ["tensor", self.array(value.detach().cpu().numpy())]
         origins = {origin(base.__module__) for base in kind.__mro__ if base is not object}
@@ -387,7 +394,7 @@ class _Encoder:
         registered = copyreg.dispatch_table.get(kind)
         made = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(made, str):
-            return _only(value)
+            return self.only(value)
         parts: list[Any] = [*made[:3], *(None if each is None else list(each) for each in made[3:5])]
         return ["object", *own, *map(self.value, parts)]
 

@@ -143,6 +143,16 @@ class TestVersionsAreInTheKey:
         assert fingerprint.fingerprint(P) != before
 
 
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.seamless])
+def test_draws_of_blocks_are_those_of_datasets(name):
+    """The pairs that a worker draws at once would be other ones than those that are drawn one by one."""
+    rngs = [coins.stream(19, coins.RECORDS, at) for at in (3, 3)]
+    parts = [CASES[name].draw(n, rngs[0]) for n in golden.SIZES]
+    whole = CASES[name].draw(sum(golden.SIZES), rngs[1])
+    assert np.concatenate(parts).tobytes() == whole.tobytes()
+    assert rngs[0].random() == rngs[1].random()
+
+
 def test_the_pins_notice_a_change(monkeypatch):
     """Digests that never change would pin nothing."""
     name = "uniform(0, 1)"

@@ -31,7 +31,8 @@ def marginal(
         What parameters are drawn from.
     likelihood : callable
         ``likelihood(theta, rng)`` returns one record for each parameter; or ``likelihood(theta)`` returns a
-        distribution of `scipy.stats` with these parameters.
+        distribution of `scipy.stats` with these parameters. It gets all parameters at once, so records are
+        not known to be independent: sums over them (`privatize.additive`) are calibrated on whole datasets.
     per : {"record", "dataset"}
         Whether every record has a parameter of its own, or all records of a dataset share one. With
         "dataset" the records are exchangeable, not independent: the promise is then an average over the
