@@ -1796,3 +1796,22 @@ class TestNames:
                 budget.reserve(asks(**{"dataset": "d", field: text}))
         budget.reserve(asks(who=text, mechanism=text, described=text))
         assert budget.verify().epsilon == pytest.approx(0.4)
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+def test_a_p_that_cannot_be_compared_is_declared_by_hand():
+    """A service whose P is an object of its own would be locked out of its data when it starts again."""
+    budget = begun(epsilon=9, gamma=9)
+    people = seal(DATA, name="people")
+    first = made(sampler=Opaque(1), budget=budget)
+    first(people)
+    law = Opaque(1)  # as after a new start
+    again = first.replace(sampler=law)
+    with pytest.raises(SettingsError, match=r"budget\.declare_again\('people', P\)"):
+        again(people)
+    budget.declare_again("people", again.settings.sampler)
+    again(people)
+    assert list(budget.history()["purpose"]) == ["answer", "declaration", "answer"]
+    with pytest.raises(SettingsError, match="one P"):
+        first(people)
+    assert budget.verify().epsilon == 0.6
