@@ -223,7 +223,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         count, one = self.ledger.unsealed(self.name)
         many = "1 answer was" if count == 1 else f"{count} answers were"
         if count and one:
-            return f"{words}. {many} about unsealed data, under the same P as all others"
+            return f"{words}. {many} about unsealed data, and all answers are under one P"
         return f"{words}. {self._caveat()}" if count else words
 
     def _caveat(self) -> str:

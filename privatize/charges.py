@@ -268,8 +268,8 @@ class Book:
         again = (
             ""
             if any(digest.startswith(COMPARABLE) for digest in known.declared)
-            else f" The ledger's name for it is of an earlier version, and cannot be compared. If it is the "
-            f"same P, say so once: budget.declare_again({name}, P)."
+            else f" The ledger's name for it cannot be compared (it is of an earlier version, of another "
+            f"Python, or of one object). If it is the same P, say so: budget.declare_again({name}, P)."
         )
         raise SettingsError(
             f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "

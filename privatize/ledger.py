@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from privatize.charges import COMPARABLE, Book, Charge, Due, Person, Totals
-from privatize.composition import Cost, exact
+from privatize.composition import Cost, exact, kind_of
 from privatize.database import Database, DatabaseError, Run, storable
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.ledger_layout import CREATE, VERSION, check, prepare
@@ -477,21 +477,26 @@ def _is_migrated(row: dict[str, Any]) -> bool:
 
 
 @functools.lru_cache(maxsize=1000)
-def _most_sigma(epsilon: float, delta: float) -> float:
+def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
+    """Return what composition knows of the Gaussian releases that promise this."""
     from privatize.mechanisms.gaussian import Gaussian
 
-    classic = Gaussian("classic").scale(1.0, epsilon, delta) if epsilon < 1 else 0.0
-    return max(Gaussian().scale(1.0, epsilon, delta), classic) * (1 + 1e-9)
+    made = [Gaussian(), Gaussian("classic")] if epsilon < 1 else [Gaussian()]
+    return [list(map(float, kind_of(each, epsilon, delta).split()[1:])) for each in made]
 
 
 def _fits(charge: Charge) -> bool:
-    """Tell whether what composition knows of a release is what it promised."""
+    """Tell whether what composition knows of a release is what it promised, and no better."""
     name, *numbers = charge.kind.split(" ")
     found = [float(number) for number in numbers]
-    if name == "dp":
-        return found == [charge.epsilon, charge.delta]
-    most = _most_sigma(charge.epsilon, charge.delta) if name == "gaussian" else 0.0
-    return bool(found) and 0 < found[0] <= most
+    if name != "gaussian" or not found:
+        return name == "dp" and found == [charge.epsilon, charge.delta]
+    # σ is not above, and whatever else is known of the noise not below, that of the mechanism.
+    return found[0] > 0 and any(
+        found[0] <= sigma * (1 + 1e-9)
+        and all(x >= y * (1 - 1e-9) for x, y in zip(found[1:], rest, strict=False))
+        for sigma, *rest in _gaussians(charge.epsilon, charge.delta)
+    )
 
 
 def _write(run: Run, number: int, charge: Charge, book: Book) -> Due:

@@ -1387,7 +1387,7 @@ class TestPeople:
         f = made(budget=budget)
         f(DATA)
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
-        assert "1 answer was about unsealed data, under the same P as all others" in budget.statement
+        assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
         words = (
             "1 answer was about unsealed data: that all answers about the same people are under one P cannot"
@@ -1804,3 +1804,22 @@ class TestNames:
                 budget.reserve(asks(**{"dataset": "d", field: text}))
         budget.reserve(asks(who=text, mechanism=text, described=text))
         assert budget.verify().epsilon == pytest.approx(0.4)
+
+
+@pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
+def test_a_p_that_cannot_be_compared_is_declared_by_hand():
+    """A service whose P is an object of its own would be locked out of its data when it starts again."""
+    budget = begun(epsilon=9, gamma=9)
+    people = seal(DATA, name="people")
+    first = made(sampler=Opaque(1), budget=budget)
+    first(people)
+    law = Opaque(1)  # as after a new start
+    again = first.replace(sampler=law)
+    with pytest.raises(SettingsError, match=r"budget\.declare_again\('people', P\)"):
+        again(people)
+    budget.declare_again("people", again.settings.sampler)
+    again(people)
+    assert list(budget.history()["purpose"]) == ["answer", "declaration", "answer"]
+    with pytest.raises(SettingsError, match="one P"):
+        first(people)
+    assert budget.verify().epsilon == 0.6

@@ -1018,11 +1018,13 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     """Nobody would see that a total over unsealed data under two P cannot be checked."""
     out, _ = run("ledger", "show", "survey")
     assert "in all epsilon=0.75, delta=0 for all pairs of neighbours but a share 0.6 of those under P" in out
-    assert "2 answers were about unsealed data, under the same P as all others" in out
+    assert "2 answers were about unsealed data, and all answers are under one P" in out
     survey = Budget.begun("survey")
     wide = samplers.uniform(0, 2)
     f = privatize(epsilon=0.1, gamma=0.2, sampler=wide, budget=survey, store=None)(np.mean)
     f(np.full(30, 0.5))
+    for words in (["show"], ["verify"]):
+        assert "survey: 3 answers were about unsealed data: that all" in run("ledger", *words)[0]
     one = facts("ledger", "show", "survey")
     assert "3 answers were about unsealed data: that all" in one["statement"]
     assert 0 < one["average_gamma"] < one["spent"]["gamma"]

@@ -69,7 +69,8 @@ def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     facts |= {"charges": begun.charges, "cap": _amounts(begun.cap)}
     try:
         budget = Budget.begun(begun.name, ledger)
-        facts |= {"spent": _amounts(budget.spent), "left": _amounts(budget.remaining)}
+        spent = budget.spent
+        facts |= {"spent": _amounts(spent), "left": _amounts(budget.remaining), "note": spent.note}
         facts |= {"average_gamma": budget.average_gamma, "statement": budget.statement}
     except PrivatizeError as error:
         facts |= {"spent": None, "left": None, "problem": one_line(error)}
@@ -100,7 +101,12 @@ def shown(given: argparse.Namespace) -> Told:
     if not budgets:
         return Told(_nothing(given), facts)
     many = "1 budget" if len(budgets) == 1 else f"{len(budgets)} budgets"
-    return Told(f"{_table(budgets)}\n{many} in {_place(given)}", facts, code, problems)
+    return Told(f"{_table(budgets)}\n{_notes(budgets)}{many} in {_place(given)}", facts, code, problems)
+
+
+def _notes(budgets: list[dict[str, Any]]) -> str:
+    """Return what totals cannot know, a line for each budget."""
+    return "".join(f"{visible(each['name'])}: {each['note']}\n" for each in budgets if each.get("note"))
 
 
 def _nothing(given: argparse.Namespace) -> str:
@@ -188,13 +194,15 @@ def verified(given: argparse.Namespace) -> Told:
         for each in checked
     ]
     problems = tuple(f"{each['name']}: {each['problem']}" for each in broken)
-    return Told(columns(rows, right=(2,)), facts, 1 if broken else 0, problems)
+    text = f"{columns(rows, right=(2,))}\n{_notes(checked)}".rstrip("\n")
+    return Told(text, facts, 1 if broken else 0, problems)
 
 
 def _verify(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": begun.name, "charges": begun.charges}
     try:
-        return facts | {"spent": _amounts(Budget.begun(begun.name, ledger).verify())}
+        spent = Budget.begun(begun.name, ledger).verify()
+        return facts | {"spent": _amounts(spent), "note": spent.note}
     except LedgerError as error:
         return facts | {"spent": None, "problem": one_line(error)}
 
