@@ -194,6 +194,7 @@ def sampler_cases():
         s.normal(2, 3, low=-1, high=4),
         s.labelled(s.uniform(0, 1, size=2), total, support=(0.5, 1.5)),
         s.normal([0, 1], cov=[[2, 1], [1, 2]]),
+        s.normal([0, 1], cov=[[0, 0], [0, 0.25]]),
         s.integers(0, 1000).truncated(0, 20),
         s.categorical([3, 1, 2], unknown=1),
         s.marginal(s.normal(0, 1), Around),
