@@ -96,6 +96,11 @@ def summed(X, rng):
     return (X.sum(axis=1) + rng.random(len(X)) > 1.5).astype(np.int64)
 
 
+def total(X):
+    """Make labels that leave their support."""
+    return X.sum(axis=1)
+
+
 def earned(columns, rng):
     """Make a column of another."""
     return columns["age"] * 100 + rng.random(len(columns["age"]))
@@ -184,7 +189,12 @@ def sampler_cases():
         s.blobs([[0, 0], [1, 2]], 0.5, labels=[-1, 1], low=-1, high=[1, 3]),
         s.marginal(s.normal(0, 1), noisy),
         s.marginal(s.normal(0, 1), noisy, per="dataset", support=(-2, 2)),
+        s.uniform(1, 3),
+        s.normal(1, 2),
+        s.normal(2, 3, low=-1, high=4),
+        s.labelled(s.uniform(0, 1, size=2), total, support=(0.5, 1.5)),
         s.normal([0, 1], cov=[[2, 1], [1, 2]]),
+        s.normal([0, 1], cov=[[0, 0], [0, 0.25]]),
         s.integers(0, 1000).truncated(0, 20),
         s.categorical([3, 1, 2], unknown=1),
         s.marginal(s.normal(0, 1), Around),

@@ -29,7 +29,8 @@ _rows = json.loads(golden.DECLARED.read_text(encoding="utf-8"))
 KNOWN = {name: _rows[f"{case.tag} {case.law_version}"][name] for name, case in CASES.items()}
 PACKAGE = str(Path(privatize.__file__).parents[1])
 # The kinds whose repr does not determine the law: made of functions, of data, or of a time zone's rules.
-LOSSY = ("dependent(", "bootstrap(", "map(", "from_function(", "scipy.", "summed", "tall", "marginal(", "tz=")
+LOSSY = ("dependent(", "bootstrap(", "map(", "from_function(", "scipy.", "marginal(", "tz=")
+LOSSY += ("summed", "tall", "total")  # functions that make labels
 
 
 def digest(sampler):
