@@ -26,11 +26,11 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, get_args
 
 from privatize.errors import PlanError, SettingsError
+from privatize.views import round_up
 
 __all__ = ["Bound", "Plan", "plan", "transfer"]
 
@@ -394,15 +394,6 @@ def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
         bound=bound,
         least_m=least,
     )
-
-
-def round_up(gamma: float) -> str:
-    """Print gamma with four decimals, or three digits if that is more, rounded up."""
-    exact = Decimal(repr(float(gamma)))  # as its user would write it
-    places = max(4, 2 - exact.adjusted())
-    if exact < 1:
-        places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1
-    return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
 # --- tolerance: the exact binomial tail -----------------------------------------------------

@@ -14,7 +14,6 @@ from privatize import drawing, outputs, views
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import check_confidence, half_widths, mean_error, noise_of
-from privatize.planning import round_up
 
 __all__ = ["Release", "error_of", "least_epsilon"]
 
@@ -163,7 +162,7 @@ class Release:
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         facts = (
             f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
-            f"average_gamma={round_up(self.average_gamma)}, {self.mechanism} "
+            f"average_gamma={views.round_up(self.average_gamma)}, {self.mechanism} "
             f"scale={views.amount(self.scale)}, "
             f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )

@@ -31,7 +31,7 @@ from privatize.errors import (
 from privatize.execution import check_timeout, collect, executor
 from privatize.mechanisms.scaling import Weighted
 from privatize.pairs import LARGEST, NORMS, STRUCTURE, Cause, Found, PairFunction, Pairs
-from privatize.planning import Bound, Plan, band, round_up, running_band
+from privatize.planning import Bound, Plan, band, running_band
 from privatize.planning import plan as make_plan
 from privatize.progress import Progress
 from privatize.samplers import Sampler
@@ -300,7 +300,7 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
+            f"gamma={self.gamma:.4g}, average_gamma={views.round_up(self.average_gamma)}{rho}, "
             f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 

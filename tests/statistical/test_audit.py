@@ -244,7 +244,7 @@ def groups(t):
 
 
 def crowd(t):
-    """Return three sums: nearly all records move the last one, whose noise is twice as wide as the others'."""
+    """Return three sums: nearly all records move the last one, whose noise is the widest."""
     group = np.minimum((50 * t[:, 1]).astype(int), 2)
     return np.bincount(group, t[:, 0], 3) * np.array([1.0, 1.0, 2.0])
 
