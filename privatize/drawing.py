@@ -7,7 +7,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
 from typing import Any, Literal
 
 from privatize.errors import SettingsError
@@ -305,12 +304,3 @@ def _draw(layer: Layer, ax: Any) -> None:
         ax.fill_between(layer.x, layer.y, layer.top, alpha=0.22, linewidth=0, **style)
     else:
         ax.plot(layer.x, layer.y, drawstyle="steps-post" if layer.kind == "step" else "default", **line)
-
-
-def round_up(gamma: float) -> str:
-    """Print gamma with four decimals, or three digits if that is more, rounded up."""
-    exact = Decimal(repr(float(gamma)))  # as its user would write it
-    places = max(4, 2 - exact.adjusted())
-    if exact < 1:
-        places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1
-    return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))

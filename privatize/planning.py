@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, get_args
 
-from privatize.drawing import round_up
 from privatize.errors import PlanError, SettingsError
+from privatize.views import round_up
 
 __all__ = ["Bound", "Plan", "plan", "transfer"]
 

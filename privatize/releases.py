@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import drawing, outputs, views
-from privatize.drawing import round_up
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.scaling import Weighted
 from privatize.mechanisms.spread import check_confidence, half_widths, mean_error, noise_of
@@ -163,7 +162,7 @@ class Release:
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         facts = (
             f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
-            f"average_gamma={round_up(self.average_gamma)}, {self.mechanism} "
+            f"average_gamma={views.round_up(self.average_gamma)}, {self.mechanism} "
             f"scale={views.amount(self.scale)}, "
             f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )

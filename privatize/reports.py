@@ -18,7 +18,7 @@ from privatize import views
 from privatize.auditing import Audit, audit
 from privatize.budget import Budget, Part
 from privatize.decorator import PrivateFunction, miscounted
-from privatize.drawing import round_up, svg
+from privatize.drawing import svg
 from privatize.errors import SettingsError
 from privatize.releases import error_of
 from privatize.sensitivity import Sensitivity
@@ -173,8 +173,8 @@ def _head(function: PrivateFunction[..., Any], name: str, estimate: Any) -> str:
         f"<h1>The promise of <code>{html.escape(name)}</code></h1>"
         f"<p class='lead'>If one person's record is replaced, no answer becomes more than e<sup>{s.epsilon:g}"
         f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {estimate.gamma:g} of "
-        f"random pairs of such neighbouring datasets ({round_up(estimate.average_gamma)} on average over "
-        f"calibrations).</p>"
+        f"random pairs of such neighbouring datasets ({views.round_up(estimate.average_gamma)} on average "
+        f"over calibrations).</p>"
         f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
         f"public distribution P below, for replaced records, with the number of records known, and with code "
         f"that is trusted. It says nothing about the worst dataset that an adversary could think of. Every "

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize import capacity, coins, drawing, outputs, records, views
-from privatize.drawing import round_up
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -313,7 +312,7 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
+            f"gamma={self.gamma:.4g}, average_gamma={views.round_up(self.average_gamma)}{rho}, "
             f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 

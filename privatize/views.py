@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import numpy as np
 
-from privatize.drawing import Chart, Color, Layer, round_up, svg, thin
+from privatize.drawing import Chart, Color, Layer, svg, thin
 
 __all__ = ["audited", "card", "estimated", "page", "planned", "released", "spent", "text"]
 
@@ -116,6 +117,15 @@ def figure(value: float, digits: int = 4) -> str:
 def several(structure: Any) -> bool:
     """Tell whether an answer of this structure is more than one number."""
     return structure[0] not in ("float", "int", "numpy")
+
+
+def round_up(gamma: float) -> str:
+    """Print gamma with four decimals, or three digits if that is more, rounded up."""
+    exact = Decimal(repr(float(gamma)))  # as its user would write it
+    places = max(4, 2 - exact.adjusted())
+    if exact < 1:
+        places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1
+    return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
 def promise(epsilon: float, delta: float, gamma: float) -> str:

@@ -64,7 +64,7 @@ def test_modules_import_only_downwards():
         "charges", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "leftovers", "recursion", "watching", "declared", "syntax",
-        "fingerprint", "accessors", "pairs", "stacks", "sums", "progress", "silence",
+        "fingerprint", "accessors", "pairs", "capacity", "stacks", "sums", "progress", "silence",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
         "records", "reachable", "frames",
         "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
