@@ -60,7 +60,8 @@ def test_modules_import_only_downwards():
     order = [
         "cli", "commands", "demonstration",
         "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
-        "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "composition",
+        "distinguishing", "intervals", "decorator", "leftovers", "recursion", "silence",
+        "releases", "sealed", "budget", "ledger", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "watching", "fingerprint", "pairs", "stacks", "sums", "progress",
         "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
