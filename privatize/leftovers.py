@@ -32,7 +32,7 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)
 _SKIPPED = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
-    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
 )
 _KEPT_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__abstractmethods__", "__annotations__"})
 _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
@@ -196,8 +196,8 @@ class Snapshot:
         self._seen: dict[int, Any] = {}  # with the objects, so that their ids stay their own
         self._stored: set[str] = {""}  # names that reached code assigns to
         self._spelled: set[str] = set()  # names that reached code spells
-        # Modules and loggers, their names, whether they are the user's own, and which attributes were noted.
-        self._modules: list[tuple[Any, str, bool, set[str]]] = []
+        # Modules, their names, whether they are the user's own, and which attributes were noted.
+        self._modules: list[tuple[types.ModuleType, str, bool, set[str]]] = []
         self._caches: list[tuple[Any, Any]] = []
         self._todo = [
             (value, f"the argument {name!r}" if name else "an argument", True) for name, value in arguments
@@ -245,8 +245,6 @@ class Snapshot:
             self._next([value.__wrapped__], place, counts)
         elif isinstance(value, types.ModuleType):
             self._modules.append((value, value.__name__, origin(value.__name__) is None, set()))
-        elif isinstance(value, logging.Logger):
-            self._modules.append((value, f"the logger {value.name!r}", False, set()))
         elif isinstance(value, type):
             if origin(value.__module__) is None:
                 self._attributes(value, value.__name__)
