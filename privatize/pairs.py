@@ -703,11 +703,11 @@ class Pairs:
         if elsewhere:
             rng = coins.stream(self.seed, coins.CHECK, 2)
             chosen |= {*self._at_random(gaps, rng), *_smallest(gaps)}
-        held: list[Any] = []
+        held = [self._spare, None]
         with coins.public_coins(self.s0) as flips:
             for i in sorted(chosen):
-                held.append(self._spare)  # other arrays each time: a function may have noted the ids of these
-                self._spare = None
+                # Other arrays than for the last pair: a function may have noted their ids.
+                held[1], self._spare = self._spare, None
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
                 try:
                     flips.toss()
