@@ -31,7 +31,7 @@ _CLASSES = {
     "pyarrow": ("Table", "ChunkedArray", "Array"),
     "xarray": ("DataArray", "Dataset"),
     "narwhals": ("DataFrame", "LazyFrame", "Series", "Expr"),
-    "scipy": ("sparse.csr_array", "sparse.csr_matrix", "sparse.csc_array", "sparse.coo_array"),
+    "scipy.sparse": ("csr_array", "csr_matrix", "csc_array", "coo_array"),
 }
 _PLAIN = ("abc", "typing", "builtins")  # whose classes add nothing to those that are made of them
 _FIXED = 1 << 8  # of types that nobody can change
@@ -42,10 +42,17 @@ def scopes_of(libraries: Iterable[str] | None, classes: Iterable[type]) -> tuple
 
     Without names of libraries, all that have containers which functions get.
     """
-    wanted = _CLASSES if libraries is None else libraries
-    known = _scopes(tuple(name for name in _CLASSES if name in wanted and name in sys.modules))
+    loaded = [name for name in _CLASSES if name in sys.modules and not _being_loaded(name)]
+    if libraries is not None:
+        loaded = [name for name in loaded if name.partition(".")[0] in libraries]
+    known = _scopes(tuple(loaded))
     extra = dict.fromkeys(base for kind in classes for base in _changeable(kind))
     return (*known, *((kind, vars(kind)) for kind in extra)) if extra else known
+
+
+def _being_loaded(library: str) -> bool:
+    """Tell whether another thread is importing a library, whose classes are not all there yet."""
+    return bool(getattr(getattr(sys.modules[library], "__spec__", None), "_initializing", False))
 
 
 @functools.cache

@@ -960,6 +960,7 @@ class PrivateFunction(Generic[P, R]):
         except PrivateReachable:
             raise DataError(_REACHABLE.format(self.__name__)) from None
         finally:
+            del private  # the frames of an error must not hold it
             if read is not None:
                 read.clear()  # it may hold anything that the function can reach
         recall = (key, settings.plan, settings.min_sensitivity)

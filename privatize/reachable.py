@@ -68,7 +68,7 @@ class Private:
             self._ids = frozenset(_identities(self._data))
             # Tuples have no state, so nobody asks about them one by one.
             lists = (part for part in _aligned(self._data) if isinstance(part, list))
-            self._rows = any(type(item) is tuple for part in lists for item in part)
+            self._rows = any(tuple in set(map(type, part)) for part in lists)
         if id(value) in self._ids:
             return True
         if isinstance(value, _LISTED):
@@ -157,6 +157,8 @@ class Sized:
 
 def _identities(data: Any, depth: int = 3) -> Iterator[int]:
     """Yield the ids of the containers in a dataset, and of its records where those are objects."""
+    if set(map(type, data)) <= _ATOMS:  # which most records have nothing else than
+        return
     for part in data:
         if not _is_record(part):
             continue
@@ -198,8 +200,10 @@ def _all_parts(data: Any) -> Iterator[Any]:
     """Yield a dataset's parts, those of the parts, and so on."""
     for part in data:
         yield part
-        if isinstance(part, _LISTED) and not (part and type(next(iter(part))) in _ATOMS - {str}):
-            yield from _all_parts(filter(_is_record, part.values() if isinstance(part, dict) else part))
+        if isinstance(part, _LISTED):
+            items = part.values() if isinstance(part, dict) else part
+            if not set(map(type, items)) <= _ATOMS:
+                yield from _all_parts(filter(_is_record, items))
         elif _library(part) == "pandas":
             yield from _all_parts(_pandas(part))
 
@@ -233,6 +237,8 @@ def _owners(value: Any) -> Iterator[Any]:
 
 def _ranges(value: Any) -> Iterator[Range]:
     """Yield the memory that an object's values are in."""
+    if isinstance(value, _LISTED):
+        return
     library = _library(value)
     with contextlib.suppress(Exception):  # whatever cannot be looked at is compared by content
         if isinstance(value, np.ndarray):
