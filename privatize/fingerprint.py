@@ -1153,8 +1153,10 @@ class _Encoder:
                 self.encode(vars(builtins).get(name, "missing"))
             elif isinstance(self.found(builtins, name, _BUILTINS[name]), type):
                 self.classes.append(_BUILTINS[name])
-        if value.__builtins__ is not vars(builtins):  # type: ignore[attr-defined]
-            self.named("__builtins__", value.__builtins__)  # type: ignore[attr-defined]
+        own: Any = value.__builtins__  # type: ignore[attr-defined]
+        if own and own is not vars(builtins):  # those of a named tuple's code are empty
+            self.lookups.add("__builtins__")
+            self.named("__builtins__", own)
         for name, level, wanted in imports:
             self.on_imported(name, level, wanted, scope)
             if name in _LOOKING:

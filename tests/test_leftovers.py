@@ -144,7 +144,7 @@ LEAVING = {
 
 def refused(function, *args, **settings):
     """Return the words of the error that a private call ends in, which has been charged and tells nothing."""
-    budget = Budget(f"leftovers {next(NUMBERS)}", epsilon=10, gamma=1)
+    budget = Budget(f"leftovers {next(NUMBERS)}", epsilon=10, gamma=1, ledger="memory")
     f = privatize(**(PROMISE | settings), budget=budget)(function)
     for _ in range(3):  # calibrated, recalled, and watched
         with pytest.raises(PrivateRunError) as caught:
