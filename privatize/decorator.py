@@ -1197,7 +1197,9 @@ class PrivateFunction(Generic[P, R]):
         mark, before = self._evaluation(), _running.get()
         try:  # plainly: an interrupt in a context manager could leave the mark, and answers raw
             _running.set((*before, mark))
-            return estimate_sensitivity(
+            # In a context of its own, as on private data: what it sets in context variables ends with it.
+            return contextvars.copy_context().run(
+                estimate_sensitivity,
                 self._function(call, coins.coin_seed(seed)),
                 n=n,
                 sampler=settings.sampler,
