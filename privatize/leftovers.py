@@ -35,6 +35,7 @@ _SKIPPED = (
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
 )
 _KEPT_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__abstractmethods__", "__annotations__"})
+_WRITTEN_BY_PYTHON = frozenset({"__builtins__", "__warningregistry__", "__cached__"})
 _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 
 
@@ -133,12 +134,19 @@ def _content(cell: types.CellType) -> dict[str, Any]:
         return {}
 
 
-def _globals_of(function: Any, names: Iterable[str], held: dict[str, Any] | None = None) -> _Names:
+def _globals_of(function: Any, held: dict[str, Any] | None = None) -> _Names:
+    """Return the globals that a function uses; all of them if it can look up any."""
     scope = function.__globals__
-    wanted = [name for name in names if name != "__builtins__"]
+    _, names, attributes, _, _ = code_of(function.__code__)
+    spelled = {*names, *(name[1:] for name in attributes if name.startswith("@"))}
+    anything = any(name.startswith("anything by ") for name in attributes)
     return _Names(
         lambda name: f"the global {name!r}",
-        lambda: {name: scope[name] for name in wanted if name in scope},
+        lambda: {
+            name: scope[name]
+            for name in (list(scope) if anything else spelled)
+            if name in scope and name not in _WRITTEN_BY_PYTHON
+        },
         lambda name, value: _write(scope, name, value),
         held,
     )
@@ -176,7 +184,7 @@ class WatchedNames:
             return []
         kept, stored, spelled = [], {""}, {""}
         for function, values, cells in self._watch.held():
-            kept.append(_globals_of(function, code_of(function.__code__)[1], values))
+            kept.append(_globals_of(function, values))
             kept += [_variable(cell, name, {"": value}) for name, cell, value in cells]
             stored |= _stores(function.__code__)
             spelled |= set(values)
@@ -288,7 +296,7 @@ class Snapshot:
         _, names, attributes, _, _ = code_of(code)
         self._stored |= _stores(code)
         self._spelled.update(names, attributes)
-        self._kept.append(_globals_of(function, names))
+        self._kept.append(_globals_of(function))
         for name, value in self._kept[-1].held.items():
             self._next([value], f"the global {name!r}", True)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
