@@ -44,14 +44,22 @@ _ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 class Private:
-    """The private data of one call."""
+    """The private data of one call.
+
+    Parameters
+    ----------
+    *data : dataset
+        The data.
+    memory : bool
+        Whether what shares memory with it counts: other rows of one array are of other people.
+    """
 
     # Everything is made when it is first needed: most functions reach nothing that could be data.
-    def __init__(self, *data: Any) -> None:
+    def __init__(self, *data: Any, memory: bool = True) -> None:
         self._data = data
         self._ids: frozenset[int] | None = None
         self._rows = False
-        self._ranges: list[Range] | None = None
+        self._ranges: list[Range] | None = None if memory else []
         self._content: _Content | None = None
 
     def __repr__(self) -> str:
@@ -531,9 +539,10 @@ def _same_order(one: Array, other: Array) -> bool:
 def _aligned(data: Any) -> Iterator[Any]:
     """Yield the containers that a dataset is made of."""
     for part in data:
-        if type(part) in (tuple, dict):
+        if type(part) in (tuple, dict):  # whose names are everybody's
             yield from _aligned(part.values() if type(part) is dict else part)
-        yield part
+        else:
+            yield part
 
 
 def _contents(part: Any) -> Iterator[Array]:

@@ -190,6 +190,14 @@ OTHERS = {
     "an empty array of it": (AGES, AGES[:0].copy()),
     "zeros and ones": (RNG.integers(0, 2, N), RNG.integers(0, 2, N)),
     "the edges of bins": (AGES, (18, 25, 35, 45, 55, 65, 75, 90)),
+    "names of columns": (
+        {f"column {i}": RNG.uniform(0, 1, N) for i in range(12)},
+        [f"column {i}" for i in range(12)],
+    ),
+    "names of a frame": (
+        pd.DataFrame({f"column {i}": RNG.uniform(0, 1, N) for i in range(12)}),
+        tuple(f"column {i}" for i in range(12)),
+    ),
     "sorted numbers": (np.sort(AGES), np.sort(RNG.uniform(0, 1, N))),
     "an enum": (PEOPLE, types.SimpleNamespace(a=1)),
     "other records": (PEOPLE, [{"age": float(a), "name": "x"} for a in RNG.uniform(18, 90, N)]),

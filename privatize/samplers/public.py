@@ -26,7 +26,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     """Draw records with replacement from a public data set.
 
     It is never the private data: P must be known without it. A call whose dataset is the public one, or
-    shares memory, records or columns with it, in the same or another order, is refused.
+    has records or columns in common with it, in the same or another order, is refused.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def is_private(sampler: Any, data: Any) -> bool:
     public = list(_bootstraps(sampler, None))
     if not public:
         return False
-    found = Private(data)
+    found = Private(data, memory=False)  # what is drawn from is a copy
     if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
         return True
     private = _told(data)
