@@ -63,8 +63,8 @@ def test_modules_import_only_downwards():
         "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "composition",
         "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
         "processes", "work", "shipping", "watching", "fingerprint", "pairs", "capacity",
-        "stacks", "sums", "progress", "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
-        "records", "frames",
+        "stacks", "sums", "progress", "coins", "generators", "threads", "outputs", "estimators", "forms",
+        "constraints", "samplers", "records", "frames",
         "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
     ]  # fmt: skip
     root = Path(privatize.__file__).parent
