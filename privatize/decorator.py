@@ -708,8 +708,7 @@ class PrivateFunction(Generic[P, R]):
         if budgets:  # data that does not fit has cost nothing; from here on it is spent, whatever happens
             which = f"{key}:{sensitivity.seed}" if key else ""
             looks = sensitivity.certified()
-            # Over calibrations and pairs together, of a plan that was fixed before the gaps were seen (T4).
-            average = 1 - sensitivity.k / (sensitivity.m + 1) if len(looks) < 2 else None
+            average = sensitivity.average_gamma
             if len(budgets) > 1:
                 self._spend("afford", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
             self._spend("reserve", budgets, about, drawn, which, n, sensitivity.gamma, looks, average)
