@@ -847,6 +847,7 @@ _WHERE = frozenset(
         )
     }
 )
+_FLAGS = frozenset({"flags", "writeable", "setflags", "__array_interface__"})
 _ENVIRONMENT = frozenset({"environ", "environb", "getenv", "expandvars", "putenv"})
 
 # Settings that count only where code names what reads them.
@@ -899,7 +900,6 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     if known is None:
         sized = Sized()
         encoder = _Encoder(private=sized)
-        encoder.ours = True  # whose arrays are read-only until they have been pickled
         encoder.add(tag_of(type(value)).encode())
         encoder.on_state(_state(value))
         if len(_encoded) >= _MOST:
@@ -919,7 +919,7 @@ class _Encoder:
     ) -> None:
         self.parts: list[bytes] = []
         self.read = read
-        self.narrow, self.ours = narrow, False
+        self.narrow = narrow
         self.wanted: dict[str, set[str]] = {}  # attributes, by module; under "" those of any
         self.owners: set[str] = set()
         self.lookups: set[str] = set()
@@ -1076,8 +1076,8 @@ class _Encoder:
 
     def on_array(self, value: Any) -> None:
         self.compare(value)
-        if not self.narrow:  # which a copy in another process does not have
-            self.encode(dict(value.dtype.metadata or {}))
+        if not self.narrow:  # a copy in another process is not like this one
+            self.later.append((_FLAGS, lambda: f"writeable={value.flags.writeable}"))
         if value.dtype.hasobject:
             if self.again(value):
                 return
@@ -1087,7 +1087,6 @@ class _Encoder:
             return
         # Order in memory decides the order of summation.
         layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
-        layout += "" if self.narrow or self.ours or value.flags.writeable else ", fixed"
         if value.dtype.metadata:
             self.encode(dict(value.dtype.metadata))
         self.add(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}".encode())
