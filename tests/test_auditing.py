@@ -139,6 +139,17 @@ def test_an_estimated_divergence_promises_nothing():
     assert found[0].transferred is None and found[1].transferred > found[1].gamma
 
 
+def test_a_transferred_gamma_comes_from_the_functions_own_p():
+    """With sampler= and under= the same, the promise under P would be stated for one that is far from P."""
+    mean = private(sampler=samplers.normal(0, 1))
+    far = samplers.normal(0, 10)
+    plain = quick(mean, releases=0, under=[far, stats.norm(0, 10)]).under
+    other = quick(mean, releases=0, sampler=far, under=[far, stats.norm(0, 10)]).under
+    assert [each.divergence for each in other] == [each.divergence for each in plain]
+    assert other[0].divergence == exact(samplers.normal(0, 1), far) > 1
+    assert other[0].transferred == plain[0].transferred > 0.9
+
+
 def test_divergence_is_none_where_it_cannot_be_estimated():
     """A user would read a number that means nothing."""
     rng = np.random.default_rng(1)
