@@ -290,12 +290,12 @@ def transfer(gamma: float, n: int, kl: float) -> float:
         allowed = (int(n) + 1) * tau * (1 + 1e-15)
     except OverflowError:  # an n beyond every float
         allowed = math.inf
-    pinsker = (gamma + math.sqrt(allowed / 2)) * (1 + 1e-15)
+    pinsker = math.nextafter(gamma + math.nextafter(math.sqrt(allowed / 2), math.inf), math.inf)
     low, high = 0.0, min(pinsker, 1.0) - gamma  # how much is added
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (low, middle) if _diverges(gamma, middle, allowed) else (middle, high)
-    return min(1.0, (gamma + high) * (1 + 1e-15))
+    return min(1.0, pinsker, (gamma + high) * (1 + 1e-15))
 
 
 def _diverges(gamma: float, more: float, allowed: float) -> bool:

@@ -757,7 +757,7 @@ def test_transfer_is_the_largest_share_that_the_divergence_allows(gamma, n, budg
     kl = budget / (n + 1)
     found = transfer(gamma, n, kl)
     pinsker = gamma + math.sqrt(budget / 2)
-    assert gamma <= found <= min(1.0, pinsker) * (1 + 1e-12)
+    assert gamma <= found <= min(1.0, pinsker) * (1 + 2.0**-49)  # the paper's, but for a few roundings
     q = Fraction(gamma) + (1 - Fraction(gamma)) * Fraction(at, 100)  # some share that could come true
     if gamma < q < 1:
         with localcontext() as context:
@@ -790,6 +790,13 @@ def test_transfer_refuses(gamma, n, kl, match):
     """A user's slip would come out as a promise."""
     with pytest.raises(SettingsError, match=re.escape(match)):
         transfer(gamma, n, kl)
+
+
+@pytest.mark.parametrize("kl", [1e-300, 1.2e-40, 1e-33, 1e-20])
+def test_transfer_adds_no_more_than_the_papers_bound(kl):
+    """A user whose people are all but drawn from P would be promised less than the paper promises."""
+    gamma = 0.9516511453194575
+    assert transfer(gamma, 180886, kl) <= (gamma + math.sqrt(180887 * kl / 2)) * (1 + 2.0**-51)
 
 
 def test_transfer_accepts_numpy_scalars():
