@@ -558,6 +558,13 @@ class Partition(Mapping[str, "Part"]):
             )
         return self._parts[part]
 
+    def __contains__(self, part: object) -> bool:
+        return part in self._parts
+
+    def get(self, part: str, default: Any = None) -> Any:
+        """Return a part, or the default if there is no such part."""
+        return self._parts.get(part, default)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._parts)
 
