@@ -231,7 +231,10 @@ class Book:
             # Of plans that may have been charged before, what holds for them now.
             seen = [exact(now) for asked, now in charge.looks if once and exact(asked) <= known]
             gamma = max([cost.gamma, *seen])
-            further = charge.average_gamma is None or gamma > cost.gamma
+            # What was charged, and is not among the plans that this one's store knows, is of another store.
+            plans = {exact(each) for look in charge.looks for each in look}
+            elsewhere = bool(plans) and known > 0 and known not in plans
+            further = charge.average_gamma is None or gamma > cost.gamma or elsewhere
             mean = max(average, gamma if further else exact(charge.average_gamma or 0.0))
             gamma = max(gamma, known)
         if once and (gamma, mean) > (Fraction(0), Fraction(0)):

@@ -675,6 +675,15 @@ class TestPartition:
         made(budget=sites["B"])(seal(DATA, name="B"))
         assert budget.verify().epsilon == 0.6
 
+    def test_a_partition_is_a_mapping(self):
+        """Whoever asks whether there is a part would get an error in place of no."""
+        sites = begun().partition("site", parts=["A", "B"])
+        assert "A" in sites and "Z" not in sites and 3 not in sites
+        assert sites.get("A") is sites["A"] and sites.get("Z") is None and sites.get("Z", 1) == 1
+        assert list(sites) == ["A", "B"] and sites == dict(sites.items())
+        with pytest.raises(SettingsError, match="'Z' is not a part of 'site': they are A, B"):
+            sites["Z"]
+
     def test_undeclared_data_is_refused(self):
         """Without a name nobody knows that the parts are separate people."""
         budget = begun()
@@ -1416,6 +1425,21 @@ class TestPeople:
 
 
 class TestAverage:
+    def test_another_store_that_knows_nothing_of_the_first_look(self, tmp_path):
+        """With two stores and one seed, a second look at the same gaps would count as a first one."""
+        budget = begun(epsilon=9, gamma=9)
+        people = seal(DATA, name="people")
+        first, second = (
+            made(gamma=gamma, seed=1, store=str(tmp_path / f"{gamma}.db"), budget=budget)
+            for gamma in (0.1, 0.3)
+        )
+        first(people)
+        assert budget.average_gamma < 0.1
+        for f in (second, first, second):
+            f(people)
+            assert budget.average_gamma == budget.spent.gamma == 0.3
+        assert budget.verify() == budget.spent
+
     def test_once_for_an_estimate_and_a_dataset(self):
         """The average share of failures would be counted for every repetition."""
         budget = begun()
