@@ -671,10 +671,41 @@ ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)}
 """Types of values that cannot change."""
 
 
+_NOTHING = object()
+
+
 def simple(value: Any) -> bool:
     """Tell whether a value is a list, tuple or dict of values that cannot change."""
     items = [*value, *value.values()] if type(value) is dict else value
     return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
+
+
+def values_in(owners: list[Any], names: Iterable[str]) -> Iterator[tuple[Any, str, str, Any]]:
+    """Yield what installed modules hold under some names, and what the objects found there hold.
+
+    Values, classes, and what is the user's own come with their owner, name and label; functions of libraries
+    do not come.
+    """
+    seen = {id(owner) for owner in owners}
+    waiting = [(owner, _name(owner), 4) for owner in owners]  # so deep may settings be
+    names = sorted(names)
+    while waiting:
+        owner, label, left = waiting.pop()
+        scope = _attribute(owner, "__dict__")
+        for name in names if type(scope) is dict else ():
+            value = scope.get(name, _NOTHING)
+            if value is _NOTHING or value is sys.modules or isinstance(value, types.BuiltinFunctionType):
+                continue
+            if isinstance(value, type) or type(value) in ATOMS or accessors.is_value(value) or patched(value):
+                yield owner, name, f"{label}.{name}", value
+            elif (
+                left
+                and id(value) not in seen
+                and not isinstance(value, types.FunctionType)
+                and not (isinstance(value, types.ModuleType) and origin(_name(value)) is None)
+            ):  # a module inside a package, or an object with settings
+                seen.add(id(value))
+                waiting.append((value, f"{label}.{name}", left - 1))
 
 
 def patched(value: Any) -> bool:
@@ -930,6 +961,7 @@ class _Encoder:
         self.attributes: set[str] = set()
         self.classes: list[type] = []
         self.libraries: set[str] = set()  # the installed ones that code names
+        self.versioned: dict[int, types.ModuleType] = {}  # installed modules that were met
         self.scopes: list[dict[str, Any]] = []  # of code that evaluates texts
         # State that counts only where code names what reads it.
         self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
@@ -1053,6 +1085,7 @@ class _Encoder:
             self.lookups |= inner.lookups
             self.classes += inner.classes
             self.libraries |= inner.libraries
+            self.versioned |= inner.versioned
             self.scopes += inner.scopes
             self.later += inner.later
             for name, attributes in inner.wanted.items():
@@ -1282,15 +1315,19 @@ class _Encoder:
                     importlib.import_module(f"{name}.{item}")
 
     def on_import(self, name: str) -> None:
-        if origin(name) is None and name not in sys.modules:
+        if name not in sys.modules and not (self.narrow and origin(name) is not None):
             try:
                 importlib.import_module(name)  # as the function is about to do
             except Exception:  # an import runs anybody's code; the function will say what is wrong with it
                 self.add(b"missing module " + name.encode())
                 return
         found = sys.modules.get(name)
-        if found is None or origin(name) is not None:  # whether somebody has imported it by now or not
-            self.add(f"import {name} {origin(name)}".encode())
+        owner = origin(name)
+        if found is None or owner is not None:  # whether somebody has imported it by now or not
+            self.add(f"import {name} {owner}".encode())
+            self.libraries.add((owner or "").partition(" ")[0])
+            if owner != "privatize" and issubclass(type(found), types.ModuleType):
+                self.versioned[id(found)] = found  # type: ignore[assignment] # it is a module
         else:
             self.on_module(found)
 
@@ -1313,6 +1350,7 @@ class _Encoder:
         source = origin(module or "builtins")
         self.on_lookup(value.__name__, source)
         self.add(f"builtin {module}.{value.__qualname__} {source}".encode())
+        self.libraries.add((source or "").partition(" ")[0])
         if source is None:
             self.on_binary(module or "")
         if owner is not None and not isinstance(owner, types.ModuleType):
@@ -1382,6 +1420,8 @@ class _Encoder:
         owner = origin(self.found(value, "__name__", name))
         self.add(f"module {name} {_exactly(owner)}".encode())
         self.libraries.add((owner or "").partition(" ")[0])
+        if owner not in (None, "privatize"):
+            self.versioned[id(value)] = value
         if owner is None:
             self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
@@ -1423,7 +1463,12 @@ class _Encoder:
                     self.on_str(name)
                     self.lookups.add(f"@{name}")
                     self.named(name, None if self.narrow else scope[name])
-            if not todo and not derived and not texts and not self.encode_accessors():
+            values = [] if self.narrow else [each for each in self.values_named() if each[0] not in done]
+            for place, label, value in values:
+                done.add(place)
+                self.on_str(label)
+                self.encode(value)
+            if not todo and not derived and not texts and not values and not self.encode_accessors():
                 break
         self.encode(sorted(read() for names, read in self.later if names & self.attributes))
         if any(names is _LOGGED and names & self.attributes for names, _ in self.later):
@@ -1444,6 +1489,22 @@ class _Encoder:
 
     def subclassed(self) -> bool:
         return not self.narrow and "__subclasses__" in self.attributes
+
+    def values_named(self) -> Iterator[tuple[tuple[Any, str], str, Any]]:
+        """Yield the values in installed modules, and in objects there, that have a name which code reads.
+
+        Code may read them in any way: by a local name, as an argument of a helper.
+        """
+        owners = sorted(self.versioned.values(), key=_name)
+        for owner in owners if self.read is not None else ():
+            for name in self.attributes:
+                if name in vars(owner):
+                    self.found(owner, name, vars(owner)[name])
+        for owner, name, label, value in values_in(owners, self.attributes):
+            if isinstance(value, type):
+                self.installed[value] = None
+            else:
+                yield (id(owner), name), label, value
 
     def encode_accessors(self) -> bool:
         """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
@@ -1613,6 +1674,9 @@ class _Encoder:
                 self.on_state({k: v for k, v in vars(value).items() if k != "_backward_hooks"})
             return
         self.on_type(kind)
+        if module.startswith("pandas"):  # which leaves out what the user has set as an attribute
+            own = {k: v for k, v in (_attribute(value, "__dict__") or {}).items() if not k.startswith("_")}
+            self.on_state(own)
         registered = copyreg.dispatch_table.get(kind)
         ours = module.partition(".")[0] == "privatize"
         if origin(module) is None or ours:
@@ -1683,6 +1747,9 @@ def _tree(encoder: _Encoder, value: Any) -> None:
 _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
     "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
     "scipy.spatial._kdtree.KDTree": _tree,
+    "numpy.vectorize": lambda encoder, value: encoder.on_state(  # and not the ufunc that it makes of them
+        {k: v for k, v in vars(value).items() if k not in ("_ufunc", "_init_stage_2")}
+    ),
     "_thread.lock": _Encoder.on_lock,
     "_thread.RLock": _Encoder.on_lock,
     "_thread._local": lambda encoder, value: encoder.on_state(vars(value)),
