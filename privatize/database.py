@@ -175,10 +175,10 @@ class Database:
     def _begin(self, path: Path) -> None:
         """Make a new file that nobody sees before it is complete, and that replaces none."""
         if self._opened:
-            raise DatabaseError(f"{path} was there before, and is gone. Restore it from a backup.")
+            raise DatabaseError(f"{path} was removed after it was opened. Restore it from a backup.")
         log = path.with_name(path.name + "-wal")
         if log.exists() and not path.exists():  # else somebody was faster; sqlite would add it to a new file
-            raise DatabaseError(f"{path} is gone, and {log.name} is left of it. Restore it from a backup.")
+            raise DatabaseError(f"{path} is missing, but its {log.name} is there. Restore it from a backup.")
         handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # for the user only
         os.close(handle)
         try:
@@ -260,8 +260,8 @@ class Database:
             connection.close()
             if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 raise DatabaseError(
-                    f"{str(error).strip()}. Its tables must be made, or brought into the present layout, "
-                    f"once: let their owner open it with this version of the library"
+                    f"{str(error).strip()}. Its tables must be created, or converted to the present layout, "
+                    f"once: let their owner open the database with this version of the library"
                 ) from None
             raise
 
@@ -320,7 +320,7 @@ def _refuse_empty(path: Path) -> None:
     while path.stat().st_size == 0:
         if time.monotonic() > deadline:
             raise DatabaseError(
-                f"{path} is empty: what was in it is lost. Restore it from a backup, or remove the file if "
+                f"{path} is empty: its content is missing. Restore it from a backup, or remove the file if "
                 f"there never was anything in it"
             )
         time.sleep(0.05)

@@ -7,7 +7,8 @@ and modules are encoded by content, recursively; installed code by name and vers
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
 What is not seen: installed code that was patched where the user's code does not name it, state that compiled
-code keeps to itself, files, databases, the clock.
+code keeps to itself, settings of most libraries, environment variables with computed names, files, databases,
+the network, the clock.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def fingerprint(
     private : Private, optional
         Data that must not be reachable from the value.
     read : dict, optional
-        Gets what was found in every place that was looked at, by the id of what it belongs to, and its name.
+        Is filled with the value in every place that was read, by the id of its owner and its name.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def token(
     private: Private | None = None,
     read: Read | None = None,
 ) -> str | None:
-    """Return the identity of a value, or None, with a warning, where there is no telling.
+    """Return the identity of a value, or None, with a warning, where it has none.
 
     Examples
     --------
@@ -203,13 +204,13 @@ def token(
     except Unencodable as error:
         what = str(error)
     except Exception as error:  # whatever somebody's class does when it is looked at
-        what = f"something that raised {type(error).__name__} when it was looked at"
+        what = f"something that raised {type(error).__name__} when it was inspected"
     if private is not None:  # it may be further on
         seek(value, private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
-        f"like out of its arguments, closure and globals, or vouch for them with version=.",
+        f"like out of its arguments, closure and globals, or describe them with version=.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -235,11 +236,11 @@ def identity_of(value: Any) -> str | None:
 
 
 def warn_changed(label: str) -> None:
-    """Say that what a function depends on changed while it ran, so its estimate has no key."""
+    """Warn that what a function depends on changed while it ran, so its estimate has no key."""
     warnings.warn(
-        f"The estimate for {label}() will not be remembered, so every call calibrates again: what it depends "
-        f"on (a global, an attribute, a closure) changed while it ran. Keep counters, caches and logs out "
-        f"of what it refers to.",
+        f"The estimate for {label}() is not remembered: what it depends on (a global, an attribute, a "
+        f"closure) changed while it ran. A call with private data calibrates again, and is refused if "
+        f"something changes again. Keep counters, caches and logs out of what it refers to.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -950,7 +951,7 @@ class _Encoder:
             raise
 
     def doubt(self, what: str) -> None:
-        """Refuse what has no content, unless a version vouches for it."""
+        """Refuse what has no content, unless a version describes it."""
         if self.version is None:
             raise Unencodable(what)
         self.add(f"vouched for: {what}".encode())

@@ -1010,8 +1010,9 @@ class Pairs:
         if distance > limit:
             raise SamplerError(
                 f"{self.sampler!r} draws other records when it is asked for {self.whole_n + 1} of them "
-                f"than for {2 * self.block}, or draws them in an order: the distributions of their gaps "
-                f"differ by {distance:.3g}. Records must be independent of each other and of their number."
+                f"than for {2 * self.block}, or its records depend on their order: the distributions of "
+                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of their "
+                f"number."
             )
 
     # -- looking again --

@@ -388,8 +388,8 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
 def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
     other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
     raise PlanError(
-        f"gamma={gamma} needs {least:.3g} pairs at least by the bound {bound!r}, and nobody can evaluate "
-        f"more than 10^17. Raise gamma{other}.",
+        f"gamma={gamma} needs at least {least:.3g} pairs with bound={bound!r}, and nobody can evaluate more "
+        f"than 10^17. Raise gamma{other}.",
         gamma=gamma,
         bound=bound,
         least_m=least,
