@@ -479,7 +479,7 @@ def checked_place(where: Any, source: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise SettingsError(
             f"{source} is empty, so it does not say where budgets are kept. Name a ledger (a path, "
-            f"sqlite:///... or postgresql://...), say 'memory' for this process only, or do not set it."
+            f"sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set it."
         )
     try:
         fine = b"\0" not in os.fsencode(text)

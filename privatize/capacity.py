@@ -151,7 +151,7 @@ def fewer(workers: Any, timeout: float | None, size: int) -> Any:
         return fit if timeout is not None else "inline"
     raise SettingsError(
         f"workers={workers} do not fit into memory: each needs about {_shown(_COPIES * size)} for its "
-        f"datasets, and all of them together may have {_shown(have)}. Use workers={fit}, or workers='inline'."
+        f"datasets, and all together may have {_shown(have)}. Take workers={fit}, or workers='inline'."
     )
 
 

@@ -412,7 +412,7 @@ def _amount(text: Any) -> Fraction:
             found = Fraction(text)
             if str(found) == text:
                 return found
-    raise LedgerError("The ledger is damaged: an amount in it is not one that this library writes.")
+    raise LedgerError("The ledger is damaged: an amount in it is not a number that this library writes.")
 
 
 def _cost_of(texts: Any) -> Cost:

@@ -1011,8 +1011,8 @@ class Pairs:
             raise SamplerError(
                 f"{self.sampler!r} draws other records when it is asked for {self.whole_n + 1} of them "
                 f"than for {2 * self.block}, or its records depend on their order: the distributions of "
-                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of their "
-                f"number."
+                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
+                f"many there are."
             )
 
     # -- looking again --

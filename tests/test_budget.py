@@ -1389,7 +1389,7 @@ class TestPeople:
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
         assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
-        words = "1 answer was about unsealed data: it cannot be checked that all answers about the same people"
+        words = "1 answer was about unsealed data: it cannot be checked that all answers about the same"
         for said in (repr(budget), budget.statement, repr(budget.verify()), repr(budget.spent)):
             assert words in said
         f(DATA)
