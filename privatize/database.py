@@ -135,7 +135,7 @@ class Database:
         return held.connection
 
     def _file(self) -> tuple[int, int] | None:
-        """Return which file the path names: what is written to one that was removed is lost."""
+        """Return which file the path names now, to notice that it was removed or replaced."""
         if not self.durable or self.path is None:
             return None
         try:
@@ -173,7 +173,7 @@ class Database:
         return self._prepared(path)
 
     def _begin(self, path: Path) -> None:
-        """Make a new file that nobody sees before it is complete, and that replaces none."""
+        """Make a new file that nobody sees before it is complete, and that replaces no other file."""
         if self._opened:
             raise DatabaseError(f"{path} was removed after it was opened. Restore it from a backup.")
         log = path.with_name(path.name + "-wal")
@@ -290,7 +290,7 @@ class Database:
 
 
 def storable(text: str) -> str:
-    """Return a text with what no database can keep as escapes; for what is shown, and nothing is found by."""
+    """Return a string with escapes for what no database can store; only for strings that are shown."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
@@ -305,7 +305,7 @@ def _new_file(path: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in a folder survive a loss of power, where that can be asked for."""
+    """Flush a folder, so that the names in it survive a loss of power, where the system allows it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -376,12 +376,12 @@ def _found(thing: Any, module: str | None, qualname: str) -> bool:
 
 
 def _exactly(owner: str | None) -> str | None:
-    """Return whose code it is; of this library, which the user's own code calls, with its very content."""
+    """Return whose code it is; for this library's, which the user's own code calls, with a content hash."""
     return f"privatize {sources()}" if owner == "privatize" else owner
 
 
 def _extension(module: str | None) -> str | None:
-    """Return the file of a compiled module, or None if it is none."""
+    """Return the file of a compiled module, or None if the module is not compiled."""
     file = _file(sys.modules.get(module or ""))
     return file if file is not None and file.endswith(tuple(EXTENSION_SUFFIXES)) else None
 
@@ -503,7 +503,7 @@ _AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 def _words(value: Any, *, everywhere: bool = False) -> set[str]:
     """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
 
-    Of other texts there are none, unless they are looked for everywhere.
+    Other strings have no names, unless `everywhere` is true.
     """
     if isinstance(value, tuple | frozenset):
         return set().union(*(_words(item, everywhere=everywhere) for item in value))
@@ -689,13 +689,13 @@ def patched(value: Any) -> bool:
 
 
 def _name(module: types.ModuleType) -> str:
-    """Return a module's name, whatever became of it."""
+    """Return a module's name, even if the module was changed."""
     found = vars(module).get("__name__")
     return found if isinstance(found, str) else "?"
 
 
 def _spelled(value: Any, owner: str) -> str:
-    """Return how installed code is named; ours without its module, which may change."""
+    """Return the name of installed code; that of this library without its module, which may change."""
     if owner == "privatize":
         return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
     return f"{value.__module__}.{value.__qualname__}"
@@ -884,7 +884,7 @@ def _known_own(thing: Any) -> bool:
 
 
 def is_own(thing: Any) -> bool:
-    """Tell whether something in an installed class or module is of the user's making."""
+    """Tell whether the user's own program has put something into an installed class or module."""
     # Others are not kept: they may be anybody's data.
     known = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
     return _known_own(thing) if known else accessors.is_own(thing, origin)
@@ -943,7 +943,7 @@ class _Encoder:
         return value
 
     def named(self, name: str, value: Any) -> None:
-        """Encode what was reached by a name, which errors tell."""
+        """Encode what was reached by a name; errors show the name."""
         try:
             self.encode(value)
         except Unencodable as error:
@@ -1188,14 +1188,14 @@ class _Encoder:
                     self.named(name, self.found(value, name, scope[name]))
 
     def home(self, module: Any) -> Any:
-        """Return the module that something says it is from; a program has another name in a child process."""
+        """Return a module's name; in a child process the main program has another one."""
         if module != "__mp_main__":
             return module
         self.later.append((frozenset({"__module__", "vars", "__dict__"}), lambda: "__mp_main__"))
         return "__main__"
 
     def on_lookup(self, name: str, owner: str | None) -> None:
-        """Take note of ways to look names up that were reached under another name, or as a value."""
+        """Note functions such as ``getattr`` that were reached under another name, or as a value."""
         if owner == "python":
             if name in _LOOKUPS:
                 self.lookups.add(name)

@@ -332,7 +332,7 @@ def _comparable(person: Person) -> bool:
 
 
 def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
-    """Yield what notes that a P from before digests could be compared is the one of a charge."""
+    """Yield declarations that a P of an earlier ledger, known by its description, is that of a charge."""
     for name in charge.people or (charge.dataset,):
         known = book.people.get(name)
         if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):

@@ -299,7 +299,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
 
 
 def _diverges(gamma: float, more: float, allowed: float) -> bool:
-    """Tell whether the binary divergence kl(gamma || gamma + more) is certainly at least what is allowed."""
+    """Tell whether kl(gamma || gamma + more) is at least what is allowed, whatever the rounding."""
     if more >= 1 - gamma:
         return True
     one = -gamma * math.log1p(more / gamma)
