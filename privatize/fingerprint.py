@@ -7,7 +7,8 @@ and modules are encoded by content, recursively; installed code by name and vers
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
 What is not seen: installed code that was patched where the user's code does not name it, state that compiled
-code keeps to itself, files, databases, the clock.
+code keeps to itself, settings of most libraries, environment variables with computed names, files, databases,
+the network, the clock.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def fingerprint(
     private : Private, optional
         Data that must not be reachable from the value.
     read : dict, optional
-        Gets what was found in every place that was looked at, by the id of what it belongs to, and its name.
+        Is filled with the value in every place that was read, by the id of its owner and its name.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def token(
     private: Private | None = None,
     read: Read | None = None,
 ) -> str | None:
-    """Return the identity of a value, or None, with a warning, where there is no telling.
+    """Return the identity of a value, or None, with a warning, where it has none.
 
     Examples
     --------
@@ -203,13 +204,13 @@ def token(
     except Unencodable as error:
         what = str(error)
     except Exception as error:  # whatever somebody's class does when it is looked at
-        what = f"something that raised {type(error).__name__} when it was looked at"
+        what = f"something that raised {type(error).__name__} when it was inspected"
     if private is not None:  # it may be further on
         seek(value, private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
-        f"like out of its arguments, closure and globals, or vouch for them with version=.",
+        f"like out of its arguments, closure and globals, or describe them with version=.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -235,11 +236,11 @@ def identity_of(value: Any) -> str | None:
 
 
 def warn_changed(label: str) -> None:
-    """Say that what a function depends on changed while it ran, so its estimate has no key."""
+    """Warn that what a function depends on changed while it ran, so its estimate has no key."""
     warnings.warn(
-        f"The estimate for {label}() will not be remembered, so every call calibrates again: what it depends "
-        f"on (a global, an attribute, a closure) changed while it ran. Keep counters, caches and logs out "
-        f"of what it refers to.",
+        f"The estimate for {label}() is not remembered: what it depends on (a global, an attribute, a "
+        f"closure) changed while it ran. A call with private data calibrates again, and is refused if "
+        f"something changes again. Keep counters, caches and logs out of what it refers to.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -375,12 +376,12 @@ def _found(thing: Any, module: str | None, qualname: str) -> bool:
 
 
 def _exactly(owner: str | None) -> str | None:
-    """Return whose code it is; of this library, which the user's own code calls, with its very content."""
+    """Return whose code it is; for this library's, which the user's own code calls, with a content hash."""
     return f"privatize {sources()}" if owner == "privatize" else owner
 
 
 def _extension(module: str | None) -> str | None:
-    """Return the file of a compiled module, or None if it is none."""
+    """Return the file of a compiled module, or None if the module is not compiled."""
     file = _file(sys.modules.get(module or ""))
     return file if file is not None and file.endswith(tuple(EXTENSION_SUFFIXES)) else None
 
@@ -502,7 +503,7 @@ _AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 def _words(value: Any, *, everywhere: bool = False) -> set[str]:
     """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
 
-    Of other texts there are none, unless they are looked for everywhere.
+    Other strings have no names, unless `everywhere` is true.
     """
     if isinstance(value, tuple | frozenset):
         return set().union(*(_words(item, everywhere=everywhere) for item in value))
@@ -719,13 +720,13 @@ def patched(value: Any) -> bool:
 
 
 def _name(module: types.ModuleType) -> str:
-    """Return a module's name, whatever became of it."""
+    """Return a module's name, even if the module was changed."""
     found = vars(module).get("__name__")
     return found if isinstance(found, str) else "?"
 
 
 def _spelled(value: Any, owner: str) -> str:
-    """Return how installed code is named; ours without its module, which may change."""
+    """Return the name of installed code; that of this library without its module, which may change."""
     if owner == "privatize":
         return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
     return f"{value.__module__}.{value.__qualname__}"
@@ -915,7 +916,7 @@ def _known_own(thing: Any) -> bool:
 
 
 def is_own(thing: Any) -> bool:
-    """Tell whether something in an installed class or module is of the user's making."""
+    """Tell whether the user's own program has put something into an installed class or module."""
     # Others are not kept: they may be anybody's data.
     known = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
     return _known_own(thing) if known else accessors.is_own(thing, origin)
@@ -975,7 +976,7 @@ class _Encoder:
         return value
 
     def named(self, name: str, value: Any) -> None:
-        """Encode what was reached by a name, which errors tell."""
+        """Encode what was reached by a name; errors show the name."""
         try:
             self.encode(value)
         except Unencodable as error:
@@ -983,7 +984,7 @@ class _Encoder:
             raise
 
     def doubt(self, what: str) -> None:
-        """Refuse what has no content, unless a version vouches for it."""
+        """Refuse what has no content, unless a version describes it."""
         if self.version is None:
             raise Unencodable(what)
         self.add(f"vouched for: {what}".encode())
@@ -1219,14 +1220,14 @@ class _Encoder:
                     self.named(name, self.found(value, name, scope[name]))
 
     def home(self, module: Any) -> Any:
-        """Return the module that something says it is from; a program has another name in a child process."""
+        """Return a module's name; in a child process the main program has another one."""
         if module != "__mp_main__":
             return module
         self.later.append((frozenset({"__module__", "vars", "__dict__"}), lambda: "__mp_main__"))
         return "__main__"
 
     def on_lookup(self, name: str, owner: str | None) -> None:
-        """Take note of ways to look names up that were reached under another name, or as a value."""
+        """Note functions such as ``getattr`` that were reached under another name, or as a value."""
         if owner == "python":
             if name in _LOOKUPS:
                 self.lookups.add(name)

@@ -4,7 +4,7 @@ A fingerprint looks at everything that could change what a function computes, at
 in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
 it names. Where these hold nothing but values that cannot change, modules with a version, and other such
 functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
-in a tenth of the time. Of all other functions there is no watch, and the fingerprint is taken.
+in a tenth of the time. All other functions have no watch, and their fingerprint is taken.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ _Said = tuple[Any, ...]
 
 
 def _said(function: types.FunctionType) -> _Said:
-    """Return what a function says of itself: its names, docstring and annotations."""
+    """Return a function's names, docstring and annotations."""
     annotations = function.__annotations__
     return (
         function.__module__,
@@ -260,7 +260,7 @@ def _said(function: types.FunctionType) -> _Said:
 
 
 def watch(function: Any, libraries: Iterable[str] = ("numpy",)) -> Watch | None:
-    """Return a watch over a function, or None if there is none that would see every change.
+    """Return a watch over a function, or None if a watch would not see every change.
 
     Parameters
     ----------

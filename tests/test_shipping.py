@@ -990,7 +990,7 @@ def test_what_is_not_what_was_sent_is_refused():
     with pytest.raises(Refused, match="cannot be made there"):
         unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged))
     mixed = pickle.dumps((path, known, pickle.loads(two.payload)[2]))
-    with pytest.raises(Refused, match="its function is not there what it is here"):
+    with pytest.raises(Refused, match="its function is not the same there"):
         unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed))
 
 
