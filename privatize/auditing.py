@@ -56,7 +56,7 @@ class Coverage:
     losses : array
         For each pair the epsilon that it gets, in increasing order.
     divergence : float or None
-        Of this distribution from P (Kullback-Leibler, in nats), estimated where it can be.
+        Of this distribution from the function's own P (Kullback-Leibler, in nats), estimated where it can be.
     transferred : float or None
         The gamma that is certain for this distribution (`privatize.transfer`), where the divergence is known
         and not estimated: an estimate is off by more than what that can bear.
@@ -264,8 +264,9 @@ def audit(
     others = []
     for at, other in enumerate(map(as_sampler, under)):
         measured_there, there = task.measure(other, base, at + 1)
-        kl = divergence.kl(own, other, coins.stream(base, coins.AUDIT, at + 1))
-        known = divergence.exact(own, other)
+        # gamma is promised under the function's own P, whatever distribution is measured.
+        kl = divergence.kl(settings.sampler, other, coins.stream(base, coins.AUDIT, at + 1))
+        known = divergence.exact(settings.sampler, other)
         found = _coverage(measured_there, there, sensitivity, settings, alpha, claimed=False)
         if known is not None:
             transferred = min(1.0, transfer(sensitivity.gamma, sensitivity.n, known))

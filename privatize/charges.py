@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -71,6 +73,8 @@ class Charge:
         Whether the words say everything about P.
     columns : tuple of str
         Names of P's columns.
+    values : tuple of frozenset
+        The values of each of P's columns that has fixed ones, as strings.
     neighbours, unit : str
         What neighbours are, and what a record is.
     purpose : {"answer", "declaration", "learning", "check"}
@@ -98,6 +102,7 @@ class Charge:
     described: str = ""
     lossless: bool = False
     columns: tuple[str, ...] = ()
+    values: tuple[frozenset[str], ...] = ()
     neighbours: str = "replace"
     unit: str = "record"
     purpose: str = "answer"
@@ -295,12 +300,21 @@ class Book:
                 f"a record that is replaced within a part must be distributed as one that is replaced in "
                 f"all of the data. {remedy}"
             )
+        both = f"The budget {self.name!r} would have answers {shown}"
+        why = (
+            f"Under P a replaced record may change its value there, within a part it may not. These are two "
+            f"distributions of pairs, and their gammas do not add up. {remedy}"
+        )
         for name in charge.columns:
-            if any(name.strip().casefold() == each.strip().casefold() for each in layers if each):
+            if any(_essence(name) == _essence(each) for each in layers if each):
+                raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
+        for layer in filter(None, layers):
+            parts = {person.part for person in sampled if person.partition == layer}
+            if any(parts <= values for values in charge.values):
                 raise SettingsError(
-                    f"The budget {self.name!r} would have answers {shown}, and P has the column {name!r}. "
-                    f"Under P a replaced record may change its value there, within a part it may not. "
-                    f"These are two distributions of pairs, and their gammas do not add up. {remedy}"
+                    f"{both}, and P has a column with the values {', '.join(sorted(parts))}, which are parts "
+                    f"of {layer!r}. {why} If that column is about something else, give the parts other names "
+                    f"there."
                 )
 
     def _declare_again(self, charge: Charge) -> Due:
@@ -328,3 +342,15 @@ class Book:
 
 def _where(partition: str, part: str) -> str:
     return f"in the part {part!r} of {partition!r}" if partition else "outside of every partition"
+
+
+def _essence(name: str) -> str:
+    """Return a name without case and punctuation, and without what only says that it is a name.
+
+    Examples
+    --------
+    >>> {_essence(name) for name in ("site", " Site", "site_id", "SiteID", "Sites", "site name")}
+    {'site'}
+    """
+    letters = re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
+    return re.sub(r"(?<=.)(id|code|name|number|no|nr)?s?$", "", letters)

@@ -65,7 +65,7 @@ from privatize.recursion import Evaluation
 from privatize.releases import Release, error_of, least_epsilon
 from privatize.samplers import draw
 from privatize.samplers.public import draws_public, is_private
-from privatize.samplers.tables import columns_of, is_table
+from privatize.samplers.tables import columns_of, is_table, values_of
 from privatize.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.settings import Settings
@@ -804,6 +804,7 @@ class PrivateFunction(Generic[P, R]):
             described=law.description,
             lossless=law.lossless,
             columns=columns_of(s.sampler, drawn),
+            values=values_of(s.sampler),
         )
         for budget in budgets:
             getattr(budget, act)(charge)

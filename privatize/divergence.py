@@ -13,6 +13,7 @@ from privatize.samplers.numbers import _Normal, _Uniform
 __all__ = ["exact", "kl"]
 
 _DRAWS = 4000
+_DIGITS = 2.0**-50  # a few roundings
 
 
 def _outside(p: Any, drawn: Any, support: Any) -> bool:
@@ -40,28 +41,39 @@ def exact(p: Any, q: Any) -> float | None:
     if p == q:
         return 0.0
     one, other = _moments(p), _moments(q)
-    if one is None or other is None or np.shape(one[1]) != np.shape(other[1]):
+    if one is None or other is None or np.shape(one[0]) != np.shape(other[0]):
         return None
-    (entropy, mean, variance), (_, center, spread) = one, other
-    if q.support is None:
-        cross = 0.5 * np.log(2 * math.pi * spread) + (variance + (mean - center) ** 2) / (2 * spread)
-    else:
-        low, high = (np.asarray(end) for end in q.support)
-        own = (-math.inf, math.inf) if p.support is None else p.support
-        if np.any(np.asarray(own[0]) < low) or np.any(np.asarray(own[1]) > high):
-            return math.inf
-        cross = np.log(high - low)
-    return max(0.0, float(np.sum(cross - entropy)))
+    (mean, std), (center, spread) = one, other
+    with np.errstate(all="ignore"):
+        if q.support is not None:
+            low, high = (np.asarray(end) for end in q.support)
+            own = (-math.inf, math.inf) if p.support is None else tuple(map(np.asarray, p.support))
+            if np.any(own[0] < low) or np.any(own[1] > high):
+                return math.inf
+            # Of what is nearly 1 the logarithm has few digits, of the difference it has all of them.
+            found = np.log1p(((high - own[1]) + (own[0] - low)) / (own[1] - own[0]))
+        elif p.support is None:
+            more = (std - spread) / spread
+            log = np.log1p(more)
+            # What cancels here is rounded up: a divergence of 0 would promise that nothing is lost.
+            found = (more - log) + more**2 / 2 + _DIGITS * (np.abs(more) + np.abs(log))
+            found = found + ((mean - center) / spread) ** 2 / 2
+        else:
+            entropy = np.log(p.support[1] - p.support[0])
+            cross = 0.5 * np.log(2 * math.pi) + np.log(spread)
+            found = cross - entropy + _DIGITS * (np.abs(cross) + np.abs(entropy))
+            found = found + ((std / spread) ** 2 + ((mean - center) / spread) ** 2) / 2
+        total = float(np.sum(found))
+    return math.inf if math.isnan(total) else max(0.0, total)
 
 
-def _moments(sampler: Any) -> tuple[Any, Any, Any] | None:
-    """Return entropy, mean and variance of each coordinate of a uniform, or of a normal without bounds."""
+def _moments(sampler: Any) -> tuple[Any, Any] | None:
+    """Return mean and standard deviation of each number of a uniform, or of a normal without bounds."""
     if type(sampler) is _Uniform:
         low, high = sampler.low.array, sampler.high.array
-        return np.log(high - low), (low + high) / 2, (high - low) ** 2 / 12
+        return (low + high) / 2, (high - low) / math.sqrt(12)
     if type(sampler) is _Normal and sampler.box is None:
-        variance = sampler.std.array**2
-        return 0.5 * np.log(2 * math.pi * math.e * variance), sampler.mean.array, variance
+        return sampler.mean.array, sampler.std.array
     return None
 
 

@@ -49,6 +49,8 @@ _DATASETS = 2**40  # their streams, beyond those of pairs
 _AHEAD = 16  # blocks whose streams are made together: half as long as one by one, between large arrays
 # What the same sums in another order may differ by, relative to the outputs.
 _SLACK = 2.0**-47
+# By how much the same gap may differ between two evaluations, relative to the sensitivity.
+ROUNDING = 2.0**-20
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 STRUCTURE = "the function returned outputs of different structure"
@@ -1037,8 +1039,11 @@ class Pairs:
             one, _ = self._neighbours(*self._pair_at(_index(at, worked)))
             self._flat(self.function(one), self.structure or [])
 
-    def check_pair(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
-        """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps."""
+    def check_pair(self, gaps: Vector, value: float, at: NDArray[np.int64] | None = None) -> None:
+        """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps.
+
+        They may differ by rounding, by little relative to the ``value`` that was read from the gaps.
+        """
         which = "batch=" if self.pair is None else "pair="
         chosen = np.union1d([*self._spread(gaps), *_smallest(gaps)], _largest(gaps, _CHECKED))
         with coins.public_coins(self.s0) as flips:
@@ -1050,17 +1055,19 @@ class Pairs:
                 flips.toss()
                 b = self._plain(other, i)
                 plain, claimed = self._norm(a, b), float(gaps[place])
-                if self.batch:
-                    self.jitter = max(self.jitter, abs(plain - claimed))
-                if not _close(plain, claimed, a, b):
+                # Gaps beyond the sensitivity may differ by as much, relative to themselves.
+                differ = abs(plain - claimed) * min(1.0, value / max(plain, claimed, value))
+                if not _close(plain, claimed, a, b) or differ > ROUNDING * value:
                     raise PairError(
                         f"{which} disagrees with plain evaluation: for sampled pair {i} it gives the gap "
-                        f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. "
-                        f"Mend it, or leave {which} out.",
+                        f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The "
+                        f"difference of {abs(plain - claimed):.3g} is more than rounding may make for a "
+                        f"sensitivity of {value:.3g}. Mend it, or leave {which} out.",
                         index=i,
                         pair=claimed,
                         evaluated=plain,
                     )
+                self.jitter = max(self.jitter, differ)
 
     def _spread(self, gaps: Vector) -> list[int]:
         """Return the places of some finite gaps for `check_pair`."""
@@ -1156,5 +1163,6 @@ def _difference(value: Any, structure: list[Any] | None) -> str:
 
 def _close(one: float, other: float, a: Any, b: Any) -> bool:
     """Tell whether two gaps, computed in two ways, differ by no more than rounding, in gap and values."""
-    slack = 1e-6 * max(one, other) + _SLACK * float(np.abs(a).sum() + np.abs(b).sum())
-    return abs(one - other) <= slack
+    with np.errstate(over="ignore"):
+        slack = 1e-6 * max(one, other) + _SLACK * float(np.abs(a).sum() + np.abs(b).sum())
+    return one == other or abs(one - other) <= slack < math.inf

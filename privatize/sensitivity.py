@@ -35,6 +35,7 @@ from privatize.pairs import (
     LARGEST,
     NORMS,
     NOT_FINITE,
+    ROUNDING,
     STRUCTURE,
     TIMED_OUT,
     Cause,
@@ -58,8 +59,6 @@ Norm = Callable[[Vector], float]
 
 SMALLEST = 1e-300
 """Estimates are at least this: floats have all their digits there."""
-# How much a function may round differently from run to run, relative to its sensitivity.
-_JITTER = 2.0**-20
 _PILOT = 32  # pairs that weights are learned from
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MANY = 10**8  # pairs beyond which only the largest gaps are kept
@@ -474,7 +473,7 @@ rho=0.00541, bound=tolerance, seed=1)
         gaps, at = run.gaps(workers, progress) if plan.m <= _MANY else run.largest(workers, progress)
         value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights), run)
         if pair is not None or batch:
-            pairs.check_pair(gaps, at)
+            pairs.check_pair(gaps, value, at)
         pairs.learn_classes(gaps, at)
     finally:
         coins.unwind(open_before)
@@ -514,14 +513,14 @@ def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
 
 def _widened(value: float, jitter: float) -> float:
     """Return an estimate with room for what a function rounds differently from run to run, or refuse it."""
-    if jitter > value * _JITTER:
+    if jitter > value * ROUNDING:
         raise NotReproducibleError(
             f"The function rounds differently from run to run, by up to {jitter:.3g}, which is too much for "
             f"a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread (for polars, "
             f"POLARS_MAX_THREADS=1 in the environment), sorted data."
         )
     # Both sides of the measured gap and both sides of a release: four times, and four times that.
-    return value * (1 + 16 * _JITTER) if jitter else value
+    return value * (1 + 16 * ROUNDING) if jitter else value
 
 
 def _norm_name(norm: Any) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import decimal
 import math
 import pickle
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import textwrap
 import types
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -137,6 +139,43 @@ def test_an_estimated_divergence_promises_nothing():
     found = quick(private(), releases=0, under=[stats.norm(0.5, 1), samplers.normal(0.5, 1)]).under
     assert found[0].divergence == pytest.approx(found[1].divergence, abs=0.2)
     assert found[0].transferred is None and found[1].transferred > found[1].gamma
+
+
+@pytest.mark.parametrize("step", [1e-4, 1e-7, 1e-8, 3e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("at", [0.0, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+def test_a_small_divergence_is_not_rounded_away(step, sign, at, scale):
+    """A user would be told that a promise under P loses nothing under a distribution that is not P."""
+    wide = scale * (1 + sign * step)
+    more = Fraction(scale) / Fraction(wide) - 1
+    with decimal.localcontext(prec=80):
+        ratio = decimal.Decimal(more.numerator) / decimal.Decimal(more.denominator)
+        known = float(ratio + ratio**2 / 2 - (1 + ratio).ln())
+    found = exact(samplers.normal(at, scale), samplers.normal(at, wide))
+    assert known * (1 - 1e-15) <= found <= known * 1.001 + 2e-15 * step
+    if sign == 1:
+        found = exact(samplers.uniform(0, scale), samplers.uniform(0, wide))
+        assert found == pytest.approx(float(Fraction(wide) / Fraction(scale) - 1), rel=step + 1e-14, abs=0)
+
+
+def test_divergence_between_a_uniform_and_a_normal_distribution():
+    """A user would be shown a finite distance where P draws what the other cannot, or a wrong one."""
+    known = 0.5 * math.log(2 * math.pi) + 1 / 24
+    assert exact(UNIT, samplers.normal(0.5, 1)) == pytest.approx(known, rel=1e-13)
+    assert exact(samplers.normal(0, 1), UNIT) == math.inf
+    assert exact(samplers.uniform(0, 1 + 1e-15), UNIT) == math.inf
+
+
+def test_a_transferred_gamma_comes_from_the_functions_own_p():
+    """With sampler= and under= the same, the promise under P would be stated for one that is far from P."""
+    mean = private(sampler=samplers.normal(0, 1))
+    far = samplers.normal(0, 10)
+    plain = quick(mean, releases=0, under=[far, stats.norm(0, 10)]).under
+    other = quick(mean, releases=0, sampler=far, under=[far, stats.norm(0, 10)]).under
+    assert [each.divergence for each in other] == [each.divergence for each in plain]
+    assert other[0].divergence == exact(samplers.normal(0, 1), far) > 1
+    assert other[0].transferred == plain[0].transferred > 0.9
 
 
 def test_divergence_is_none_where_it_cannot_be_estimated():

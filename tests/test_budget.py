@@ -42,6 +42,7 @@ from privatize.errors import (
 from privatize.ledger import Charge, open_ledger
 from privatize.mechanisms.base import l1
 from privatize.pairs import Pairs
+from privatize.samplers.tables import columns_of
 from privatize.store import open_store
 
 UNIT = samplers.uniform(0, 1)
@@ -1532,6 +1533,95 @@ class TestPartsAndTheWhole:
             with pytest.raises(SettingsError, match="another budget"):
                 part(seal(some, name="B"))
             assert budget.verify().epsilon == 0.3
+
+    @pytest.mark.parametrize(
+        "form",
+        [
+            "fields",
+            "nested fields",
+            "records",
+            "dict",
+            "pandas index",
+            "pandas levels",
+            "index levels",
+            "pair",
+        ],
+    )
+    def test_a_part_that_is_a_column_of_any_container(self, form):
+        """A site in a field, an index or a level of P would be overlooked: the sum would be no promise."""
+
+        def drawn(n, rng):
+            x, site = rng.random(n), rng.integers(2, size=n)
+            if form == "fields":
+                return np.rec.fromarrays([x, site], names="x,site").view(np.ndarray)
+            if form == "nested fields":
+                made = np.zeros(n, dtype=[("x", float), ("of", [("site", int)])])
+                made["x"] = x
+                return made
+            if form == "records":
+                return [{"x": a, "site": b} for a, b in zip(x.tolist(), site.tolist(), strict=True)]
+            if form == "dict":
+                return {"x": x, "site": site}
+            pandas = pytest.importorskip("pandas")
+            if form == "pandas index":
+                return pandas.DataFrame({"x": x}, index=pandas.Index(site.astype(float), name="site"))
+            if form == "index levels":
+                return pandas.Series(
+                    x, index=pandas.MultiIndex.from_arrays([site, site], names=["of", "site"])
+                )
+            if form == "pandas levels":
+                return pandas.DataFrame({("a", "x"): x, ("a", "Site"): site})
+            return x, pandas.DataFrame({"site": site})
+
+        law = samplers.from_function(drawn)
+        names = columns_of(law, drawn(2, np.random.default_rng(1)))
+        budget = begun()
+        budget.reserve(asks(dataset="all", columns=names))
+        with pytest.raises(SettingsError, match=r"has the column '[sS]ite'"):
+            budget.partition("site", parts=["A", "B"])["B"].reserve(asks(dataset="B", columns=names))
+
+    def test_a_field_through_a_private_function(self):
+        """The counter-example of T9 with a structured array would be answered, and summed up."""
+
+        def drawn(n, rng):
+            made = np.zeros(n, dtype=[("x", float), ("site", "i4")])
+            made["x"], made["site"] = rng.random(n), rng.random(n) < 0.1
+            return made
+
+        data = drawn(50, np.random.default_rng(1))
+        budget = begun()
+        f = made(lambda d: float(d["x"].mean()), sampler=samplers.from_function(drawn))
+        f.replace(budget=budget)(seal(data, name="all"))
+        with pytest.raises(SettingsError, match="has the column 'site'"):
+            f.replace(budget=budget.partition("site", parts=["A", "B"])["B"])(seal(data[:9], name="B"))
+        assert len(budget.history()) == 1
+
+    @pytest.mark.parametrize("column", ["site_id", "site id", "SITE", "Site-ID", "siteId", "sites", "ｓite"])
+    def test_a_part_that_is_a_column_in_other_words(self, column):
+        """The same column, spelled a little differently, would be taken for something else."""
+        budget = begun()
+        budget.reserve(asks(dataset="all", columns=("x", column)))
+        for name in ("site", "site_id"):
+            part = budget.partition(name, parts=["A", "B"])["B"]
+            with pytest.raises(SettingsError, match="has the column"):
+                part.reserve(asks(dataset="B", columns=("x", column)))
+        budget.partition("website", parts=["1"])["1"].reserve(asks(dataset="B", columns=("x", column)))
+
+    @pytest.mark.parametrize("missing", [False, True])
+    def test_parts_that_are_the_values_of_a_column(self, missing):
+        """A column with another name than the partition, whose values are its parts, would be overlooked."""
+        site = samplers.categorical(["A", "B"])
+        law = samplers.table(x=UNIT, site=samplers.with_missing(site, 0.1) if missing else site, frame="dict")
+        f = made(sampler=law["x"])
+        for parts, fits in ((["A", "B"], False), (["A site", "B site"], True)):
+            budget = begun()
+            f.replace(budget=budget)(seal(DATA, name="all"))
+            place = budget.partition("centre", parts=parts)[parts[1]]
+            if fits:
+                f.replace(budget=place)(seal(DATA, name="B"))
+            else:
+                with pytest.raises(SettingsError, match="values B, which are parts of 'centre'"):
+                    f.replace(budget=place)(seal(DATA, name="B"))
 
 
 class TestDamage:

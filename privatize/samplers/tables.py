@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -243,10 +243,45 @@ def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
         return tuple(name for name, _ in whole.columns)
     if whole is not sampler:
         drawn = draw(whole, 2, np.random.default_rng(0))
-    found: list[Any] = []
-    for part in drawn if isinstance(drawn, tuple) else (drawn,):
-        found += frames.names(part) if frames.kind(part) else _names_in(part) or []
-    return tuple(map(str, found))
+    return tuple(dict.fromkeys(str(name) for name in _every_name(drawn) if name is not None))
+
+
+def _every_name(drawn: Any) -> Iterator[Any]:
+    """Iterate over all names in a dataset: of columns, of their levels and fields, and of a pandas index."""
+    if frames.kind(drawn):
+        for name in frames.names(drawn):
+            yield name
+            yield from name if isinstance(name, tuple) else ()  # of several levels
+        yield from frames.index_names(drawn)
+    elif isinstance(drawn, dict):
+        yield from drawn
+        for part in drawn.values():
+            yield from _every_name(part)
+    elif isinstance(drawn, tuple):
+        yield from getattr(drawn, "_fields", ())
+        for part in drawn:
+            yield from _every_name(part)
+    elif isinstance(drawn, list):
+        yield from _every_name(tuple(drawn[:1]))  # all records are alike
+    elif isinstance(drawn, np.ndarray | np.void):
+        yield from _fields(drawn.dtype)
+    elif is_dataclass(drawn):
+        yield from _every_name({each.name: getattr(drawn, each.name, None) for each in fields(drawn)})
+
+
+def _fields(dtype: Any) -> Iterator[str]:
+    """Iterate over the names of the fields of a structured dtype, at any depth."""
+    for name in dtype.base.names or ():
+        yield name
+        yield from _fields(dtype.base[name])
+
+
+def values_of(sampler: Any) -> tuple[frozenset[str], ...]:
+    """Return the values, as strings, of each column of P that has fixed ones."""
+    found = getattr(origin_of(sampler), "support", None)
+    parts = found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else (found,)
+    inner = (part.inner if isinstance(part, domains.Maybe) else part for part in parts)
+    return tuple(frozenset(map(str, part.values)) for part in inner if isinstance(part, domains.OneOf))
 
 
 def _names_in(drawn: Any) -> list[str] | None:
