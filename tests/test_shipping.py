@@ -478,8 +478,9 @@ def test_imports_of_installed_modules_in_functions(project):
     sys.modules.update(known)
 
 
-def test_modules_of_all_kinds_of_places(project):
+def test_modules_of_all_kinds_of_places(project, monkeypatch):
     """Namespace packages and names of standard modules work, also when they change."""
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)  # Python's own, if somebody has imported it
     user = project(
         user="""
         import bare.sub, colorsys
