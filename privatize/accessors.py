@@ -38,9 +38,9 @@ _FIXED = 1 << 8  # of types that nobody can change
 
 
 def scopes_of(libraries: Iterable[str] | None, classes: Iterable[type]) -> tuple[Scope, ...]:
-    """Return classes that can be changed, with what is in each: some, and those of libraries that are loaded.
+    """Return the given classes and those of loaded libraries that can be changed, with their scopes.
 
-    Without names of libraries, all that have containers which functions get.
+    If `libraries` is None, that is all libraries whose containers functions get.
     """
     loaded = [name for name in _CLASSES if name in sys.modules and not _being_loaded(name)]
     if libraries is not None:
@@ -73,7 +73,7 @@ def _changeable(kind: type) -> Iterator[type]:
 
 
 def attributes_of(names: Iterable[str], classes: Iterable[type]) -> list[tuple[type, str, Any]]:
-    """Return the attributes of some names that libraries' classes have, and some others."""
+    """Return the attributes with these names that libraries' classes and the given ones have."""
     scopes = scopes_of(None, classes)
     public = [name for name in names if not name.startswith("__")]
     return [(kind, name, scope[name]) for name in public for kind, scope in scopes if name in scope]
@@ -91,10 +91,10 @@ _VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozen
 
 
 def is_own(thing: Any, origin: Callable[[str | None], str | None]) -> bool:
-    """Tell whether an attribute of an installed class or module is of the user's making.
+    """Tell whether the user's own program has set an attribute of an installed class or module.
 
-    Values are, since nobody can say who set them; so are functions, classes and descriptors whose code is not
-    installed.
+    Values count as set by it, since nobody can tell who set them; so do functions, classes and descriptors
+    whose code is not installed.
     """
     if isinstance(thing, types.FunctionType):
         return origin(thing.__globals__.get("__name__")) is None
@@ -112,7 +112,7 @@ def is_own(thing: Any, origin: Callable[[str | None], str | None]) -> bool:
 
 
 def options() -> str:
-    """Return the settings of pandas that change what is computed and are not as they are by default."""
+    """Return the options of pandas that change what is computed and do not have their default values."""
     config = sys.modules.get("pandas._config.config")
     if config is None:
         return ""

@@ -90,7 +90,7 @@ class Call:
         return found
 
     def shared(self) -> list[tuple[str, Any]]:
-        """Return the arguments that the function gets as they are, and so could change, with their names."""
+        """Return the arguments that are not copied, so that the function could change them, with names."""
         if self.plain() is not None:
             return []
         try:

@@ -32,7 +32,7 @@ class _Numbers(NamedTuple):
 
 
 class Amount(_Numbers):
-    """An amount of ε, δ and γ; `note` says in words what a total cannot know."""
+    """An amount of ε, δ and γ; `note` says in words what could not be checked about a total."""
 
     note: str = ""
 
@@ -140,10 +140,10 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         where = _where(ledger)
         if where is None:
             warnings.warn(
-                f"The budget {name!r} is kept in the memory of this process: another process that names it "
-                f"has all of it once more, and it ends with this one. To share it, pass ledger=, set "
-                f'PRIVATIZE_LEDGER, or put ledger = "..." into [tool.privatize]; if that is what you want, '
-                f'say so: ledger="memory".',
+                f"The budget {name!r} exists only in the memory of this process: every other process that "
+                f"names it can spend all of it again, and what was spent is forgotten when this one ends. "
+                f'To share it, pass ledger=, set PRIVATIZE_LEDGER, or put ledger = "..." into '
+                f'[tool.privatize]. If one process is what you want, pass ledger="memory".',
                 UnsharedBudgetWarning,
                 stacklevel=2,
             )
@@ -227,12 +227,12 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return f"{words}. {self._caveat()}" if count else words
 
     def _caveat(self) -> str:
-        """Return what the total cannot know, in words, or nothing."""
+        """Return in words what could not be checked about the total, or an empty string."""
         count, one = self.ledger.unsealed(self.name)
         if one:
             return ""
         many = "1 answer was" if count == 1 else f"{count} answers were"
-        rule = "that all answers about the same people are under one P cannot be checked"
+        rule = "it cannot be checked that all answers about the same people are under one P"
         return f"{many} about unsealed data: {rule}"
 
     def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
@@ -253,7 +253,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return pd.DataFrame(rows)
 
     def verify(self) -> Amount:
-        """Compute from the history what was spent, and return it; raise if the ledger says otherwise.
+        """Compute from the history what was spent, and return it; raise if the ledger disagrees.
 
         Every charge is added up again by the rules of `reserve`, and compared with all that the ledger says.
 
@@ -273,11 +273,12 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return _amount(spent, self._caveat())
 
     def declare_again(self, people: str, sampler: Any) -> None:
-        """Declare that the P of some people is this one, where the ledger's name for it cannot be compared.
+        """Declare that this is the P of some people, where the ledger's name for it cannot be compared.
 
-        Earlier versions wrote P down by names that another version of Python or of this library does not
-        know. If all parameters are in its text, it is recognized by itself. Any other P is declared again,
-        once, by somebody who knows that it is the same. The history keeps it, as a charge of nothing.
+        Earlier versions of this library wrote P down under names that another version of Python or of this
+        library does not recognize. If the description of P has all of its parameters, P is recognized
+        without help. Any other P must be declared again, once, by somebody who knows that it is the same.
+        The history has the declaration as a charge of nothing.
 
         Parameters
         ----------
@@ -461,7 +462,7 @@ def _place(url: str) -> str:
 
 
 def _where(ledger: str | os.PathLike[str] | None) -> str | None:
-    """Return where a budget is kept: as was said here, in the environment or in the policy, if anywhere."""
+    """Return the ledger's place: from the argument, the environment or the policy; None if none names it."""
     where, source = ledger, "Budget(ledger=...)"
     if where is None and "PRIVATIZE_LEDGER" in os.environ:
         where, source = os.environ["PRIVATIZE_LEDGER"], "PRIVATIZE_LEDGER"
@@ -471,14 +472,14 @@ def _where(ledger: str | os.PathLike[str] | None) -> str | None:
 
 
 def checked_place(where: Any, source: str) -> str:
-    """Return where a ledger is, from the root; refuse what is set, and names none."""
+    """Return where a ledger is, as an absolute path or a URL; refuse what names no ledger."""
     if not isinstance(where, str | os.PathLike):
-        raise SettingsError(f"{source} is a {type(where).__name__}: it is a path, a URL, or 'memory'.")
+        raise SettingsError(f"{source} is a {type(where).__name__}, not a path, a URL, or 'memory'.")
     text = os.fspath(where)
     if not isinstance(text, str) or not text.strip():
         raise SettingsError(
-            f"{source} is empty, so nobody knows whom a budget is shared with. Name a ledger (a path, "
-            f"sqlite:///... or postgresql://...), say 'memory' for this process only, or do not set it."
+            f"{source} is empty, so it does not say where budgets are kept. Name a ledger (a path, "
+            f"sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set it."
         )
     try:
         fine = b"\0" not in os.fsencode(text)

@@ -79,7 +79,7 @@ def limit() -> int:
 
 
 def _machine() -> list[int]:
-    """Return the machine's memory, with the space for swapping where that is told."""
+    """Return the machine's memory, with its swap space where that is known."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         sizes = {
@@ -117,7 +117,7 @@ def _group() -> list[int]:
 
 
 def check(what: str, n: int, size: int, copies: int = _COPIES) -> None:
-    """Refuse n records of this size altogether if they cannot fit into memory.
+    """Refuse n records if they, of this size in all, cannot fit into memory.
 
     Raises
     ------
@@ -129,13 +129,13 @@ def check(what: str, n: int, size: int, copies: int = _COPIES) -> None:
         raise CalibrationError(
             f"{what} n={n} records, which take about {_shown(size)}, and {_shown(copies * size)} with the "
             f"copies that are made of them; this process may have {_shown(have)}. Take a smaller n, a P with "
-            f"fewer or narrower columns, or more memory. A sum or mean over records, additive(...), needs "
-            f"no such datasets to be calibrated."
+            f"fewer or narrower columns, or more memory. A sum or mean over records can be calibrated "
+            f"without such datasets: use additive(...)."
         )
 
 
 def fewer(workers: Any, timeout: float | None, size: int) -> Any:
-    """Return where pairs of this size can be evaluated: with fewer processes than asked for by default.
+    """Return ``workers=`` for pairs of this size: fewer processes than the default if not all fit.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def fewer(workers: Any, timeout: float | None, size: int) -> Any:
         return fit if timeout is not None else "inline"
     raise SettingsError(
         f"workers={workers} do not fit into memory: each needs about {_shown(_COPIES * size)} for its "
-        f"datasets, and all of them may have {_shown(have)}. Take workers={fit}, or workers='inline'."
+        f"datasets, and all together may have {_shown(have)}. Take workers={fit}, or workers='inline'."
     )
 
 

@@ -32,8 +32,8 @@ def check_text(what: str, text: Any) -> str:
     if not fine:
         shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
         raise SettingsError(
-            f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: it is a text of 1 to "
-            f"{_LONGEST} characters that can be written as UTF-8, without NUL characters. Choose another."
+            f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: names are strings of "
+            f"1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose another."
         )
     return str(text)
 
@@ -208,7 +208,7 @@ class Book:
 
     def _check(self, charge: Charge) -> None:
         if charge.strength == "sampled" and not charge.declared:
-            raise SettingsError(f"{charge.function}() has no P that its answer could hold under.")
+            raise SettingsError(f"{charge.function}() has no P, so its answer promises nothing.")
         if charge.partition and not charge.dataset:
             raise SettingsError(
                 f"The part {charge.part!r} of {charge.partition!r} needs data with a name: the parts of "
@@ -226,7 +226,7 @@ class Book:
         if written is not None:
             gamma, mean = known + written.cost.gamma, average + written.average
             if gamma < cost.gamma or (written.cost.epsilon, written.cost.delta) != (cost.epsilon, cost.delta):
-                raise LedgerError("it costs less than was asked for")
+                raise LedgerError("it was charged less than it costs")
         else:
             # Of plans that may have been charged before, what holds for them now.
             seen = [exact(now) for asked, now in charge.looks if once and exact(asked) <= known]
@@ -269,25 +269,26 @@ class Book:
             return replace(known, declared=common)
         if not known.declared:
             raise SettingsError(
-                f"The budget {self.name!r} has answers about {name} under several P, or under one "
-                f"that was not written down, from before this was refused ({known.described}). No P is known "
+                f"The budget {self.name!r} has answers about {name} under several P, or under a P that was "
+                f"not written down ({known.described}); an earlier version allowed that. No P is known "
                 f"to hold for all of them, so nothing can be added. Begin another budget for further answers."
             )
         again = (
             ""
             if any(digest.startswith(COMPARABLE) for digest in known.declared)
-            else f" The ledger's name for it cannot be compared (it is of an earlier version, of another "
-            f"Python, or of one object). If it is the same P, say so: budget.declare_again({name}, P)."
+            else f" The ledger has the first P under a name that cannot be compared (from an earlier version "
+            f"of this library, from another Python, or for one object only). If the two are the same P, "
+            f"declare that: budget.declare_again({name}, P)."
         )
         raise SettingsError(
             f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "
             f"P={charge.described}. Promises about the same people add up only with respect to one P, "
-            f"whatever the version of the data: use that one, or its columns P[...], or begin another "
+            f"whatever the version of the data: use the first P, or its columns P[...], or begin another "
             f"budget.{again}"
         )
 
     def _check_parts(self, charge: Charge) -> None:
-        """Refuse answers about parts together with others, unless all are about one law of pairs."""
+        """Refuse answers about parts beside others, unless all are about one distribution of pairs."""
         sampled = [person for person in self.people.values() if person.declared is not None]
         layers = sorted({person.partition for person in sampled})
         if len(layers) < 2:
@@ -298,14 +299,14 @@ class Book:
         if not common:
             raise SettingsError(
                 f"The budget {self.name!r} would have answers {shown}, and not all of them under one P "
-                f"(this one has P={charge.described}). They add up only if P is the same everywhere, as "
-                f"records that are replaced within a part must be the records that are replaced in all of "
-                f"the data. {remedy}"
+                f"(this one has P={charge.described}). They add up only if all of them are under the same P: "
+                f"a record that is replaced within a part must be distributed as one that is replaced in "
+                f"all of the data. {remedy}"
             )
         both = f"The budget {self.name!r} would have answers {shown}"
         why = (
-            f"Under P a replaced record may change it, in a part it cannot: these are two laws of pairs, and "
-            f"their gammas do not add up. {remedy}"
+            f"Under P a replaced record may change its value there, within a part it may not. These are two "
+            f"distributions of pairs, and their gammas do not add up. {remedy}"
         )
         for name in charge.columns:
             if any(_essence(name) == _essence(each) for each in layers if each):
@@ -330,8 +331,8 @@ class Book:
                 )
             if any(digest.startswith(COMPARABLE) for digest in known.declared):
                 raise SettingsError(
-                    f"The budget {self.name!r} has P={known.described} for {name}, by a name that is the "
-                    f"same everywhere. It is not declared again: use this P, or begin another budget."
+                    f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
+                    f"compared, so there is nothing to declare again. Use this P, or begin another budget."
                 )
             self.people[name] = replace(known, declared=charge.declared, described=charge.described)
         return Due(NOTHING, Fraction(0))

@@ -227,7 +227,7 @@ def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
     except Unencodable as error:
         return str(error)
     except Exception as error:  # whatever somebody's class does when it is looked at
-        return f"something that raised {type(error).__name__} when it was looked at"
+        return f"something that raised {type(error).__name__} when it was inspected"
     return ""
 
 

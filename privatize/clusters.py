@@ -211,9 +211,9 @@ def _read(kind: str, content: Any) -> list[Found]:
     """Return what was found, or raise what happened instead."""
     if kind == "threads":
         raise ExecutionError(
-            "workers= evaluates in threads of this process, in which a function may find other state than in "
-            "the thread that it is called from. Use processes: workers=2, say; for Dask a cluster with "
-            "processes=True."
+            "workers= evaluates in threads of this process, where a function may find another state than in "
+            "the thread that calls it with the private data. Use processes: workers=2, for example, or for "
+            "Dask a cluster with processes=True."
         )
     if kind == "refused":
         raise Refused(content)

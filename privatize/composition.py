@@ -77,7 +77,7 @@ NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
 
 
 def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
-    """Return what tight composition must know of a release, as a text: mechanism and its parameters.
+    """Return what tight composition must know of a release, as a string: mechanism and its parameters.
 
     A Gaussian release counts by σ/Δ, and by how far its discrete noise is from the continuous one in total
     variation at most; every other one by its ε and δ alone, whatever its noise.

@@ -135,7 +135,7 @@ class Database:
         return held.connection
 
     def _file(self) -> tuple[int, int] | None:
-        """Return which file the path names: what is written to one that was removed is lost."""
+        """Return which file the path names now, to notice that it was removed or replaced."""
         if not self.durable or self.path is None:
             return None
         try:
@@ -173,12 +173,12 @@ class Database:
         return self._prepared(path)
 
     def _begin(self, path: Path) -> None:
-        """Make a new file that nobody sees before it is complete, and that replaces none."""
+        """Make a new file that nobody sees before it is complete, and that replaces no other file."""
         if self._opened:
-            raise DatabaseError(f"{path} was there before, and is gone. Restore it from a backup.")
+            raise DatabaseError(f"{path} was removed after it was opened. Restore it from a backup.")
         log = path.with_name(path.name + "-wal")
         if log.exists() and not path.exists():  # else somebody was faster; sqlite would add it to a new file
-            raise DatabaseError(f"{path} is gone, and {log.name} is left of it. Restore it from a backup.")
+            raise DatabaseError(f"{path} is missing, but its {log.name} is there. Restore it from a backup.")
         handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # for the user only
         os.close(handle)
         try:
@@ -260,8 +260,8 @@ class Database:
             connection.close()
             if isinstance(error, psycopg.errors.InsufficientPrivilege):
                 raise DatabaseError(
-                    f"{str(error).strip()}. Its tables must be made, or brought into the present layout, "
-                    f"once: let their owner open it with this version of the library"
+                    f"{str(error).strip()}. Its tables must be created, or converted to the present layout, "
+                    f"once: let their owner open the database with this version of the library"
                 ) from None
             raise
 
@@ -290,7 +290,7 @@ class Database:
 
 
 def storable(text: str) -> str:
-    """Return a text with what no database can keep as escapes; for what is shown, and nothing is found by."""
+    """Return a string with escapes for what no database can store; only for strings that are shown."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
@@ -305,7 +305,7 @@ def _new_file(path: Path) -> bool:
 
 
 def _sync(folder: Path) -> None:
-    """Have the names in a folder survive a loss of power, where that can be asked for."""
+    """Flush a folder, so that the names in it survive a loss of power, where the system allows it."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -320,7 +320,7 @@ def _refuse_empty(path: Path) -> None:
     while path.stat().st_size == 0:
         if time.monotonic() > deadline:
             raise DatabaseError(
-                f"{path} is empty: what was in it is lost. Restore it from a backup, or remove the file if "
+                f"{path} is empty: its content is missing. Restore it from a backup, or remove the file if "
                 f"there never was anything in it"
             )
         time.sleep(0.05)

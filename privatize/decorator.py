@@ -131,7 +131,7 @@ _running: contextvars.ContextVar[tuple[Evaluation, ...]] = contextvars.ContextVa
 
 
 def evaluating() -> bool:
-    """Tell whether a private function that is being evaluated asks: whatever it returns gets noise later."""
+    """Tell whether the caller is a private function that is being evaluated: its answer gets noise later."""
     return any(mark.active and mark.calls() for mark in _running.get())
 
 
@@ -577,9 +577,10 @@ class PrivateFunction(Generic[P, R]):
         name = self.__name__
         if outer is self._root:
             return SettingsError(
-                f"{name}() was called while it is being evaluated, by something that its own code does not "
-                f"name, such as a signal handler, a callback or a finalizer: the answer would be raw. Call "
-                f"it afterwards. If it calls itself that way, call {name}.__wrapped__(...) there."
+                f"{name}() was called while it was being evaluated, by something that its own code does not "
+                f"name, such as a signal handler, a callback or a finalizer. That caller would get an answer "
+                f"without noise. Call {name}() afterwards; if this is how it calls itself, call "
+                f"{name}.__wrapped__(...) there."
             )
         return SettingsError(
             f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
@@ -763,7 +764,7 @@ class PrivateFunction(Generic[P, R]):
         return made if whole else value
 
     def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
-        """Return a note of everything that the function could change, as it is before the run."""
+        """Return a snapshot of everything that the function could change, taken before the run."""
         short = self._short(n, call, like)
         found = None if short is None else self._watched.get(short)
         watched = None if found is None else found[1]
@@ -941,7 +942,7 @@ class PrivateFunction(Generic[P, R]):
     def _recalled(
         self, n: int, call: Call, like: Any, box: _Box | None, last: bool = False
     ) -> tuple[Sensitivity, str | None, Callable[[], bool]]:
-        """Return the same, the key that it is remembered under, if any, and what tells if it still holds."""
+        """Return the estimate, its key in the store, if any, and a function that tells if it still holds."""
         settings = self._settings
         if settings.sampler is None:
             self._under(None)  # which refuses
@@ -1016,7 +1017,7 @@ class PrivateFunction(Generic[P, R]):
             return self._digest(facts) == digest
         try:
             return fingerprint(facts, version=self._settings.version) == digest
-        except Exception:  # it cannot even be looked at any more
+        except Exception:  # it cannot be encoded any more
             return False
 
     def _left_by_a_public_run(self, n: int, call: Call, like: Any, s0: int) -> list[str]:
@@ -1236,9 +1237,10 @@ _FAILED = (
 )
 _LEFT = (
     "{0}() left something of its private run behind in {1}, where it could be read without noise, so nothing "
-    "was released. It was put back where that is possible. Keep what the function computes in its own "
-    "variables and return it: work on copies (copy.deepcopy, sklearn.base.clone), and keep counters, caches, "
-    "logs and buffers out of what it refers to."
+    "was released, and what was charged stays charged. What was there before was put back where that is "
+    "possible. Keep what the function computes in its own variables and return it: work on copies "
+    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers "
+    "to."
 )
 _UNFIT = (
     "{0}() returned, on the private data, something that is not finite or not of the structure that "
@@ -1264,15 +1266,15 @@ _BOOTSTRAPPED = (
 _CHANGED = (
     "What {0}() depends on (a global, an attribute, a closure, a method of a library) changed while it ran "
     "on the private data, so the noise that was calibrated may be too little. Nothing was released, and what "
-    "was charged stays. Change such things between calls, not in other threads meanwhile; keep counters, "
-    "caches and fitted models out of what it refers to."
+    "was charged stays charged. Change such things between calls, not in other threads during a call, and "
+    "keep counters, caches and fitted models out of what it refers to."
 )
 _UNSTEADY = (
     "{0}() changes what it depends on whenever it runs: {1}. Something of a private run would be left behind "
     "there, where it could be read without noise, so it was not run on the private data, and nothing was "
     "spent. Keep what the function computes in its own variables and return it: work on copies "
     "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers "
-    "to. If it was another thread, change such things between calls."
+    "to. If another thread made the change, make it between calls."
 )
 _TEMPLATE = 1000  # records that are drawn to see what P draws
 _RECALLED = 256  # estimates that are held in memory in front of the store

@@ -22,7 +22,7 @@
     ├── SealedError (TypeError)        sealed data was touched by something that is not private
     ├── ScoreError (AttributeError)    a model was to be scored on private data, in the open
     ├── AuditError (AssertionError)    an audit found the promise broken
-    └── PrivateRunError                the function failed on the private data
+    └── PrivateRunError                the private run failed, left something behind, or would
 
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be kept for the next call
@@ -245,7 +245,7 @@ class AuditError(PrivatizeError, AssertionError):
 
 
 class PrivateRunError(PrivatizeError):
-    """The function could not be run on, or its answer released for, the private data."""
+    """The function failed on the private data, left something of it behind, or would, and is not run."""
 
 
 class PrivatizeWarning(UserWarning):
@@ -257,7 +257,7 @@ class StoreWarning(PrivatizeWarning):
 
 
 class UnsharedBudgetWarning(PrivatizeWarning):
-    """A budget is in the memory of one process, and nobody has said that this is meant."""
+    """A budget is in the memory of one process only, and ``ledger="memory"`` does not say so."""
 
 
 class InsecureNoiseWarning(PrivatizeWarning):
@@ -265,4 +265,4 @@ class InsecureNoiseWarning(PrivatizeWarning):
 
 
 class NotRememberedWarning(PrivatizeWarning):
-    """An estimate cannot be kept, so the next call will calibrate again."""
+    """An estimate cannot be remembered, so the next call calibrates again."""

@@ -51,12 +51,13 @@ def check_workers(workers: Any) -> Any:
         return workers
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
         return int(workers)
-    # By name: `multiprocess` and others have copies of the standard library's. What is called otherwise and
-    # runs in threads all the same is refused by its first task (see `privatize.clusters.fulfil`).
+    # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
+    # another name that runs in threads is refused by its first task (see `privatize.clusters.fulfil`).
     if {kind.__name__ for kind in type(workers).__mro__} & {"ThreadPoolExecutor", "ThreadPool"}:
         raise SettingsError(
-            f"workers={workers!r} evaluates in threads, in which a function may find other state than in the "
-            f"thread that it is called from. Use processes: workers=2, say, or a ProcessPoolExecutor."
+            f"workers={workers!r} evaluates in threads, where a function may find another state than in the "
+            f"thread that calls it with the private data. Use processes: workers=2, for example, or a "
+            f"ProcessPoolExecutor."
         )
     if not isinstance(workers, type | str | bytes | types.ModuleType) and (
         callable(getattr(workers, "submit", None)) or callable(getattr(workers, "map", None))
@@ -64,8 +65,8 @@ def check_workers(workers: Any) -> Any:
         return workers
     raise SettingsError(
         f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
-        f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let it "
-        f"decide."
+        f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let the "
+        f"library decide."
     )
 
 

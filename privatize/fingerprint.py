@@ -7,7 +7,8 @@ and modules are encoded by content, recursively; installed code by name and vers
 content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
 
 What is not seen: installed code that was patched where the user's code does not name it, state that compiled
-code keeps to itself, files, databases, the clock.
+code keeps to itself, settings of most libraries, environment variables with computed names, files, databases,
+the network, the clock.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def fingerprint(
     private : Private, optional
         Data that must not be reachable from the value.
     read : dict, optional
-        Gets what was found in every place that was looked at, by the id of what it belongs to, and its name.
+        Is filled with the value in every place that was read, by the id of its owner and its name.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def token(
     private: Private | None = None,
     read: Read | None = None,
 ) -> str | None:
-    """Return the identity of a value, or None, with a warning, where there is no telling.
+    """Return the identity of a value, or None, with a warning, where it has none.
 
     Examples
     --------
@@ -203,13 +204,13 @@ def token(
     except Unencodable as error:
         what = str(error)
     except Exception as error:  # whatever somebody's class does when it is looked at
-        what = f"something that raised {type(error).__name__} when it was looked at"
+        what = f"something that raised {type(error).__name__} when it was inspected"
     if private is not None:  # it may be further on
         seek(value, private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
-        f"like out of its arguments, closure and globals, or vouch for them with version=.",
+        f"like out of its arguments, closure and globals, or describe them with version=.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -235,11 +236,11 @@ def identity_of(value: Any) -> str | None:
 
 
 def warn_changed(label: str) -> None:
-    """Say that what a function depends on changed while it ran, so its estimate has no key."""
+    """Warn that what a function depends on changed while it ran, so its estimate has no key."""
     warnings.warn(
-        f"The estimate for {label}() will not be remembered, so every call calibrates again: what it depends "
-        f"on (a global, an attribute, a closure) changed while it ran. Keep counters, caches and logs out "
-        f"of what it refers to.",
+        f"The estimate for {label}() is not remembered: what it depends on (a global, an attribute, a "
+        f"closure) changed while it ran. A call with private data calibrates again, and is refused if "
+        f"something changes again. Keep counters, caches and logs out of what it refers to.",
         NotRememberedWarning,
         stacklevel=outside(),
     )
@@ -375,12 +376,12 @@ def _found(thing: Any, module: str | None, qualname: str) -> bool:
 
 
 def _exactly(owner: str | None) -> str | None:
-    """Return whose code it is; of this library, which the user's own code calls, with its very content."""
+    """Return whose code it is; for this library's, which the user's own code calls, with a content hash."""
     return f"privatize {sources()}" if owner == "privatize" else owner
 
 
 def _extension(module: str | None) -> str | None:
-    """Return the file of a compiled module, or None if it is none."""
+    """Return the file of a compiled module, or None if the module is not compiled."""
     file = _file(sys.modules.get(module or ""))
     return file if file is not None and file.endswith(tuple(EXTENSION_SUFFIXES)) else None
 
@@ -502,7 +503,7 @@ _AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 def _words(value: Any, *, everywhere: bool = False) -> set[str]:
     """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
 
-    Of other texts there are none, unless they are looked for everywhere.
+    Other strings have no names, unless `everywhere` is true.
     """
     if isinstance(value, tuple | frozenset):
         return set().union(*(_words(item, everywhere=everywhere) for item in value))
@@ -671,10 +672,41 @@ ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)}
 """Types of values that cannot change."""
 
 
+_NOTHING = object()
+
+
 def simple(value: Any) -> bool:
     """Tell whether a value is a list, tuple or dict of values that cannot change."""
     items = [*value, *value.values()] if type(value) is dict else value
     return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
+
+
+def values_in(owners: list[Any], names: Iterable[str]) -> Iterator[tuple[Any, str, str, Any]]:
+    """Yield what installed modules hold under some names, and what the objects found there hold.
+
+    Values, classes, and what is the user's own come with their owner, name and label; functions of libraries
+    do not come.
+    """
+    seen = {id(owner) for owner in owners}
+    waiting = [(owner, _name(owner), 4) for owner in owners]  # so deep may settings be
+    names = sorted(names)
+    while waiting:
+        owner, label, left = waiting.pop()
+        scope = _attribute(owner, "__dict__")
+        for name in names if type(scope) is dict else ():
+            value = scope.get(name, _NOTHING)
+            if value is _NOTHING or value is sys.modules or isinstance(value, types.BuiltinFunctionType):
+                continue
+            if isinstance(value, type) or type(value) in ATOMS or accessors.is_value(value) or patched(value):
+                yield owner, name, f"{label}.{name}", value
+            elif (
+                left
+                and id(value) not in seen
+                and not isinstance(value, types.FunctionType)
+                and not (isinstance(value, types.ModuleType) and origin(_name(value)) is None)
+            ):  # a module inside a package, or an object with settings
+                seen.add(id(value))
+                waiting.append((value, f"{label}.{name}", left - 1))
 
 
 def patched(value: Any) -> bool:
@@ -688,13 +720,13 @@ def patched(value: Any) -> bool:
 
 
 def _name(module: types.ModuleType) -> str:
-    """Return a module's name, whatever became of it."""
+    """Return a module's name, even if the module was changed."""
     found = vars(module).get("__name__")
     return found if isinstance(found, str) else "?"
 
 
 def _spelled(value: Any, owner: str) -> str:
-    """Return how installed code is named; ours without its module, which may change."""
+    """Return the name of installed code; that of this library without its module, which may change."""
     if owner == "privatize":
         return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
     return f"{value.__module__}.{value.__qualname__}"
@@ -884,7 +916,7 @@ def _known_own(thing: Any) -> bool:
 
 
 def is_own(thing: Any) -> bool:
-    """Tell whether something in an installed class or module is of the user's making."""
+    """Tell whether the user's own program has put something into an installed class or module."""
     # Others are not kept: they may be anybody's data.
     known = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
     return _known_own(thing) if known else accessors.is_own(thing, origin)
@@ -930,6 +962,7 @@ class _Encoder:
         self.attributes: set[str] = set()
         self.classes: list[type] = []
         self.libraries: set[str] = set()  # the installed ones that code names
+        self.versioned: dict[int, types.ModuleType] = {}  # installed modules that were met
         self.scopes: list[dict[str, Any]] = []  # of code that evaluates texts
         # State that counts only where code names what reads it.
         self.later: list[tuple[frozenset[str], Callable[[], str]]] = []
@@ -943,7 +976,7 @@ class _Encoder:
         return value
 
     def named(self, name: str, value: Any) -> None:
-        """Encode what was reached by a name, which errors tell."""
+        """Encode what was reached by a name; errors show the name."""
         try:
             self.encode(value)
         except Unencodable as error:
@@ -951,7 +984,7 @@ class _Encoder:
             raise
 
     def doubt(self, what: str) -> None:
-        """Refuse what has no content, unless a version vouches for it."""
+        """Refuse what has no content, unless a version describes it."""
         if self.version is None:
             raise Unencodable(what)
         self.add(f"vouched for: {what}".encode())
@@ -1053,6 +1086,7 @@ class _Encoder:
             self.lookups |= inner.lookups
             self.classes += inner.classes
             self.libraries |= inner.libraries
+            self.versioned |= inner.versioned
             self.scopes += inner.scopes
             self.later += inner.later
             for name, attributes in inner.wanted.items():
@@ -1186,14 +1220,14 @@ class _Encoder:
                     self.named(name, self.found(value, name, scope[name]))
 
     def home(self, module: Any) -> Any:
-        """Return the module that something says it is from; a program has another name in a child process."""
+        """Return a module's name; in a child process the main program has another one."""
         if module != "__mp_main__":
             return module
         self.later.append((frozenset({"__module__", "vars", "__dict__"}), lambda: "__mp_main__"))
         return "__main__"
 
     def on_lookup(self, name: str, owner: str | None) -> None:
-        """Take note of ways to look names up that were reached under another name, or as a value."""
+        """Note functions such as ``getattr`` that were reached under another name, or as a value."""
         if owner == "python":
             if name in _LOOKUPS:
                 self.lookups.add(name)
@@ -1282,15 +1316,19 @@ class _Encoder:
                     importlib.import_module(f"{name}.{item}")
 
     def on_import(self, name: str) -> None:
-        if origin(name) is None and name not in sys.modules:
+        if name not in sys.modules and not (self.narrow and origin(name) is not None):
             try:
                 importlib.import_module(name)  # as the function is about to do
             except Exception:  # an import runs anybody's code; the function will say what is wrong with it
                 self.add(b"missing module " + name.encode())
                 return
         found = sys.modules.get(name)
-        if found is None or origin(name) is not None:  # whether somebody has imported it by now or not
-            self.add(f"import {name} {origin(name)}".encode())
+        owner = origin(name)
+        if found is None or owner is not None:  # whether somebody has imported it by now or not
+            self.add(f"import {name} {owner}".encode())
+            self.libraries.add((owner or "").partition(" ")[0])
+            if owner != "privatize" and issubclass(type(found), types.ModuleType):
+                self.versioned[id(found)] = found  # type: ignore[assignment] # it is a module
         else:
             self.on_module(found)
 
@@ -1313,6 +1351,7 @@ class _Encoder:
         source = origin(module or "builtins")
         self.on_lookup(value.__name__, source)
         self.add(f"builtin {module}.{value.__qualname__} {source}".encode())
+        self.libraries.add((source or "").partition(" ")[0])
         if source is None:
             self.on_binary(module or "")
         if owner is not None and not isinstance(owner, types.ModuleType):
@@ -1382,6 +1421,8 @@ class _Encoder:
         owner = origin(self.found(value, "__name__", name))
         self.add(f"module {name} {_exactly(owner)}".encode())
         self.libraries.add((owner or "").partition(" ")[0])
+        if owner not in (None, "privatize"):
+            self.versioned[id(value)] = value
         if owner is None:
             self.meet(value)
             if "__getattr__" in vars(value):  # attributes that it makes up
@@ -1423,7 +1464,12 @@ class _Encoder:
                     self.on_str(name)
                     self.lookups.add(f"@{name}")
                     self.named(name, None if self.narrow else scope[name])
-            if not todo and not derived and not texts and not self.encode_accessors():
+            values = [] if self.narrow else [each for each in self.values_named() if each[0] not in done]
+            for place, label, value in values:
+                done.add(place)
+                self.on_str(label)
+                self.encode(value)
+            if not todo and not derived and not texts and not values and not self.encode_accessors():
                 break
         self.encode(sorted(read() for names, read in self.later if names & self.attributes))
         if any(names is _LOGGED and names & self.attributes for names, _ in self.later):
@@ -1444,6 +1490,22 @@ class _Encoder:
 
     def subclassed(self) -> bool:
         return not self.narrow and "__subclasses__" in self.attributes
+
+    def values_named(self) -> Iterator[tuple[tuple[Any, str], str, Any]]:
+        """Yield the values in installed modules, and in objects there, that have a name which code reads.
+
+        Code may read them in any way: by a local name, as an argument of a helper.
+        """
+        owners = sorted(self.versioned.values(), key=_name)
+        for owner in owners if self.read is not None else ():
+            for name in self.attributes:
+                if name in vars(owner):
+                    self.found(owner, name, vars(owner)[name])
+        for owner, name, label, value in values_in(owners, self.attributes):
+            if isinstance(value, type):
+                self.installed[value] = None
+            else:
+                yield (id(owner), name), label, value
 
     def encode_accessors(self) -> bool:
         """Encode what named attributes are on installed classes, if the user's own; tell if any are new."""
@@ -1613,6 +1675,9 @@ class _Encoder:
                 self.on_state({k: v for k, v in vars(value).items() if k != "_backward_hooks"})
             return
         self.on_type(kind)
+        if module.startswith("pandas"):  # which leaves out what the user has set as an attribute
+            own = {k: v for k, v in (_attribute(value, "__dict__") or {}).items() if not k.startswith("_")}
+            self.on_state(own)
         registered = copyreg.dispatch_table.get(kind)
         ours = module.partition(".")[0] == "privatize"
         if origin(module) is None or ours:
@@ -1683,6 +1748,9 @@ def _tree(encoder: _Encoder, value: Any) -> None:
 _SPECIAL: dict[str, Callable[[_Encoder, Any], None]] = {
     "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
     "scipy.spatial._kdtree.KDTree": _tree,
+    "numpy.vectorize": lambda encoder, value: encoder.on_state(  # and not the ufunc that it makes of them
+        {k: v for k, v in vars(value).items() if k not in ("_ufunc", "_init_stage_2")}
+    ),
     "_thread.lock": _Encoder.on_lock,
     "_thread.RLock": _Encoder.on_lock,
     "_thread._local": lambda encoder, value: encoder.on_state(vars(value)),

@@ -88,8 +88,8 @@ class Ledger:
                 for table in ("charges", "spent", "gammas", "people"):
                     if run(f"SELECT 1 FROM {table} WHERE budget = ? LIMIT 1", name):  # noqa: S608
                         raise LedgerError(
-                            f"The ledger {self.url} is damaged: there are {table} of the budget {name!r}, "
-                            f"and what it was begun with is lost. Restore it from a backup."
+                            f"The ledger {self.url} is damaged: its table {table} has rows of the budget "
+                            f"{name!r}, whose caps are missing. Restore it from a backup."
                         )
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
@@ -99,8 +99,8 @@ class Ledger:
             begun = self._begun(run, name)
         if begun.cap != cap or begun.composition != composition:
             raise SettingsError(
-                f"The budget {name!r} in {self.url} was begun with {_caps(begun)}. A "
-                f"budget keeps what it was begun with: name the same, or begin another one."
+                f"The budget {name!r} in {self.url} was begun with {_caps(begun)}. A budget keeps the caps "
+                f"that it was begun with: pass these, or begin a budget with another name."
             )
 
     def begun(self) -> list[Begun]:
@@ -257,21 +257,24 @@ class Ledger:
             facts = dict(zip(_COLUMNS, row, strict=True))
             try:
                 if facts["number"] != number:
-                    raise LedgerError(f"it has the number {facts['number']}")
+                    raise LedgerError(f"its number is {facts['number']}")
                 charge, due = _charge_of(facts, begun)
                 migrated = number <= begun.migrated
                 if migrated != _is_migrated(facts):
-                    raise LedgerError("it is not of the layout that its number says")
+                    raise LedgerError("it is not in the layout that charges with this number have")
                 if made.add(charge, due if migrated else None) != due:
-                    raise LedgerError("it did not cost what it says")
+                    raise LedgerError("the cost that is written down is not what it costs")
             except (LedgerError, SettingsError) as error:
                 raise LedgerError(
                     f"The ledger of {name!r} is damaged at its charge {number}: {error}"
                 ) from None
         if not _TIME.fullmatch(str(begun.created)):
-            raise LedgerError(f"The ledger of {name!r} is damaged: it was begun at {begun.created!r}.")
+            raise LedgerError(f"The ledger of {name!r} is damaged: its date is {begun.created!r}.")
         if begun.charges != len(rows):
-            raise LedgerError(f"The ledger of {name!r} has {len(rows)} charges, and counted {begun.charges}.")
+            raise LedgerError(
+                f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted "
+                f"{begun.charges}."
+            )
         return begun, kept, made
 
     @contextlib.contextmanager
@@ -295,14 +298,14 @@ def _check_charge(begun: Begun, charge: Charge) -> None:
     if (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
         raise SettingsError(
             f"The budget {begun.name!r} is about neighbours that {begun.neighbours} a {begun.unit}, and "
-            f"{charge.function}() about such that {charge.neighbours} a {charge.unit}. A total has one kind "
-            f"of neighbour: begin another budget."
+            f"{charge.function}() is about neighbours that {charge.neighbours} a {charge.unit}. A total has "
+            f"one kind of neighbour: begin another budget."
         )
     for text in (charge.key, charge.dataset, charge.partition, charge.part, *charge.people, *charge.declared):
         if storable(text) != text:
             raise SettingsError(
-                f"{text!a} cannot be kept in a ledger: it is no text that can be written as UTF-8, or has a "
-                f"NUL character. Choose another name."
+                f"{text!a} cannot be written to a ledger: it cannot be encoded as UTF-8, or has a NUL "
+                f"character. Choose another name."
             )
 
 
@@ -320,7 +323,7 @@ def _compare(found: Begun, begun: Begun, url: str) -> None:
     if any(getattr(found, fact) != getattr(begun, fact) for fact in facts):
         raise LedgerError(
             f"The ledger {url} is damaged: the budget {begun.name!r} was opened with {_caps(begun)}, and has "
-            f"{_caps(found)} now. A budget keeps what it was begun with. Restore it from a backup."
+            f"{_caps(found)} now. A budget keeps its caps. Restore it from a backup."
         )
 
 
@@ -329,7 +332,7 @@ def _comparable(person: Person) -> bool:
 
 
 def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
-    """Yield what notes that a P from before digests could be compared is the one of a charge."""
+    """Yield declarations that a P of an earlier ledger, known by its description, is that of a charge."""
     for name in charge.people or (charge.dataset,):
         known = book.people.get(name)
         if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):
@@ -409,7 +412,7 @@ def _amount(text: Any) -> Fraction:
             found = Fraction(text)
             if str(found) == text:
                 return found
-    raise LedgerError("The ledger is damaged: an amount in it is not a number that could have been spent.")
+    raise LedgerError("The ledger is damaged: an amount in it is not a number that this library writes.")
 
 
 def _cost_of(texts: Any) -> Cost:
@@ -430,7 +433,7 @@ def _texts(text: Any) -> tuple[str, ...]:
         found = json.loads(text)
         if isinstance(found, list) and all(isinstance(each, str) for each in found):
             return tuple(found)
-    raise LedgerError("The ledger is damaged: a list of names in it is none.")
+    raise LedgerError("The ledger is damaged: a list of names in it is not a list of names.")
 
 
 def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
@@ -453,11 +456,11 @@ def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
         )
         fine = all(exact(float(number)) == number for number in numbers.values()) and _fits(charge)
     except (TypeError, ValueError, OverflowError) as error:
-        raise LedgerError(f"it is none that could have been written ({error})") from None
+        raise LedgerError(f"this library cannot have written it ({error})") from None
     texts = all(isinstance(row[name], str) for name in _PLAIN if name != "n")
     fine = fine and texts and isinstance(charge.n, int) and bool(_TIME.fullmatch(str(row["at"])))
     if not fine or (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
-        raise LedgerError("it is none that could have been written")
+        raise LedgerError("this library cannot have written it")
     return charge, due
 
 
@@ -471,7 +474,7 @@ _PLAIN = tuple(
 
 
 def _is_migrated(row: dict[str, Any]) -> bool:
-    """Tell whether a charge is from before the present layout, and was brought into it whole."""
+    """Tell whether a charge is from before the present layout, and was converted to it."""
     same = (row["average"], row["average_charged"]) == (row["gamma"], row["charged"])
     return not row["looks"] and same and (not row["dataset"] or row["declared"] != "[]")
 

@@ -70,7 +70,7 @@ _DATASET = re.compile(rf"{_NAMED.pattern}(?: and {_NAMED.pattern})*")
 
 
 def prepare(run: Run, found: set[str], postgres: bool) -> None:
-    """Check the version of a ledger; bring one of the earlier layout into this one.
+    """Check the version of a ledger; convert one of the earlier layout to this one.
 
     Runs inside the transaction that has created what was missing, so all of it is undone together.
 
@@ -115,7 +115,7 @@ def check(rows: list[tuple[Any, ...]]) -> None:
 
 
 def _migrate(run: Run, found: set[str], postgres: bool) -> None:
-    """Bring the tables from before there was a version into the present layout."""
+    """Convert the tables from before there was a version to the present layout."""
     if postgres:  # in the order in which a reservation locks them
         run("LOCK TABLE budgets, spent, charges, gammas, datasets IN ACCESS EXCLUSIVE MODE")
     for table, columns in _ADDED.items():

@@ -28,7 +28,7 @@ __all__ = ["Snapshot", "WatchedNames", "is_simple"]
 
 _NOTHING = object()
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented)})
-# What never changes, or leads to the whole world and not to what a run computes.
+# What never changes, or leads to the entire process and not to what a run computes.
 _SKIPPED = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
@@ -40,7 +40,7 @@ _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 
 
 def _same(now: Any, held: Any) -> bool:
-    """Tell whether a place holds what it held, or something that cannot be told from it."""
+    """Tell whether a place has the same value as before, or one that cannot be told from it."""
     if now is held or isinstance(now, types.ModuleType):  # that a module was imported meanwhile tells nothing
         return True
     if now is _NOTHING or held is _NOTHING or type(now) is not type(held):
@@ -173,7 +173,7 @@ def _put_back(kept: list[Any], stored: set[str], spelled: set[str]) -> list[str]
 
 
 class WatchedNames:
-    """The names that are all that a simple function, which can be watched, could change."""
+    """The names that a simple function, one with a watch, uses: it could change nothing else."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch

@@ -685,13 +685,13 @@ class Pairs:
     def check_again(
         self, gaps: Vector, at: NDArray[np.int64] | None = None, *, exact: bool, elsewhere: bool = False
     ) -> None:
-        """Measure the first pair and the largest gap once more: a function that drifts shows here.
+        """Measure the first pair and the one with the largest gap again, to find a function that drifts.
 
-        Here, in this process: wherever they were measured before, the answer must be the same. Other
-        machines may round differently (not ``exact``). If they were measured ``elsewhere``, a few
-        more are, at random and the smallest: what is not the same there may not be the same on some data
-        only, and gaps that are too small are what would do harm. ``at`` has the indices of the gaps, if they
-        are not all of them.
+        They are measured in this process; wherever they were measured before, the gap must be the same. Other
+        machines may round differently (not ``exact``). If pairs were measured ``elsewhere``, a few more are
+        measured again, at random and those with the smallest gaps: a function may behave differently there on
+        some data only, and gaps that are too small do harm. ``at`` has the indices of the gaps, if they are
+        not all of them.
         """
         if self.pair is not None or self.batch:
             return  # `check_pair` compares more of them with plain evaluation
@@ -1012,8 +1012,9 @@ class Pairs:
         if distance > limit:
             raise SamplerError(
                 f"{self.sampler!r} draws other records when it is asked for {self.whole_n + 1} of them "
-                f"than for {2 * self.block}, or draws them in an order: the distributions of their gaps "
-                f"differ by {distance:.3g}. Records must be independent of each other and of their number."
+                f"than for {2 * self.block}, or its records depend on their order: the distributions of "
+                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
+                f"many there are."
             )
 
     # -- looking again --

@@ -299,7 +299,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
 
 
 def _diverges(gamma: float, more: float, allowed: float) -> bool:
-    """Tell whether the binary divergence kl(gamma || gamma + more) is certainly at least what is allowed."""
+    """Tell whether kl(gamma || gamma + more) is at least what is allowed, whatever the rounding."""
     if more >= 1 - gamma:
         return True
     one = -gamma * math.log1p(more / gamma)
@@ -388,8 +388,8 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
 def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
     other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
     raise PlanError(
-        f"gamma={gamma} needs {least:.3g} pairs at least by the bound {bound!r}, and nobody can evaluate "
-        f"more than 10^17. Raise gamma{other}.",
+        f"gamma={gamma} needs at least {least:.3g} pairs with bound={bound!r}, and nobody can evaluate more "
+        f"than 10^17. Raise gamma{other}.",
         gamma=gamma,
         bound=bound,
         least_m=least,

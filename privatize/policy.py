@@ -102,7 +102,7 @@ class Policy:
 
 
 class Lenient:
-    """Says, while `privatize check` imports modules, that it lists what breaks the policy."""
+    """Is active while `privatize check` imports modules: what breaks the policy is listed, not raised."""
 
     # Switched off at the end: threads and tasks that a module starts keep a copy of the context.
     __slots__ = ("active",)

@@ -140,7 +140,7 @@ class Private:
 
 
 class Sized:
-    """Stands in for private data, and notes whatever could be a copy of some."""
+    """Takes the place of `Private`, and notes every value that could be a copy of private data."""
 
     def __init__(self) -> None:
         self.met: list[Any] = []

@@ -32,7 +32,7 @@ _HERE = str(Path(__file__).parent) + os.sep
 
 
 class Evaluation:
-    """Says, for as long as it is active, that a private function is being evaluated in this thread."""
+    """Marks, while it is active, that a private function is being evaluated in this thread."""
 
     # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
     __slots__ = ("_codes", "_functions", "_thread", "active", "root")
@@ -43,7 +43,7 @@ class Evaluation:
         self._codes: tuple[set[Any], set[Any]] | None = None
 
     def calls(self, called: Any = None) -> bool:
-        """Tell whether the function that is being evaluated has itself called what runs now, `called` say."""
+        """Tell whether the function that is being evaluated has itself made the call that runs now."""
         if self._thread != threading.get_ident():
             return False
         if self._codes is None:

@@ -247,8 +247,8 @@ class Sensitivity:
         if chosen not in self._looks:
             if self._pickled:
                 raise PlanError(
-                    "This estimate was pickled, so the original would not know of a further look at its "
-                    "gaps, and its gamma would be too small. Call at() there, before pickling.",
+                    "This estimate was unpickled: the original would not know of a further look at the same "
+                    "gaps, and its gamma would be too small. Call at() on the original, before pickling it.",
                     gamma=gamma,
                     m=self.m,
                     bound=chosen.bound,

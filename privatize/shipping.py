@@ -123,7 +123,7 @@ def pack(job: Job, version: str | None = None, *, local: bool = True) -> Package
         try:
             made_up = "__getattr__" in vars(sys.modules.get(name, types))
         except Exception as error:  # what stands in the place of a module is anybody's code
-            raise NotShippable(f"the module {name} cannot be looked at ({type(error).__name__})") from error
+            raise NotShippable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
         if made_up:
             raise NotShippable(f"the module {name} makes attributes up ({name}.__getattr__)")
     owners = set(wanted).union(*(part.owners for part in parts.values()))
@@ -188,8 +188,9 @@ def unpack(package: Package, *, exclusive: bool = False) -> tuple[Any, Surroundi
     differing = [name for name in digests if found.get(name) != digests[name]]
     if differing:
         raise Refused(
-            f"its {differing[0]} is not there what it is here (Python {sys.version.split()[0]} and numpy "
-            f"{np.__version__} there; another version of a package, or of a module that it imports late?)"
+            f"its {differing[0]} is not the same there as here (Python {sys.version.split()[0]} and numpy "
+            f"{np.__version__} there; another version of a package, or of a module that it imports late, or "
+            f"another option of pandas?)"
         )
     return job, around
 

@@ -1,8 +1,8 @@
-"""Nothing that Python itself reports while a function runs on private data is shown: it may quote the data.
+"""Hide what Python itself reports while a function runs on private data: it may quote the data.
 
-The filters of `warnings` belong to the whole process, and any thread that leaves ``catch_warnings`` puts back
+The filters of `warnings` belong to the process, and any thread that leaves ``catch_warnings`` puts back
 those that it found. So the thread of a private run has filters of its own for that time, and so have the
-threads that it starts: the module `warnings` gets a class whose attributes tell threads apart. Warnings of
+threads that it starts: the module `warnings` gets a class whose attributes differ by thread. Warnings of
 other threads are dropped while the function itself runs, since it may have given them work. So are the
 reports about exceptions in finalizers, and in threads that the run has started.
 """
@@ -36,7 +36,7 @@ def _drop(*_: Any) -> None:
 
 
 def _drop_message(_: Any) -> None:
-    """Show nothing, in the other way in which `warnings` shows something."""
+    """Show nothing, in place of the second function by which `warnings` shows something."""
 
 
 class _Run:
@@ -52,7 +52,7 @@ class _Run:
             "showwarning": _drop,
             "_showwarnmsg_impl": _drop_message,
         }
-        self.quoted: list[tuple[Any, Any]] = []  # where `warnings` has noted the text of one
+        self.quoted: list[tuple[Any, Any]] = []  # where `warnings` has stored a message
 
 
 _now: list[_Run] = []  # the runs that are under way
@@ -109,7 +109,7 @@ class _Warnings(types.ModuleType):
 
 
 def _note(run: _Run, message: Any) -> None:
-    """Remember where the text of a warning has been noted: in the globals of the code that it is about."""
+    """Remember where a warning's message is stored: in the globals of the code that it is about."""
     text, category = str(message.message), message.category
     places: list[Any] = [vars(warnings)["onceregistry"]]
     frame: Any = sys._getframe(1)
@@ -153,7 +153,7 @@ _installed: dict[str, Any] = {}
 
 
 def _install() -> None:
-    """Have `warnings` tell threads apart from now on."""
+    """Make the state of `warnings` differ by thread from now on."""
     for name, inside in _INSIDE.items():
         outside = vars(warnings)[name]
         if outside is not _installed.get(name):
@@ -178,7 +178,7 @@ def _divided(name: str, inside: Callable[..., None], outside: Callable[..., None
 
 
 class _Hook:
-    """What Python calls about an exception that nobody can catch: in a private run it is not reported."""
+    """A hook for exceptions that nobody can catch: in a private run they are not reported."""
 
     def __init__(self, outside: Callable[[Any], Any]) -> None:
         self.outside = outside
@@ -189,7 +189,7 @@ class _Hook:
 
 
 class _Everywhere:
-    """Has a run be quiet in other threads as well."""
+    """Hides the warnings of other threads as well."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -202,7 +202,7 @@ class _Everywhere:
 
 
 class quiet:  # noqa: N801 - it is used like a function
-    """Show nothing of a private run, and keep no warning's text. Leaving it twice does no harm.
+    """Show no warning of a private run, and store no message of one. Leaving it twice does no harm.
 
     Examples
     --------
@@ -221,7 +221,7 @@ class quiet:  # noqa: N801 - it is used like a function
             self._run = warnings.catch_warnings(action="ignore")
             self._run.__enter__()
             return self
-        if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # or it was loaded anew
+        if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # or it was reloaded
             _install()
         self._run = _Run()
         with _turn:
@@ -233,9 +233,9 @@ class quiet:  # noqa: N801 - it is used like a function
         return self
 
     def everywhere(self) -> Any:
-        """Return a context in which threads that the run starts, or gives work to, are not heard either.
+        """Return a context that also hides the warnings of threads that the run starts or gives work to.
 
-        Only where no other thread evaluates anything: what that records of its own warnings would be lost.
+        Use it only where no other thread evaluates a function, which would miss the warnings that it records.
         """
         return _Everywhere(self._run) if type(self._run) is _Run else contextlib.nullcontext()
 

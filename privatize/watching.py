@@ -4,7 +4,7 @@ A fingerprint looks at everything that could change what a function computes, at
 in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
 it names. Where these hold nothing but values that cannot change, modules with a version, and other such
 functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
-in a tenth of the time. Of all other functions there is no watch, and the fingerprint is taken.
+in a tenth of the time. All other functions have no watch, and their fingerprint is taken.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from privatize.fingerprint import (
     patched,
     simple,
     spelled,
+    values_in,
 )
 from privatize.reachable import FEW
 
@@ -46,7 +47,17 @@ class Watch:
     """The places that a function's fingerprint depends on, and what they held; made by `watch`."""
 
     __slots__ = (
-        *("_cells", "_classes", "_errors", "_functions", "_libraries", "_names", "_options", "_places"),
+        *(
+            "_cells",
+            "_classes",
+            "_errors",
+            "_functions",
+            "_libraries",
+            "_modules",
+            "_names",
+            "_options",
+            "_places",
+        ),
         "_scopes",
     )
 
@@ -61,6 +72,7 @@ class Watch:
         # What these follow from: attributes in the code, classes that it names, libraries it gets objects of.
         self._names: set[str] = set()
         self._classes: list[type] = []
+        self._modules: list[types.ModuleType] = []
         self._libraries: set[str] | None = set()  # or any
 
     def same(self) -> bool:
@@ -141,6 +153,8 @@ class Watch:
                 return False
             if whose is not None and whose.partition(" ")[0] not in _ARRAYS:
                 self._libraries = None  # it may return objects of any
+            if not any(value is known for known in self._modules):
+                self._modules.append(value)
             return whose is not None and self._note(value, "__name__") is value.__name__
         return kind is types.FunctionType and self._function(value)
 
@@ -215,6 +229,14 @@ class Watch:
                     return False
                 if not name.startswith("__"):
                     self._scopes.append((kind, scope, name, found))
+        for owner, _, _, found in values_in(self._modules, self._names):
+            # What may change without any place holding something else.
+            fixed = type(found) in ATOMS or isinstance(found, type)
+            if not fixed or not any(owner is module for module in self._modules):
+                return False
+        for module in self._modules:
+            for name in self._names:
+                self._note(module, name)
         self._options = accessors.options() if wanted is None or "pandas" in wanted else None
         return True
 
@@ -223,7 +245,7 @@ _Said = tuple[Any, ...]
 
 
 def _said(function: types.FunctionType) -> _Said:
-    """Return what a function says of itself: its names, docstring and annotations."""
+    """Return a function's names, docstring and annotations."""
     annotations = function.__annotations__
     return (
         function.__module__,
@@ -238,7 +260,7 @@ def _said(function: types.FunctionType) -> _Said:
 
 
 def watch(function: Any, libraries: Iterable[str] = ("numpy",)) -> Watch | None:
-    """Return a watch over a function, or None if there is none that would see every change.
+    """Return a watch over a function, or None if a watch would not see every change.
 
     Parameters
     ----------

@@ -1399,9 +1399,7 @@ class TestPeople:
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
         assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
-        words = (
-            "1 answer was about unsealed data: that all answers about the same people are under one P cannot"
-        )
+        words = "1 answer was about unsealed data: it cannot be checked that all answers about the same"
         for said in (repr(budget), budget.statement, repr(budget.verify()), repr(budget.spent)):
             assert words in said
         f(DATA)
@@ -1914,7 +1912,7 @@ class TestNames:
         made(f, budget=budget)(DATA)
         assert budget.history()["function"][0] in ("\\ud800", "a\\x00b")
         for field in ("key", "dataset", "partition", "part"):
-            with pytest.raises(SettingsError, match="cannot be kept"):
+            with pytest.raises(SettingsError, match="cannot be written"):
                 budget.reserve(asks(**{"dataset": "d", field: text}))
         budget.reserve(asks(who=text, mechanism=text, described=text))
         assert budget.verify().epsilon == pytest.approx(0.4)

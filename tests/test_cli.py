@@ -1024,9 +1024,9 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     f = privatize(epsilon=0.1, gamma=0.2, sampler=wide, budget=survey, store=None)(np.mean)
     f(np.full(30, 0.5))
     for words in (["show"], ["verify"]):
-        assert "survey: 3 answers were about unsealed data: that all" in run("ledger", *words)[0]
+        assert "survey: 3 answers were about unsealed data: it cannot" in run("ledger", *words)[0]
     one = facts("ledger", "show", "survey")
-    assert "3 answers were about unsealed data: that all" in one["statement"]
+    assert "3 answers were about unsealed data: it cannot" in one["statement"]
     assert 0 < one["average_gamma"] < one["spent"]["gamma"]
     (row, *_) = one["history"]
     assert (row["strength"], row["purpose"], row["unit"]) == ("sampled", "answer", "record")

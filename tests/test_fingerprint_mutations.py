@@ -1084,6 +1084,55 @@ copyreg.pickle(Config, lambda config: (int, (KNOB,)))
 config = Config()
 def f(x):
     return x * copy.copy(config)
+=== a value in an installed module by a local name | seen | 1 | 100
+import math
+math.odd_limit = KNOB
+def f(x):
+    import math as other
+    return x * other.odd_limit
+=== a value in an installed module imported from it | seen | 1 | 100
+import math
+math.odd_limit = KNOB
+def f(x):
+    from math import odd_limit
+    return x * odd_limit
+=== a value in an installed module by an alias | seen | 1 | 100
+import math
+math.odd_limit = KNOB
+def f(x):
+    alias = math
+    return x * alias.odd_limit
+=== a value in an installed module by a helper's parameter | seen | 1 | 100
+import math
+math.odd_limit = KNOB
+def helper(settings, x):
+    return x * settings.odd_limit
+def f(x):
+    return helper(math, x)
+=== a value in an installed module in a dict | seen | 1 | 100
+import math
+math.odd_limit = KNOB
+MODULES = {"settings": math}
+def f(x):
+    return x * MODULES["settings"].odd_limit
+=== settings in an object in an installed module | seen | 1 | 100
+import math
+import types
+math.odd = types.SimpleNamespace(inner=types.SimpleNamespace(limit=KNOB))
+def f(x):
+    return x * math.odd.inner.limit
+=== an attribute set on a data frame | seen | 1 | 100
+import warnings
+import pandas as pd
+table = pd.DataFrame({"a": [1.0]})
+table.factor = KNOB
+def f(x):
+    return x * table.factor
+=== a vectorized function | seen | 1 | 100
+import numpy as np
+scale = np.vectorize(lambda x: x * KNOB, otypes=[float])
+def f(x):
+    return float(scale(x))
 === super | seen | 1 | 100
 class Base:
     def factor(self):

@@ -245,11 +245,12 @@ class Outcome:
 
 
 ALLOWED = (PrivatizeError, PrivatizeWarning, KeyboardInterrupt)
+NOTES: Any = logging.getLogger("notes of the fuzzer")  # attributes of a logger are what nobody compares
 
 
 def attempt(act: Any, *, own_rng: bool = False, allowed: Any = ALLOWED, strict: bool = False) -> Outcome:
     """Do something with the library, and check everything that leaves it."""
-    sys._fuzz = {}  # type: ignore[attr-defined]
+    NOTES.fuzz = {}
     logs, out, err = _Keeping(), io.StringIO(), io.StringIO()
     root = logging.getLogger()
     level = root.level
@@ -480,7 +481,7 @@ ACTS: dict[str, Any] = {
     "warn": lambda x, value: (warnings.warn(f"{x}", Mine, stacklevel=1), value)[1],
     "log": lambda x, value: (logging.getLogger("user").error("%s", x), value)[1],
     "mutate": lambda x, value: (_mutate(x), value)[1],
-    "stash": lambda x, value: (sys._fuzz.setdefault("stash", x), value)[1],  # type: ignore[attr-defined]
+    "stash": lambda x, value: (NOTES.fuzz.setdefault("stash", x), value)[1],
     "keep": lambda x, value: (KEPT.append(x), value)[1],
     "numpy error": lambda x, value: np.linalg.inv(np.zeros((2, 2))),
     "calls itself": lambda x, value: value,
@@ -503,12 +504,12 @@ def build(stat: str, wrap: str, act: str, trigger: str) -> Any:
         v = floats(x)
         private = is_private(x)
         if private:
-            sys._fuzz["seen"] = True  # type: ignore[attr-defined]
+            NOTES.fuzz["seen"] = True
         value = shape(compute(v, x))
         if fires(v, x):
             value = misbehave(x, value)
         if private:
-            sys._fuzz["raw"] = copy.deepcopy(value)  # type: ignore[attr-defined]
+            NOTES.fuzz["raw"] = copy.deepcopy(value)
         return value
 
     return fuzzed
@@ -820,7 +821,7 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
     known = attempt(lambda: f.estimate(n), own_rng=own_rng) if n else None
     KEPT.clear()
     found = attempt(lambda: f.release(data), strict=strict, own_rng=own_rng)
-    seen, raw = sys._fuzz.get("seen"), sys._fuzz.get("raw")  # type: ignore[attr-defined]
+    seen, raw = NOTES.fuzz.get("seen"), NOTES.fuzz.get("raw")
     if currently_in_test_context():
         event(type(found.error).__name__)
         note(f"{type(found.error).__name__}: {found.error}")
@@ -842,7 +843,7 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
         changing = isinstance(f.settings.sampler, Counting | Stateful)
         assert not found.ok or listed or changing, "calibration fails, and yet it was released"
     assert not shows(repr(f)) and not holds([f._memory, f.settings])
-    sys._fuzz = {}  # type: ignore[attr-defined]
+    NOTES.fuzz = {}
     KEPT.clear()
     still_works()
 
@@ -1295,7 +1296,7 @@ class Session(RuleBasedStateMachine):
         assert before is None or same(before, made)
         if found.ok and whole:
             assert SECRET not in leaves(found.value.value)  # whole numbers may coincide
-            raw = sys._fuzz.get("raw")
+            raw = NOTES.fuzz.get("raw")
             if raw is not None:
                 assert_noised(found.value, raw)
 

@@ -154,7 +154,7 @@ class TestEarlierLayout:
         assert rows["people"][1] == ["'X'", "'y'"] and "@" in rows["who"][1]
         assert budget.verify().epsilon == 0.2
         for people in "Xy":
-            with pytest.raises(SettingsError, match="not declared again"):
+            with pytest.raises(SettingsError, match="nothing to declare again"):
                 budget.declare_again(people, UNIT)
         for people in ("nobody", ""):
             with pytest.raises(SettingsError):
@@ -412,7 +412,7 @@ class TestFiles:
         f(DATA)
         for file in path.parent.glob("ledger.db*"):
             file.unlink()
-        with pytest.raises(LedgerError, match="is gone"):
+        with pytest.raises(LedgerError, match="was removed"):
             f(DATA)
         assert not path.exists()
         path.touch()
@@ -470,7 +470,7 @@ class TestFiles:
         assert path.with_name("ledger.db-wal").exists()
         path.unlink()
         open_ledger.cache_clear()
-        with pytest.raises(LedgerError, match="is gone"):
+        with pytest.raises(LedgerError, match="is missing"):
             Budget("b", epsilon=1, gamma=1, ledger=path)
         assert not path.exists()
 

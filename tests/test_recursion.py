@@ -142,7 +142,7 @@ def test_what_interrupts_an_evaluation_gets_no_raw_answer(interrupt, calibrating
         mean.estimate(DATA)
     window.update = lambda: interrupt(ask)
     answer = mean(data)
-    assert len(answers) == 1 and "while it is being evaluated" in answers[0] and str(RAW) not in answers[0]
+    assert len(answers) == 1 and "while it was being evaluated" in answers[0] and str(RAW) not in answers[0]
     assert answer != RAW and budget.spent.epsilon == 1
 
 

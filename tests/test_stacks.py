@@ -3,6 +3,7 @@
 import ctypes
 import dataclasses
 import itertools
+import logging
 import math
 import sys
 from collections import namedtuple
@@ -767,23 +768,24 @@ def test_rows_of_a_stack_are_copies():
 @pytest.mark.filterwarnings("ignore:The estimate for spied")
 def test_private_data_is_never_stacked():
     """The private run is the plain function, on the dataset as it is; a batch never sees it."""
-    shapes, batches = [], []
+    notes = logging.getLogger("notes of stacks")  # whose attributes are what nobody compares
+    notes.shapes, notes.batches = [], []
 
     def spied(x):
         if (x == 0.123).any():
-            shapes.append(x.shape)
+            notes.shapes.append(x.shape)
         return np.median(x, axis=-1)
 
     def batch(stack):
-        batches.append(bool((stack == 0.123).any()))
+        notes.batches.append(bool((stack == 0.123).any()))
         return np.median(stack, axis=-1)
 
     for kind in (True, batch):
         f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, batch=kind, seed=1)(spied)
         f(np.full(40, 0.123))
-        assert shapes == [(40,)] and not any(batches)
-        shapes.clear()
-    assert batches
+        assert notes.shapes == [(40,)] and not any(notes.batches)
+        notes.shapes.clear()
+    assert notes.batches
 
 
 def test_a_batch_is_part_of_the_key():

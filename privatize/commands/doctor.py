@@ -214,7 +214,7 @@ def _try(url: str, table: str) -> str:
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
         raise DatabaseError("it is read-only")
     if table == "budgets" and not path.stat().st_size:
-        raise DatabaseError("it is empty: what was in it is lost")
+        raise DatabaseError("it is empty: its content is missing")
     with contextlib.closing(
         sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=10, isolation_level=None)
     ) as connection:

@@ -105,7 +105,7 @@ def shown(given: argparse.Namespace) -> Told:
 
 
 def _notes(budgets: list[dict[str, Any]]) -> str:
-    """Return what totals cannot know, a line for each budget."""
+    """Return what could not be checked about the totals, one line for each budget."""
     return "".join(f"{visible(each['name'])}: {each['note']}\n" for each in budgets if each.get("note"))
 
 

@@ -93,7 +93,7 @@ def _copy(path: Path, copy: Path, table: str, what: str) -> None:
     except OSError as error:
         raise DatabaseError(f"{path} cannot be read: {error.strerror or error}.") from None
     if empty and table == "budgets":
-        raise DatabaseError(f"{path} is empty: what was in it is lost. Restore it from a backup.")
+        raise DatabaseError(f"{path} is empty: its content is missing. Restore it from a backup.")
     if empty:
         raise NotThere  # just created, and nothing that could be lost
     try:

@@ -117,7 +117,7 @@ def place(url: str) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return a text in one line that cannot steer a terminal: somebody else may have chosen it.
+    r"""Return a string on one line, without terminal control codes: somebody else may have chosen it.
 
     Examples
     --------

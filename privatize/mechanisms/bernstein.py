@@ -122,8 +122,8 @@ class Bernstein:
             if own is not None and not np.array_equal(np.array(own, dtype=object), points.astype(object)):
                 raise OutputError(
                     "The values for the Bernstein mechanism have labels that are not its lattice points in "
-                    "their order. Return an array of the values in the order of the points: "
-                    "values.reindex(points).to_numpy() of a Series."
+                    "their order. Return an array of the values in the order of the points: for a Series "
+                    "values.reindex(points).to_numpy()."
                 )
             array = np.asarray(found)
             if array.size != self.size or array.dtype.kind not in "iuf":

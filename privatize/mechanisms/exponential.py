@@ -19,7 +19,7 @@ __all__ = ["Exponential"]
 
 @dataclass(frozen=True)
 class Exponential:
-    """Choose one of fixed responses, the better its score the likelier.
+    """Choose one of fixed responses: the better its score, the likelier it is.
 
     The decorated function returns one score for each response, or takes the response as one
     more parameter that the call leaves open: ``score(data, response)``. Scores with labels (a dict, a
@@ -133,11 +133,11 @@ class Exponential:
             return values
         if not _same(own, self.responses):
             raise OutputError(
-                "The scores have labels, and these are not the responses of the exponential mechanism, each "
-                "of them once and of the same type (1 is not '1', 1.0 or True). Return a score for every "
-                "response, also for those that no record has: scores.reindex(responses, fill_value=0) of a "
-                "Series, {r: scores.get(r, 0) for r in responses} of a dict. Or return a list of them in the "
-                "order of the responses."
+                "The labels of the scores are not the responses of the exponential mechanism: each response "
+                "must be there once, with its own type (1 is not '1', 1.0 or True). Return a score for each "
+                "response, also for those that no record has: scores.reindex(responses, fill_value=0) for a "
+                "Series, {r: scores.get(r, 0) for r in responses} for a dict. Or return a list of scores in "
+                "the order of the responses."
             )
         scores = dict(zip(map(_label, own), np.asarray(values), strict=True))
         return np.array([scores[_label(response)] for response in self.responses])

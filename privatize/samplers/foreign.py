@@ -142,7 +142,7 @@ class _Function(Distribution):
         return {
             "function": self.function,
             "given": self.given,
-        }  # that somebody vouches for it is no part of P
+        }  # independent=True does not change P
 
     @property
     def one_by_one(self) -> bool:

@@ -478,7 +478,14 @@ class TestFailures:
 
     def test_samplers_that_raise_are_not_remembered(self, client):
         """A file that a worker lacks would be remembered as a failure of the function, for good."""
-        promise = {"epsilon": 1, "gamma": 0.2, "sampler": breaking_elsewhere(), "seed": 1, "store": None}
+        promise = {
+            "epsilon": 1,
+            "gamma": 0.2,
+            "sampler": breaking_elsewhere(),
+            "seed": 1,
+            "store": None,
+            "version": "1",
+        }
         with pytest.raises(PrivatizeError, match="no such file there"):
             privatize(**promise, workers=client)(plain_mean).estimate(50)
         assert privatize(**promise, workers="inline")(plain_mean).estimate(50).failed == 0

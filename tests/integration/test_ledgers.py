@@ -389,7 +389,7 @@ def test_texts_that_postgresql_does_not_keep(budget, text):
     privatize(epsilon=0.1, gamma=0.2, sampler=samplers.uniform(0, 1), store=None, budget=budget)(f)(DATA)
     budget.reserve(asks(0.1, who=text, mechanism=text, described=text))
     for field in ("key", "dataset", "partition", "part"):
-        with pytest.raises(SettingsError, match="cannot be kept"):
+        with pytest.raises(SettingsError, match="cannot be written"):
             budget.reserve(asks(**{"dataset": "d", field: text}))
     assert budget.verify().epsilon == 0.2
 
