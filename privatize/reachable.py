@@ -34,7 +34,7 @@ Range = tuple[int, int]
 FEW = 8
 """Fewer values than this are not compared by content: constants would resemble them by accident."""
 
-_SOME = 20  # distinct values that parts of columns must share
+_SOME = 20  # values that parts of columns must share; FEW are enough of measured ones in a row
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
 _DENSE = 10_000_000  # values of a sparse matrix that are compared with dense ones
 _WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
@@ -527,7 +527,10 @@ class _Column:
         if len(short) > len(long):
             short, long = long, short
         if len(short) < _SOME:
-            return False
+            # The cheap questions first: there are many short lists, and long columns.
+            if not _measured(short) or short.tobytes() not in long.tobytes():
+                return False
+            return _measured(long) and _tells(short)
         if len(short) == len(long) and not self._text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]

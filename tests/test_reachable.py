@@ -520,6 +520,14 @@ CODE_BOOKS = {
 }
 
 PARTS = {
+    "eight in a row": (AGES, AGES[40:48].copy()),
+    "the first ten of a frame": (FRAME, FRAME.head(10).copy()),
+    "ten as a list": (AGES, AGES[:10].tolist()),
+    "pieces of ten": (AGES, [piece.copy() for piece in np.split(AGES, 20)]),
+    "the last eight": (FRAME["income"], FRAME["income"].tail(8).tolist()),
+    "ten passed of all": (AGES[20:30].copy(), AGES.copy()),
+    "three records of three numbers": (TABLE, TABLE[:3].copy()),
+    "ten records": (PEOPLE, copy.deepcopy(PEOPLE[10:20])),
     "some, rounded to cents": (CENTS, CENTS[CENTS > 80]),
     "some passed, rounded to cents": (CENTS[CENTS > 80], CENTS.tolist()),
     "rounded to cents, in another order": (CENTS, RNG.permutation(CENTS)),
