@@ -45,7 +45,7 @@ import numpy as np
 from privatize import accessors
 from privatize.coins import sources
 from privatize.errors import NotRememberedWarning
-from privatize.reachable import FEW, Private, Sized
+from privatize.reachable import FEW, Declared, Private, Sized
 
 __all__ = [
     "VERSION",
@@ -936,7 +936,10 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
         encoder.on_state(_state(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
-        known = _encoded[id(value)] = (value, b"".join(encoder.parts), sized.met)
+        met = sized.met
+        if type(value).__module__.startswith("privatize.samplers."):
+            met = [each if isinstance(each, Declared) else Declared(each) for each in met]
+        known = _encoded[id(value)] = (value, b"".join(encoder.parts), met)
     return known[1], known[2]
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from privatize import frames
 from privatize.domains import missing
 
-__all__ = ["FEW", "Private", "Sized", "bounds", "columns_of", "comparable"]
+__all__ = ["FEW", "Declared", "Private", "Sized", "bounds", "columns_of", "comparable"]
 
 Array = NDArray[Any]
 Range = tuple[int, int]
@@ -34,7 +34,7 @@ Range = tuple[int, int]
 FEW = 8
 """Fewer values than this are not compared by content: constants would resemble them by accident."""
 
-_SOME = 20  # distinct values that parts of columns must share
+_SOME = 20  # values that parts of columns must share; FEW are enough of measured ones in a row
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
 _DENSE = 10_000_000  # values of a sparse matrix that are compared with dense ones
 _WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
@@ -72,6 +72,8 @@ class Private:
         """
         if isinstance(value, _CODE):
             return False
+        if isinstance(value, Declared):
+            return self._declared(value.values)
         if self._ids is None:
             self._ids = frozenset(_identities(self._data))
             # Tuples have no state, so nobody asks about them one by one.
@@ -129,6 +131,14 @@ class Private:
             return self._columns().has(array)
         return False
 
+    def _declared(self, values: Any) -> bool:
+        if any(map(self._shared, _ranges(values))):
+            return True
+        arrays = _listed(values) if isinstance(values, _LISTED) else _arrays(values)
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            return any(self._columns().declares(array) for array in arrays)
+        return False
+
     def _dumped(self, raw: bytes) -> bool:
         with np.errstate(all="ignore"):
             return len(raw) >= FEW and self._columns().dumped(raw)
@@ -139,6 +149,16 @@ class Private:
         return self._content
 
 
+class Declared:
+    """Values that P was declared with, such as its categories: those of honest data are among them.
+
+    They are no copy of the data, unless each of many measured numbers is one of them, and no other is.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+
 class Sized:
     """Takes the place of `Private`, and notes every value that could be a copy of private data."""
 
@@ -147,7 +167,9 @@ class Sized:
 
     def holds(self, value: Any) -> bool:
         """Note a value that is long enough; it is not private."""
-        if isinstance(value, _LISTED):
+        if isinstance(value, Declared):
+            self.met.append(value)
+        elif isinstance(value, _LISTED):
             if len(value) >= FEW and len(set(map(type, value))) <= 3:  # settings are of many types
                 self.met.append(value)
         elif _is_data(value) and not isinstance(value, _CODE) and np.size(value) >= FEW:
@@ -437,12 +459,16 @@ class _Content:
         for column in _flat(array, rows=True):
             if len(column) in self._lengths and self._begun(column):
                 return True
-        if array.size < _SOME:
-            return False
+        return any(one.overlaps(own) for one in _wholes(array) for own in self._columns())
+
+    def declares(self, array: Array) -> bool:
+        """Tell whether a list of values is made of the measured numbers of one of these, all of them."""
+        return any(one.permutes(own) for one in _wholes(array) for own in self._columns())
+
+    def _columns(self) -> list[_Column]:
         if self._parts is None:
             self._parts = [_Column(column) for each in self._arrays for column in _flat(each, _WIDE)]
-        found = [_Column(column) for column in _flat(array, _WIDE, rows=True) if len(column) >= _SOME]
-        return any(one.overlaps(other) for one in found for other in self._parts)
+        return self._parts
 
     def _begun(self, column: Array) -> bool:
         """Tell whether a column is one of these, or what casting makes of it; by its first values first."""
@@ -489,18 +515,22 @@ class _Column:
         """Its values, as numbers."""
         return _numbered(self._column)
 
-    def overlaps(self, other: _Column) -> bool:
-        """Tell whether one has the other's values: in any order, or some in a row, or some measured ones.
+    def overlaps(self, private: _Column) -> bool:
+        """Tell whether this or a private column has the other's values.
 
-        Or numbers that are larger where the other's are, such as their logarithms.
+        In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
+        are, such as their logarithms. A public list that private values were chosen from is no copy.
         """
-        if self._text != other._text:
+        if self._text != private._text or self.values.dtype != private.values.dtype:
             return False
-        short, long = self.values, other.values
+        short, long = self.values, private.values
         if len(short) > len(long):
             short, long = long, short
-        if short.dtype != long.dtype:
-            return False
+        if len(short) < _SOME:
+            # The cheap questions first: there are many short lists, and long columns.
+            if not _measured(short) or short.tobytes() not in long.tobytes():
+                return False
+            return _measured(long) and _tells(short)
         if len(short) == len(long) and not self._text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]
@@ -509,7 +539,7 @@ class _Column:
         if not hits[0] and hits.sum() < 2:  # most other columns are done with here
             return False
         if hits[0] and short.tobytes() in long.tobytes():
-            return _tells(short, bits=3 * _BITS)
+            return _tells(short, bits=3 * _BITS) and not _code_book(self.values, private.values)
         if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
             return _tells(np.sort(short), _SOME)
         if short.dtype != np.float32:
@@ -521,7 +551,44 @@ class _Column:
         known = np.unique(long[np.isfinite(long)])
         gap = float(np.diff(known).min(initial=np.inf))
         taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
-        return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
+        if np.isin(values, known).mean() < max(0.5, 3 * taken) or not _tells(short, bits=3 * _BITS):
+            return False
+        repeated = len(np.unique(private.values)) < len(private.values) / 2
+        return not repeated and not _code_book(self.values, private.values)
+
+    def permutes(self, private: _Column) -> bool:
+        """Tell whether this has every measured number of a private column once, and no other."""
+        one, own = self.values, private.values
+        if len(one) != len(own) or len(one) < _SOME or one.dtype != own.dtype or not _measured(one):
+            return False
+        return bool((np.sort(one) == np.sort(own)).all()) and _tells(np.sort(one), _SOME)
+
+
+def _wholes(array: Array) -> list[_Column]:
+    return [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+
+
+def _measured(values: Array) -> bool:
+    """Tell whether a column is of measured numbers: most are no integers, and they hardly ever repeat."""
+    if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
+        return False
+    return len(np.unique(values)) >= 0.9 * len(values)
+
+
+def _code_book(public: Array, private: Array) -> bool:
+    """Tell whether private values were chosen from a public list: prices, the places of shops, codes.
+
+    Such a list has most values once, and nearly all of the private ones, of which some were chosen more often
+    than they are in it. A copy of some records that had nearly all values would have many of them repeatedly.
+    """
+    listed, times = np.unique(public, return_counts=True)
+    if len(listed) < 0.8 * len(public):
+        return False
+    chosen, often = np.unique(private, return_counts=True)
+    places = np.minimum(np.searchsorted(listed, chosen), len(listed) - 1)
+    there = listed[places] == chosen
+    more = np.maximum(often - times[places], 0)[there].sum()
+    return bool(there.mean() >= 0.8 and more > 0.02 * len(private))
 
 
 def _same_order(one: Array, other: Array) -> bool:
