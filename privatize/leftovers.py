@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import enum
 import functools
 import logging
 import types
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize import frames, records
+from privatize import fingerprint, frames, records
 from privatize.fingerprint import code_of, identity_of, is_installed, origin
 from privatize.watching import Watch
 
@@ -34,7 +35,8 @@ _SKIPPED = (
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
 )
-_KEPT_BY_PYTHON = frozenset({"__slotnames__", "_abc_impl", "__abstractmethods__", "__annotations__"})
+# What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
+_KEPT_BY_PYTHON = fingerprint._SKIPPED | {"__abstractmethods__", "__annotations__"}
 _WRITTEN_BY_PYTHON = frozenset({"__builtins__", "__warningregistry__", "__cached__"})
 _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 
@@ -422,8 +424,10 @@ def _unlike(now: list[Any], held: list[Any]) -> bool:
 
 def _attributes_now(value: Any) -> dict[str, Any]:
     if isinstance(value, type):
-        return {name: each for name, each in vars(value).items() if name not in ("__dict__", "__weakref__")}
+        return {name: each for name, each in vars(value).items() if name not in _KEPT_BY_PYTHON}
     found = dict(getattr(value, "__dict__", {}))
+    if isinstance(value, enum.Flag):  # which remembers its complement
+        found.pop("_inverted_", None)
     for base in type(value).__mro__:
         for name, each in vars(base).items():
             if isinstance(each, types.MemberDescriptorType):

@@ -4,6 +4,7 @@ import array
 import collections
 import contextvars
 import ctypes
+import enum
 import functools
 import io
 import itertools
@@ -17,8 +18,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privatize import Budget, privatize, samplers
+from privatize import Budget, fingerprint, privatize, samplers
 from privatize.errors import PrivateRunError
+from privatize.leftovers import Snapshot
 from tests.test_leaks import SENTINEL, holds_sentinel, private
 
 PROMISE = {
@@ -519,3 +521,41 @@ def _models(value):
             yield from _models(each)
     else:
         yield value
+
+
+class TestWhatPythonKeeps:
+    """Notes that Python itself keeps in classes, which grow with use, are not the function's doing."""
+
+    def test_combinations_of_flags(self):
+        """A function that combines flags would be refused, and charged, in every second process."""
+
+        class Option(enum.IntFlag):
+            A, B, C = 1, 2, 4
+
+        class Plain(enum.Flag):
+            A, B, C = 1, 2, 4
+
+        def mean(x):
+            if private(x):  # as if the estimate was remembered from another process
+                assert Option.A | Option.B and Plain.A | Plain.C
+            return float(x.mean())
+
+        assert isinstance(privatize(**PROMISE)(mean)(PRIVATE), float)
+        before = Snapshot(mean, [])
+        assert ~Option.B and ~Plain.A and before.put_back() == []
+
+    def test_all_that_the_fingerprint_skips(self):
+        """What is no part of a function's identity would count as left behind by it."""
+
+        class Own:
+            pass
+
+        def uses():
+            return Own
+
+        before = Snapshot(uses, [])
+        for name in fingerprint._SKIPPED - {"__dict__", "__weakref__"}:
+            setattr(Own, name, {})
+        assert before.put_back() == []
+        Own.other = 1
+        assert before.put_back() == ["an attribute of Own"] and not hasattr(Own, "other")
