@@ -3,7 +3,6 @@
 import math
 import os
 import random
-import re
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
 from importlib.util import find_spec
 
@@ -61,13 +60,3 @@ def own_generators():
     random.setstate(mine)
     mtrand.set_bit_generator(bits)
     np.random.set_state(legacy)  # noqa: NPY002
-
-
-def pytest_collection_modifyitems(items):
-    """Name tests without addresses: tests that run side by side must have the same names in every process."""
-    seen = {}
-    for item in items:
-        name = re.sub(r" at 0x[0-9a-f]+", "", item.nodeid)
-        if name != item.nodeid:
-            seen[name] = seen.get(name, 0) + 1
-            item._nodeid = f"{name} {seen[name]}"
