@@ -958,8 +958,8 @@ class PrivateFunction(Generic[P, R]):
         try:
             key = token(facts, self.__name__, version=settings.version, private=private, read=read)
             sure = watched is None or read is None or watched.saw(read)  # the key is of what is watched
-        except PrivateReachable:
-            raise DataError(_REACHABLE.format(self.__name__)) from None
+        except PrivateReachable as error:
+            raise DataError(_REACHABLE.format(self.__name__, error)) from None
         finally:
             del private  # the frames of an error must not hold it
             if read is not None:
@@ -1035,8 +1035,8 @@ class PrivateFunction(Generic[P, R]):
         """Refuse what the private data can be reached from."""
         try:
             seek(value, Private(box.data))
-        except PrivateReachable:
-            raise DataError(_REACHABLE.format(self.__name__)) from None
+        except PrivateReachable as error:
+            raise DataError(_REACHABLE.format(self.__name__, error)) from None
 
     def _short(self, n: int, call: Call, like: Any) -> tuple[Any, ...] | None:
         """Return what names an estimate as long as the function is the same; None if there is more to it."""
@@ -1256,8 +1256,10 @@ _INTERNAL = (
 
 
 _REACHABLE = (
-    "The private data can be reached from {0}() itself, through a global or its closure, so it would take "
-    "part in the calibration. Pass the data as an argument only."
+    "The private data can be reached from {0}() itself, through {1}, so it would take part in the "
+    "calibration. Pass the data as an argument only. If what is there is public and only has the values of "
+    "a private column, leave that column out of it, or sort it and round its numbers to fewer digits: a mere "
+    "copy has the same values."
 )
 _BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "

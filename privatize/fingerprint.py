@@ -81,7 +81,14 @@ class Unencodable(Exception):  # noqa: N818 - a signal between rooms
 
 
 class PrivateReachable(Exception):  # noqa: N818 - a signal between rooms
-    """The private data can be reached from the function itself."""
+    """The private data can be reached from the function itself: by these names, as far as code has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: list[str] = []
+
+    def __str__(self) -> str:
+        return " -> ".join(self.path[:5]) or "a global, its closure, P or another argument"
 
 
 Read = dict[tuple[int, str], Any]
@@ -984,6 +991,11 @@ class _Encoder:
             self.encode(value)
         except Unencodable as error:
             error.path.insert(0, name)
+            raise
+        except PrivateReachable as error:
+            # Whatever is inside a value, such as the keys of a dict, may be somebody's data.
+            inner = error.path if isinstance(value, types.FunctionType | types.ModuleType | type) else []
+            error.path = [] if name.startswith("[") else [name, *inner]
             raise
 
     def doubt(self, what: str) -> None:

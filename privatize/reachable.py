@@ -52,11 +52,14 @@ class Private:
         The data.
     memory : bool
         Whether what shares memory with it counts: other rows of one array are of other people.
+    lists : bool
+        Whether a list that private values may have been chosen from is public; records are no such list.
     """
 
     # Everything is made when it is first needed: most functions reach nothing that could be data.
-    def __init__(self, *data: Any, memory: bool = True) -> None:
+    def __init__(self, *data: Any, memory: bool = True, lists: bool = True) -> None:
         self._data = data
+        self._lists = lists
         self._ids: frozenset[int] | None = None
         self._rows = False
         self._ranges: list[Range] | None = None if memory else []
@@ -145,7 +148,7 @@ class Private:
 
     def _columns(self) -> _Content:
         if self._content is None:
-            self._content = _Content(self._data)
+            self._content = _Content(self._data, self._lists)
         return self._content
 
 
@@ -448,7 +451,8 @@ def comparable(values: Array) -> Array:
 class _Content:
     """The columns of private data, for finding copies of them."""
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, lists: bool) -> None:
+        self._lists = lists
         self._arrays = [column for part in _aligned(data) for column in _contents(part)]
         self._lengths = {len(column) for array in self._arrays for column in _flat(array)}
         self._heads: dict[bytes, list[tuple[Array, Callable[[Array], Array]]]] | None = None
@@ -459,7 +463,7 @@ class _Content:
         for column in _flat(array, rows=True):
             if len(column) in self._lengths and self._begun(column):
                 return True
-        return any(one.overlaps(own) for one in _wholes(array) for own in self._columns())
+        return any(one.overlaps(own, self._lists) for one in _wholes(array) for own in self._columns())
 
     def declares(self, array: Array) -> bool:
         """Tell whether a list of values is made of the measured numbers of one of these, all of them."""
@@ -515,11 +519,11 @@ class _Column:
         """Its values, as numbers."""
         return _numbered(self._column)
 
-    def overlaps(self, private: _Column) -> bool:
+    def overlaps(self, private: _Column, lists: bool) -> bool:
         """Tell whether this or a private column has the other's values.
 
         In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
-        are, such as their logarithms. A public list that private values were chosen from is no copy.
+        are, such as their logarithms. A list that private values were chosen from is no copy, if `lists`.
         """
         if self._text != private._text or self.values.dtype != private.values.dtype:
             return False
@@ -539,7 +543,7 @@ class _Column:
         if not hits[0] and hits.sum() < 2:  # most other columns are done with here
             return False
         if hits[0] and short.tobytes() in long.tobytes():
-            return _tells(short, bits=3 * _BITS) and not _code_book(self.values, private.values)
+            return _tells(short, bits=3 * _BITS) and not (lists and _code_book(self.values, private.values))
         if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
             return _tells(np.sort(short), _SOME)
         if short.dtype != np.float32:
@@ -554,7 +558,7 @@ class _Column:
         if np.isin(values, known).mean() < max(0.5, 3 * taken) or not _tells(short, bits=3 * _BITS):
             return False
         repeated = len(np.unique(private.values)) < len(private.values) / 2
-        return not repeated and not _code_book(self.values, private.values)
+        return not (lists and (repeated or _code_book(self.values, private.values)))
 
     def permutes(self, private: _Column) -> bool:
         """Tell whether this has every measured number of a private column once, and no other."""

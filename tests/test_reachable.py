@@ -516,6 +516,7 @@ CODE_BOOKS = {
     "doses in turn": (np.tile(DOSES, 20), DOSES),
     "codes in turn": (np.tile([3, 17, 4, 99, 23, 42, 8, 15], 25), (3, 17, 4, 99, 23, 42, 8, 15)),
     "people of states": (_chosen(STATES, 300), dict.fromkeys(STATES, 0.5)),
+    "sorted and with fewer digits": (AGES, np.sort(AGES).round(2)),
     "few constants": (CENTS, (0.1, 0.7, 1.3, 2.2, 3.1, 4.7, 5.9, 7.4, 9.6)),
 }
 
@@ -590,3 +591,39 @@ class TestCodeBooks:
 
             with pytest.raises(DataError, match="can be reached"):
                 mean(own)
+
+    def test_bootstrapped_records_are_no_list_of_values(self):
+        """Every private value once, which P would then be made of, is not public."""
+        data = _chosen(AGES, 300)
+        assert is_private(samplers.bootstrap(np.unique(data)), data)
+
+
+COPY = {"somebody's name": FRAME.rename(columns={"age": "secret column"})}
+
+
+def _helper(ages):
+    return len(COPY)
+
+
+class TestMessage:
+    """Whoever is refused learns where to look, and nothing about anybody."""
+
+    def test_it_names_the_variables_on_the_way(self):
+        """A function has many globals: one would look for the data in all of them."""
+        own = {"somebody's name": [AGES.copy()]}
+
+        def by_global(ages):
+            return np.mean(ages) + _helper(ages)
+
+        def by_closure(ages):
+            return np.mean(ages) + len(own)
+
+        def by_default(ages, other=own):
+            return np.mean(ages)
+
+        ways = {by_global: "_helper -> COPY", by_closure: "own", by_default: "its defaults"}
+        for raw, way in ways.items():
+            with pytest.raises(DataError, match=f"can be reached .* through {way}") as caught:
+                privatize(sampler=P, **PROMISE)(raw)(AGES)
+            text = str(caught.value)
+            assert "somebody" not in text and "secret" not in text and str(AGES[0])[:6] not in text

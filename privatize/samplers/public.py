@@ -255,7 +255,7 @@ def is_private(sampler: Any, data: Any) -> bool:
     public = list(_bootstraps(sampler, None))
     if not public:
         return False
-    found = Private(data, memory=False)  # what is drawn from is a copy
+    found = Private(data, memory=False, lists=False)  # what is drawn from is a copy
     if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
         return True
     private = _told(data)
