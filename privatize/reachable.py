@@ -510,9 +510,9 @@ class _Column:
     """One column that may be a part of another one."""
 
     def __init__(self, column: Array) -> None:
-        self._column = column
+        self._column, self.size = column, len(column)
         first = next((value for value in column[:100].tolist() if not missing(value)), None)
-        self._text = isinstance(first, str | bytes)
+        self.text = isinstance(first, str | bytes)
 
     @functools.cached_property
     def values(self) -> Array:
@@ -525,7 +525,7 @@ class _Column:
         In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
         are, such as their logarithms. A list that private values were chosen from is no copy, if `lists`.
         """
-        if self._text != private._text or self.values.dtype != private.values.dtype:
+        if self.text != private.text or self.values.dtype != private.values.dtype:
             return False
         short, long = self.values, private.values
         if len(short) > len(long):
@@ -535,7 +535,7 @@ class _Column:
             if not _measured(short) or short.tobytes() not in long.tobytes():
                 return False
             return _measured(long) and _tells(short)
-        if len(short) == len(long) and not self._text and _same_order(short, long):
+        if len(short) == len(long) and not self.text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]
         hits = (long == probes[:, None]).any(axis=1)
@@ -569,7 +569,9 @@ class _Column:
 
 
 def _wholes(array: Array) -> list[_Column]:
-    return [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+    """Return the columns of an array that could be parts of others; most short lists could not."""
+    found = [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+    return [one for one in found if one.size >= _SOME or (not one.text and _measured(one.values))]
 
 
 def _measured(values: Array) -> bool:
