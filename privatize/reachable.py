@@ -510,9 +510,9 @@ class _Column:
     """One column that may be a part of another one."""
 
     def __init__(self, column: Array) -> None:
-        self._column = column
+        self._column, self.size = column, len(column)
         first = next((value for value in column[:100].tolist() if not missing(value)), None)
-        self._text = isinstance(first, str | bytes)
+        self.text = isinstance(first, str | bytes)
 
     @functools.cached_property
     def values(self) -> Array:
@@ -525,7 +525,7 @@ class _Column:
         In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
         are, such as their logarithms. A list that private values were chosen from is no copy, if `lists`.
         """
-        if self._text != private._text or self.values.dtype != private.values.dtype:
+        if self.text != private.text or self.values.dtype != private.values.dtype:
             return False
         short, long = self.values, private.values
         if len(short) > len(long):
@@ -534,8 +534,8 @@ class _Column:
             # The cheap questions first: there are many short lists, and long columns.
             if not _measured(short) or short.tobytes() not in long.tobytes():
                 return False
-            return _measured(long) and _tells(short)
-        if len(short) == len(long) and not self._text and _same_order(short, long):
+            return _measured(long, 0.5) and _tells(short)
+        if len(short) == len(long) and not self.text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]
         hits = (long == probes[:, None]).any(axis=1)
@@ -569,14 +569,16 @@ class _Column:
 
 
 def _wholes(array: Array) -> list[_Column]:
-    return [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+    """Return the columns of an array that could be parts of others; most short lists could not."""
+    found = [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+    return [one for one in found if one.size >= _SOME or (not one.text and _measured(one.values))]
 
 
-def _measured(values: Array) -> bool:
+def _measured(values: Array, different: float = 0.9) -> bool:
     """Tell whether a column is of measured numbers: most are no integers, and they hardly ever repeat."""
     if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
         return False
-    return len(np.unique(values)) >= 0.9 * len(values)
+    return len(np.unique(values)) >= different * len(values)
 
 
 def _code_book(public: Array, private: Array) -> bool:
@@ -584,11 +586,14 @@ def _code_book(public: Array, private: Array) -> bool:
 
     Such a list has most values once, and nearly all of the private ones, of which some were chosen more often
     than they are in it. A copy of some records that had nearly all values would have many of them repeatedly.
+    Nor were all values of a list chosen when most of the private ones are different: these are the list.
     """
     listed, times = np.unique(public, return_counts=True)
-    if len(listed) < 0.8 * len(public):
-        return False
     chosen, often = np.unique(private, return_counts=True)
+    if len(listed) < 0.6 * len(public):
+        return False
+    if len(chosen) > len(private) / 2 and np.isin(listed, chosen).mean() > 0.95:
+        return False
     places = np.minimum(np.searchsorted(listed, chosen), len(listed) - 1)
     there = listed[places] == chosen
     more = np.maximum(often - times[places], 0)[there].sum()

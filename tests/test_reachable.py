@@ -529,6 +529,8 @@ PARTS = {
     "ten passed of all": (AGES[20:30].copy(), AGES.copy()),
     "three records of three numbers": (TABLE, TABLE[:3].copy()),
     "ten records": (PEOPLE, copy.deepcopy(PEOPLE[10:20])),
+    "eight in a row, rounded to cents": (CENTS, CENTS[40:48].copy()),
+    "every value once, rounded to cents": (CENTS, np.unique(CENTS)),
     "some, rounded to cents": (CENTS, CENTS[CENTS > 80]),
     "some passed, rounded to cents": (CENTS[CENTS > 80], CENTS.tolist()),
     "rounded to cents, in another order": (CENTS, RNG.permutation(CENTS)),
