@@ -44,7 +44,7 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)
 _SKIPPED = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
-    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
 )
 # Classes of Python's own whose objects never change.
 _UNCHANGING = (
@@ -311,8 +311,6 @@ class Snapshot:
             elif not value.__flags__ & _FIXED:
                 self._owners.append((value, value.__name__, _is_own(value.__module__)))
                 self._next(value.__mro__, place, counts)
-        elif isinstance(value, logging.Logger):
-            self._owners.append((value, place, False))
         elif isinstance(value, BaseException):
             self._error(value, place)
         elif value is sys.modules:
@@ -417,7 +415,7 @@ class Snapshot:
 
     def _part(self, value: Any, place: str, own: bool) -> None:
         """Look at what a module or the like holds; of a library's own objects, at what code assigns to."""
-        if id(value) in self._seen or type(value) in _ATOMS:
+        if id(value) in self._seen or type(value) in _ATOMS or isinstance(value, _SKIPPED):
             return
         if isinstance(value, types.FunctionType) and origin(value.__globals__.get("__name__")) is not None:
             return

@@ -8,7 +8,6 @@ import enum
 import functools
 import io
 import itertools
-import logging
 import sys
 import textwrap
 import threading
@@ -714,14 +713,3 @@ class TestInstalled:
         assert isinstance(f(PRIVATE), float)
         assert ERROR.__traceback__ is None and ERROR.__context__ is None
         assert not ERROR.__suppress_context__
-
-    def test_attributes_of_a_logger(self):
-        """A logger lives as long as the program, and so would what is kept on it."""
-        logger = logging.getLogger("privatize.tests.leftovers")
-
-        def mean(x):
-            if private(x):
-                logger.last = x
-            return float(x.mean())
-
-        assert ".last," in refused(mean) and not hasattr(logger, "last")
