@@ -4,16 +4,27 @@ A function may fit a global model, append to a list, keep the last result in an 
 buffer that it was given. Whoever looks there afterwards sees private data without noise. So what the user's
 own code can reach is noted before the run: globals, closures, defaults, attributes, containers, arrays,
 estimators, other arguments. What is different afterwards is restored, and nothing is released. Of objects of
-installed libraries only the content counts: caches that a library fills by itself do not matter.
+installed libraries only the content counts: caches that a library fills by itself do not matter. Of installed
+modules and classes count the containers that code names, and the attributes that it assigns to.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import datetime as dt
+import decimal
 import dis
 import enum
+import fractions
 import functools
+import importlib.util
 import logging
+import operator
+import os
+import pathlib
+import re
+import sys
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -35,6 +46,19 @@ _SKIPPED = (
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
 )
+# Classes of Python's own whose objects never change.
+_UNCHANGING = (
+    *(dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction),
+    *(enum.Enum, pathlib.PurePath, re.Pattern, types.GenericAlias, types.UnionType),
+    *(operator.itemgetter, operator.attrgetter, operator.methodcaller, type(np.mean)),
+)
+_DESCRIBING = frozenset({"dataclasses", "_collections"})  # what they put into classes describes their fields
+_CODE = (types.FunctionType, types.MethodType, type, types.ModuleType, staticmethod, classmethod, property)
+# Most of what is met there, to be told quickly.
+_PLAIN = _ATOMS | {object, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType}
+_PLAIN |= {np.ufunc, type(np.mean)}
+_NONE: frozenset[str] = frozenset()
+_FIXED = 1 << 8  # of types that nobody can change
 # What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
 _KEPT_BY_PYTHON = fingerprint._SKIPPED | {"__abstractmethods__", "__annotations__"}
 _WRITTEN_BY_PYTHON = frozenset({"__builtins__", "__warningregistry__", "__cached__"})
@@ -64,8 +88,9 @@ class _Names:
         read: Callable[[], dict[str, Any]],
         write: Callable[[str, Any], object],
         held: dict[str, Any] | None = None,
+        every: bool = False,
     ) -> None:
-        self.place, self.read, self.write = place, read, write
+        self.place, self.read, self.write, self.every = place, read, write, every
         self.held = read() if held is None else held
 
     def changed(self) -> list[str]:
@@ -84,8 +109,16 @@ class _Names:
     def restore(self, stored: set[str]) -> None:
         for name in self.changed():
             # A value that the function's own code does not store is another thread's doing.
-            if name in stored or name not in self.held:
+            if self.every or name in stored or name not in self.held:
                 self.write(name, self.held.get(name, _NOTHING))
+
+
+class _Loaded(_Names):
+    """The modules that are loaded. That one was imported tells nothing; that something was put there does."""
+
+    def changed(self) -> list[str]:
+        new = [(name, each) for name, each in self.read().items() if each is not self.held.get(name)]
+        return [name for name, each in new if getattr(each, "__spec__", None) is None]
 
 
 class _Content:
@@ -136,11 +169,15 @@ def _content(cell: types.CellType) -> dict[str, Any]:
         return {}
 
 
+def _global_names(names: Iterable[str], attributes: Iterable[str]) -> set[str]:
+    return {*names, *(name[1:] for name in attributes if name.startswith("@"))}
+
+
 def _globals_of(function: Any, held: dict[str, Any] | None = None) -> _Names:
     """Return the globals that a function uses; all of them if it can look up any."""
     scope = function.__globals__
     _, names, attributes, _, _ = code_of(function.__code__)
-    spelled = {*names, *(name[1:] for name in attributes if name.startswith("@"))}
+    spelled = _global_names(names, attributes)
     anything = any(name.startswith("anything by ") for name in attributes)
     return _Names(
         lambda name: f"the global {name!r}",
@@ -195,6 +232,8 @@ class WatchedNames:
 
 def is_simple(watch: Watch) -> bool:
     """Tell whether a function that is watched can change nothing but what its watch sees."""
+    if any(_keeps(value) for _, _, value in watch._places):  # a list in an installed module, say
+        return False
     return not any(_stores_attributes(function.__code__) for function, _, _ in watch.held())
 
 
@@ -204,17 +243,24 @@ class Snapshot:
     def __init__(self, function: Any, arguments: Iterable[tuple[str, Any]]) -> None:
         self._kept: list[Any] = []
         self._seen: dict[int, Any] = {}  # with the objects, so that their ids stay their own
-        self._stored: set[str] = {""}  # names that reached code assigns to
+        self._stored: set[str] = set()  # names that reached code assigns to
         self._spelled: set[str] = set()  # names that reached code spells
-        # Modules, their names, whether they are the user's own, and which attributes were noted.
-        self._modules: list[tuple[types.ModuleType, str, bool, set[str]]] = []
+        # Modules and the like, their names, and whether they are the user's own.
+        # Everybody can get at these two; of them counts only what code assigns to.
+        self._owners: list[tuple[Any, str, bool | None]] = [(builtins, "builtins", None)]
+        if main := sys.modules.get("__main__"):
+            self._owners.append((main, "__main__", None))
+        self._globals: dict[int, set[str]] = {}  # names that were noted as globals, by their scope's id
+        self._words: set[str] = set()  # those that have been looked for,
+        self._known = 0  # and in how many of the owners
         self._caches: list[tuple[Any, Any]] = []
+        self._raised: list[tuple[Any, Any, Any, Any, bool]] = []
         self._todo = [
             (value, f"the argument {name!r}" if name else "an argument", True) for name, value in arguments
         ]
         self._todo.append((function, "the function", True))
         self._look_at_all()
-        while self._look_into_modules():
+        while self._look_into_owners():
             self._look_at_all()
 
     def _look_at_all(self) -> None:
@@ -230,7 +276,10 @@ class Snapshot:
         for cached, before in self._caches:
             if cached.cache_info() != before:
                 cached.cache_clear()  # it can be filled again
-        return _put_back(self._kept, self._stored, self._spelled)
+        for error, trace, context, cause, suppressed in self._raised:  # raising it sets these, with frames
+            error.__traceback__, error.__context__, error.__cause__ = trace, context, cause
+            error.__suppress_context__ = suppressed
+        return _put_back(self._kept, self._stored | {""}, self._spelled)
 
     def _next(self, values: Iterable[Any], place: str, counts: bool) -> None:
         self._todo += [(value, place, counts) for value in values if type(value) not in _ATOMS]
@@ -254,11 +303,20 @@ class Snapshot:
             self._caches.append((value, value.cache_info()))
             self._next([value.__wrapped__], place, counts)
         elif isinstance(value, types.ModuleType):
-            self._modules.append((value, value.__name__, origin(value.__name__) is None, set()))
+            self._owners.append((value, value.__name__, _is_own(value.__name__)))
         elif isinstance(value, type):
             if origin(value.__module__) is None:
                 self._attributes(value, value.__name__)
                 self._next(value.__mro__, place, counts)
+            elif not value.__flags__ & _FIXED:
+                self._owners.append((value, value.__name__, _is_own(value.__module__)))
+                self._next(value.__mro__, place, counts)
+        elif isinstance(value, BaseException):
+            self._error(value, place)
+        elif value is sys.modules:
+            self._kept.append(_items_of(value, "sys.modules", _Loaded))
+        elif isinstance(value, os._Environ):
+            self._kept.append(_items_of(value, "os.environ", _Names))
         elif kind.__module__.partition(".")[0] == "privatize":
             if hasattr(kind, "_identity") and hasattr(value, "__wrapped__"):  # a private function
                 wrapped, settings, more = value._identity()
@@ -285,7 +343,7 @@ class Snapshot:
         elif origin(kind.__module__) is None:
             self._attributes(value, place)
             self._next([kind], place, counts)
-        else:
+        elif not isinstance(value, _UNCHANGING) and kind.__module__ not in _DESCRIBING:
             self._installed(value, place, counts)
 
     def _function(self, function: types.FunctionType) -> None:
@@ -295,10 +353,14 @@ class Snapshot:
             inside = (_content(cell).get("") for cell in function.__closure__ or ())
             self._next([each for each in inside if type(each) is types.FunctionType], "the function", True)
             return
-        _, names, attributes, _, _ = code_of(code)
+        _, names, attributes, imports, _ = code_of(code)
         self._stored |= _stores(code)
         self._spelled.update(names, attributes)
+        scope = function.__globals__
+        for name, level, _ in imports:
+            self._spelled |= _modules_of(name, level, scope.get("__package__"))
         self._kept.append(_globals_of(function))
+        self._globals.setdefault(id(scope), set()).update(_global_names(names, attributes))
         for name, value in self._kept[-1].held.items():
             self._next([value], f"the global {name!r}", True)
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=False):
@@ -320,23 +382,48 @@ class Snapshot:
         for name, each in self._kept[-1].held.items():
             self._next([each], f"{place}.{name}", True)
 
-    def _look_into_modules(self) -> bool:
+    def _error(self, value: BaseException, place: str) -> None:
+        """Note the content of an exception."""
+        self._raised.append(
+            (value, value.__traceback__, value.__context__, value.__cause__, value.__suppress_context__)
+        )
+        read = lambda: {"args": value.args}  # noqa: E731
+        self._kept.append(_attributes_of(value, place, read))
+        self._next(value.args, place, True)
+        self._attributes(value, place)
+        self._next([type(value)], place, True)
+
+    def _look_into_owners(self) -> bool:
         """Note what code names of the user's own modules, and assigns to in others; tell if there is more."""
-        for module, label, own, noted in self._modules:
-            scope = vars(module)
-            names = (self._spelled if own else self._stored) - noted
-            noted |= names
-            kept = _Names(
-                lambda name, label=label: f"{label}.{name}",  # type: ignore[misc]
-                lambda scope=scope, names=names: {name: scope[name] for name in names if name in scope},  # type: ignore[misc]
-                lambda name, value, scope=scope: _write(scope, name, value),  # type: ignore[misc]
-            )
+        words = self._spelled - self._words
+        self._words |= words
+        self._next([sys.modules[name] for name in words if name in sys.modules], "", True)
+        known, self._known = self._known, len(self._owners)
+        if not words and known == self._known:
+            return False
+        for at, (owner, label, own) in enumerate(self._owners):  # which may grow meanwhile
+            scope, new = vars(owner), words if at < known else self._spelled
+            names = (new if own else self._stored & new) - self._globals.get(id(scope), _NONE)
             if names:
-                self._kept.append(kept)
-            for name, value in kept.held.items() if own else ():
-                if id(value) not in self._seen:
-                    self._next([value], f"{label}.{name}", True)
-        return bool(self._todo)
+                read = functools.partial(_some_of, owner, names)
+                self._kept.append(_attributes_of(owner, label, read))
+            for name in () if own is None else scope.keys() & new:
+                with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
+                    self._part(scope[name], f"{label}.{name}", bool(own))
+        self._known = len(self._owners)
+        return True
+
+    def _part(self, value: Any, place: str, own: bool) -> None:
+        """Look at what a module or the like holds; of a library's own objects, at what code assigns to."""
+        if id(value) in self._seen or type(value) in _ATOMS or isinstance(value, _SKIPPED):
+            return
+        if isinstance(value, types.FunctionType) and origin(value.__globals__.get("__name__")) is not None:
+            return
+        if own or isinstance(value, _CODE) or _keeps(value):
+            self._next([value], place, True)
+        elif type(getattr(value, "__dict__", None)) is dict:
+            self._seen[id(value)] = value
+            self._owners.append((value, place, False))
 
     def _array(self, value: Any, place: str, counts: bool) -> None:
         if value.dtype.hasobject:
@@ -405,6 +492,35 @@ class Snapshot:
         )
 
 
+def _is_own(module: str) -> bool | None:
+    """Tell whether a module is the user's own; None for this library, which keeps notes of its own."""
+    return None if module.partition(".")[0] == "privatize" else origin(module) is None
+
+
+def _keeps(value: Any) -> bool:
+    """Tell whether something that an installed module holds is a container, or the user's own, or Python's.
+
+    The state of other objects is their library's own.
+    """
+    if type(value) in _PLAIN or isinstance(value, (*_CODE, *_SKIPPED, *_UNCHANGING)):
+        return False
+    whole = isinstance(value, (*_CONTAINERS, tuple, np.ndarray)) or frames.kind(value) is not None
+    return whole or origin(type(value).__module__) in (None, "python")
+
+
+def _modules_of(name: str, level: int, package: Any) -> set[str]:
+    """Return the full names of the modules that an import statement names."""
+    with contextlib.suppress(ImportError, ValueError):
+        name = importlib.util.resolve_name("." * level + name, package or "") if level else name
+    parts = name.split(".")
+    return {".".join(parts[:end]) for end in range(1, len(parts) + 1)}
+
+
+def _some_of(owner: Any, names: set[str]) -> dict[str, Any]:
+    scope = vars(owner)
+    return {name: scope[name] for name in names if name in scope}
+
+
 def _memory(value: Any) -> bytes | None:
     """Return the bytes of something that others can write into, such as an array of Python's own."""
     try:  # nothing may hold on to a buffer: its owner could not grow any more
@@ -433,6 +549,7 @@ def _attributes_now(value: Any) -> dict[str, Any]:
             if isinstance(each, types.MemberDescriptorType):
                 with contextlib.suppress(AttributeError):  # it is empty
                     found[name] = each.__get__(value)
+    found.pop("__suppress_context__", None)  # of an exception: set whenever it is raised
     return found
 
 
@@ -444,8 +561,19 @@ def _attributes_of(value: Any, place: str, read: Callable[[], dict[str, Any]]) -
     )
 
 
+def _items_of(value: Any, place: str, kind: type[_Names]) -> _Names:
+    return kind(
+        lambda name: f"{place}[{name!r}]" if name != "..." else place,
+        lambda: dict(value),
+        lambda name, each: _write(value, name, each),
+        every=True,
+    )
+
+
 _STORING = ("STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_ATTR")
-_BY_TEXT = frozenset({"setattr", "delattr", "globals", "vars", "__dict__", "exec", "eval", "__setattr__"})
+_BY_TEXT = frozenset(
+    {"setattr", "delattr", "globals", "vars", "__dict__", "exec", "eval", "__setattr__", "__builtins__"}
+)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -559,3 +559,157 @@ class TestWhatPythonKeeps:
         assert before.put_back() == []
         Own.other = 1
         assert before.put_back() == ["an attribute of Own"] and not hasattr(Own, "other")
+
+
+INSTALLED = """
+    import types
+    import numpy as np
+    LAST, options, nested, table = None, {}, {"a": [[]]}, np.zeros(4)
+    space = types.SimpleNamespace()
+    class Settings:
+        shared = []
+    class Derived(Settings):
+        pass
+    conf = Settings()
+    conf.inner = {}
+"""
+ERROR = ValueError()
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Return a module of an installed package."""
+    name = f"installed_{next(NUMBERS)}"
+    folder = tmp_path / "site-packages"
+    information = folder / f"{name}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (folder / f"{name}.py").write_text(textwrap.dedent(INSTALLED))
+    monkeypatch.syspath_prepend(folder)
+    module = __import__(name)
+    assert fingerprint.origin(name) == f"{name} 1.0"
+    yield module
+    del sys.modules[name]
+
+
+class TestInstalled:
+    """What code names of installed modules is looked at, though not the rest of them."""
+
+    def test_values_classes_and_objects_of_an_installed_module(self, installed):
+        """Raw answers would stay in the settings of a library, although they were seen to change."""
+
+        def by_alias(x):
+            library = installed
+            library.nested["a"][0].append(x)
+
+        def by_an_object(x):
+            installed.conf.last = x
+
+        def by_a_class(x):
+            installed.Settings.last = x
+
+        def by_a_derived_class(x):
+            installed.Derived.shared.append(x)
+
+        cases = {
+            "options": lambda x: installed.options.update(last=x),
+            "table": lambda x: np.copyto(installed.table, x),
+            "nested": by_alias,
+            "space": lambda x: setattr(installed.space, "last", x),
+            "conf.last": by_an_object,
+            "conf.inner": lambda x: installed.conf.inner.setdefault("x", x),
+            "Settings.last": by_a_class,
+            "Settings.shared": by_a_derived_class,
+        }
+        for place, leave in cases.items():
+
+            def mean(x, leave=leave):
+                if private(x):
+                    leave(x)
+                return float(x.mean())
+
+            assert f"{place}, where" in refused(mean)
+            assert not holds_sentinel(
+                [vars(installed), vars(installed.conf), vars(installed.Settings), vars(installed.space)]
+            )
+
+    def test_a_class_that_is_imported_by_name(self, installed):
+        """An attribute of an estimator's class would keep the raw answer for all its objects."""
+        kind = installed.Settings
+
+        def mean(x):
+            if private(x):
+                kind.best = x
+            return float(x.mean())
+
+        assert "Settings.best" in refused(mean) and not hasattr(kind, "best")
+
+    def test_modules_that_are_imported_inside(self, monkeypatch):
+        """An import inside the function would hide what is stored in the module."""
+        import math
+        import os
+
+        def in_a_module(x):
+            import math as other
+
+            if private(x):
+                setattr(other, "last", x)  # noqa: B010
+            return float(x.mean())
+
+        def in_the_program(x):
+            import __main__ as program
+
+            if private(x):
+                program.last_answer = x
+            return float(x.mean())
+
+        def in_the_builtins(x):
+            import builtins
+
+            if private(x):
+                builtins.last_answer = x
+            return float(x.mean())
+
+        def in_the_environment(x):
+            if private(x):
+                os.environ["PRIVATE_ANSWER"] = os.environ["PRIVATE_HOME"] = repr(x[0])
+            return float(x.mean())
+
+        def among_the_modules(x):
+            if private(x):
+                sys.modules["last_answer"] = types.SimpleNamespace(last=x)
+            return float(x.mean())
+
+        def in_an_error(x):
+            if private(x):
+                ERROR.args = (x,)
+            return float(x.mean())
+
+        monkeypatch.setenv("PRIVATE_HOME", "before")
+        assert "math.last," in refused(in_a_module) and not hasattr(math, "last")
+        assert "__main__.last_answer," in refused(in_the_program)
+        assert not hasattr(sys.modules["__main__"], "last_answer")
+        assert "builtins.last_answer," in refused(in_the_builtins, version="1")
+        assert "last_answer" not in vars(sys.modules["builtins"])
+        told = refused(in_the_environment)
+        assert "os.environ['PRIVATE_ANSWER'] and os.environ['PRIVATE_HOME']," in told
+        assert os.environ["PRIVATE_HOME"] == "before" and "PRIVATE_ANSWER" not in os.environ
+        assert "sys.modules['last_answer']," in refused(among_the_modules, version="1")
+        assert "last_answer" not in sys.modules
+        assert "the global 'ERROR'.args," in refused(in_an_error) and ERROR.args == ()
+
+    def test_an_error_that_was_raised_and_caught(self):
+        """The frames of the private run would hang on an exception that is made once and raised often."""
+
+        def mean(x):
+            try:
+                raise ERROR
+            except ValueError:
+                return float(x.mean())
+
+        f = privatize(**PROMISE)(mean)
+        f(PRIVATE)
+        ERROR.__traceback__ = None  # of the runs on public data
+        assert isinstance(f(PRIVATE), float)
+        assert ERROR.__traceback__ is None and ERROR.__context__ is None
+        assert not ERROR.__suppress_context__
