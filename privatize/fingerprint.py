@@ -18,6 +18,7 @@ import builtins
 import contextlib
 import copyreg
 import dis
+import enum
 import functools
 import hashlib
 import importlib
@@ -656,6 +657,8 @@ def _content(cell: types.CellType) -> Any:
 def _state(value: Any) -> dict[str, Any]:
     """Return an object's attributes, slots included."""
     state = dict(getattr(value, "__dict__", {}))
+    if isinstance(value, enum.Flag):
+        state.pop("_inverted_", None)  # which Python computes when it is first asked for
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:

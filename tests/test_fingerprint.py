@@ -1004,3 +1004,18 @@ def test_our_classes_are_named_by_tags():
         for kind in vars(module).values() if module.__name__.startswith("privatize.") else ():
             if isinstance(kind, type) and (getattr(kind, "immutable", False) or hasattr(kind, "_identity")):
                 assert names.setdefault(fingerprinting.tag_of(kind), kind) is kind, kind
+
+
+def test_flags_are_the_same_after_they_were_used():
+    """A function with flags would be refused on private data: Python keeps what it computes of them."""
+
+    class Options(enum.Flag):
+        A = 1
+        B = 2
+
+    def f(x):
+        return x if ~Options.A and Options.A | Options.B else -x
+
+    before = fingerprint(f)
+    f(1)
+    assert fingerprint(f) == before
