@@ -263,6 +263,7 @@ class TestGaussiansTogether:
         found = _as_one_gaussian({kind: k}, delta)
         sigma, apart = map(float, kind.split()[1:])
         if found == math.inf:  # e^ε times the distance is more than δ
+            pytest.importorskip("dp_accounting")  # then it is counted by the Rényi divergence
             assert tight({kind: k}, delta) > math.log(delta / k / 2**-84) - 5
             return
         assert tight({kind: k}, delta) == found

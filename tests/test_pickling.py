@@ -178,7 +178,7 @@ class TestPickledEstimates:
         found = made(seed=5).estimate(30)
         again = pickle.loads(pickle.dumps(found))
         assert again.at(0.2).value == found.value  # the plan that was read before is none
-        with pytest.raises(PlanError, match="was pickled"):
+        with pytest.raises(PlanError, match="was unpickled"):
             again.at(0.5)
         assert again.gamma == 0.2
 

@@ -571,13 +571,13 @@ def test_freed_after_the_module(monkeypatch):
 @pytest.mark.parametrize("name", ["", None, 3, b"a"])
 def test_bad_names(name):
     """Data without a name could not be told from other data in the ledger."""
-    with pytest.raises(SettingsError, match="is not a name: it is a text"):
+    with pytest.raises(SettingsError, match="is not a name: names are strings"):
         seal(numbers(), name=name)
 
 
 def test_bad_settings(sealed):
     """What cannot be right is refused when data is sealed, without showing it."""
-    with pytest.raises(SettingsError, match="is not a name: it is a text"):
+    with pytest.raises(SettingsError, match="is not a name: names are strings"):
         seal(numbers(), name="a", version=3)
     with pytest.raises(SettingsError, match="sealed already"):
         seal(sealed, name="again")
