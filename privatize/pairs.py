@@ -943,7 +943,7 @@ class Pairs:
                 f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
                 f"record another number by itself than among others. It must follow from the record alone, "
                 f"and not from the other ones (their mean, ranks or number), its place or the global random "
-                f"generators. Mend it, or leave additive(...) out.",
+                f"generators. Fix it, or leave additive(...) out.",
                 index=index,
             )
 
@@ -966,7 +966,7 @@ class Pairs:
             raise PairError(
                 f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
                 f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
-                f"follow from each record alone. Mend it, or leave additive(...) out.",
+                f"follow from each record alone. Fix it, or leave additive(...) out.",
                 index=index,
                 pair=claimed,
                 evaluated=plain,
@@ -1062,7 +1062,7 @@ class Pairs:
                         f"{which} disagrees with plain evaluation: for sampled pair {i} it gives the gap "
                         f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The "
                         f"difference of {abs(plain - claimed):.3g} is more than rounding may make for a "
-                        f"sensitivity of {value:.3g}. Mend it, or leave {which} out.",
+                        f"sensitivity of {value:.3g}. Fix it, or leave {which} out.",
                         index=i,
                         pair=claimed,
                         evaluated=plain,
@@ -1112,7 +1112,7 @@ def _refuse_stacks(index: int, count: int, error: Exception) -> None:
     )
     raise PairError(
         f"batch= {what}, for a stack of {count} datasets from sampled pair {index} on, and the function "
-        f"works on each of them. Mend it, or leave batch= out.",
+        f"works on each of them. Fix it, or leave batch= out.",
         index=index,
     ) from error
 

@@ -343,7 +343,7 @@ class TestRefusals:
     )
     def test_rows_that_depend_on_other_records(self, g, average, n):
         """A row that follows from the batch would hide most of the gap."""
-        with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Mend it, or leave"):
+        with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Fix it, or leave"):
             estimate(additive(g, average=average), n=n)
 
     def test_a_sum_that_is_not_what_its_rows_say(self):
