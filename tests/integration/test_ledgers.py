@@ -301,7 +301,7 @@ def test_an_account_that_may_not_change_tables(old):
         "GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO asker",
     )
     mine = old.replace("//postgres:@", "//asker:@")
-    with pytest.raises(LedgerError, match="let their owner open it"):
+    with pytest.raises(LedgerError, match="let their owner open the database"):
         Budget("survey", **SURVEY, ledger=mine)
     Budget("survey", **SURVEY, ledger=old)
     budget = Budget("survey", **SURVEY, ledger=mine)
