@@ -1204,7 +1204,7 @@ class _Encoder:
                 self.encode(vars(builtins).get(name, "missing"))
             elif isinstance(self.found(builtins, name, _BUILTINS[name]), type):
                 self.classes.append(_BUILTINS[name])
-        own: Any = value.__builtins__  # type: ignore[attr-defined]
+        own: Any = getattr(value, "__builtins__", None)
         if own and own is not vars(builtins):  # those of a named tuple's code are empty
             self.lookups.add("__builtins__")
             self.named("__builtins__", own)

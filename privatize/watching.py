@@ -166,7 +166,7 @@ class Watch:
         self._functions.append((function, code, function.__defaults__, said, globals_))
         if type(function.__globals__) is not dict:  # it may look names up in its own way
             return False
-        if function.__builtins__ is not vars(builtins):  # type: ignore[attr-defined]
+        if getattr(function, "__builtins__", None) is not vars(builtins):
             return False
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
             return False
