@@ -78,7 +78,7 @@ QUESTIONS = {
     "quantiles of the days": days_quantiles,
     "share that came back": came_back,
 }
-HOSPITAL = Budget("hospital-2026", epsilon=1, gamma=0.2)  # ledger="ledger.db" keeps it after today
+HOSPITAL = Budget("hospital-2026", epsilon=1, gamma=0.2, ledger="memory")  # a file keeps it after today
 
 # --- 3. the private data, sealed where it is read ------------------------------------------------
 
