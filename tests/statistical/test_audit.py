@@ -403,13 +403,16 @@ for _kind in (None, "total", "relative"):
                 gamma=0.2, pairs=50, releases=2000,
             )  # fmt: skip
 BROKEN |= {
-    # This mechanism is not tight: with half its noise it loses hardly more than is claimed. Flagged by 33 of
-    # 80 audits, so that the power is above 0.28 at a confidence of 0.99.
-    "half the noise, exponential": Case(mechanism=HalfExponential([0, 1, 2]), function=counts, power=0.28),
     "half the noise, Bernstein": Case(mechanism=HalfBernstein(4), function=cumulative),
     "half the noise, integers": Case(mechanism=HalfLaplace(), function=how_many),
     "half the noise, after a further look": Case(mechanism=HalfLaplace(), first=0.2),
 }
+if SEEDS >= 100:  # with fewer, no outcome would contradict the claim
+    # This mechanism is not tight: with half its noise it loses hardly more than is claimed. Flagged by 33 of
+    # 80 audits, so that the power is above 0.28 at a confidence of 0.99.
+    BROKEN["half the noise, exponential"] = Case(
+        mechanism=HalfExponential([0, 1, 2]), function=counts, power=0.28
+    )
 
 
 @pytest.mark.parametrize("name", BROKEN)
