@@ -21,7 +21,7 @@ collect_ignore = ["privatize/sklearn.py"] if find_spec("sklearn") is None else [
 @pytest.fixture(autouse=True)
 def _fresh_memory():
     """Begin every test without remembered estimates."""
-    from privatize.store import open_store
+    from privatize.storage.estimates import open_store
 
     open_store("memory").forget()
 
@@ -33,7 +33,8 @@ def _no_clock(monkeypatch):
     Without a number of workers they stay in this process, and tasks are as large as they may be, however busy
     the machine is. Tests of what the clock decides say what it shows.
     """
-    from privatize import execution, work
+    from privatize.execution import choose as execution
+    from privatize.execution import span_queue as work
 
     for module, name in ((execution, "_START"), (execution, "_WARM"), (work, "_INLINE"), (work, "_TASK")):
         monkeypatch.setattr(module, name, math.inf)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from privatize import Gaussian, PrivateFunction, audit, privatize, samplers
-from privatize.composition import kind_of, tight
+from privatize.planning.composition import kind_of, tight
 
 EPSILON, DELTA = 3.0, 1e-5  # the budget of the first table
 GAMMA = 0.05  # of every question

@@ -16,8 +16,12 @@ Examples
 from typing import TYPE_CHECKING, Any
 
 from privatize import errors, samplers
-from privatize.budget import Budget
-from privatize.decorator import PrivateFunction, Release, privatize
+from privatize.budgets.budget import Budget
+from privatize.budgets.sealed import Sealed, private_source, seal
+from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
+from privatize.config.policy import configure
+from privatize.function.private_function import PrivateFunction, Release, privatize
+from privatize.function.settings import Settings
 from privatize.mechanisms import (
     Bernstein,
     BernsteinPolynomial,
@@ -26,18 +30,14 @@ from privatize.mechanisms import (
     Laplace,
     Mechanism,
 )
-from privatize.planning import Plan, plan, transfer
-from privatize.policy import configure
-from privatize.sealed import Sealed, private_source, seal
-from privatize.sensitivity import Sensitivity, estimate_sensitivity
-from privatize.settings import Settings
+from privatize.planning.plan import Plan, plan, transfer
 
 if TYPE_CHECKING:
     from privatize import sums
-    from privatize.auditing import Audit, audit
-    from privatize.instrumenting import instrument
-    from privatize.reports import Report, report
-    from privatize.sums import additive
+    from privatize.auditing.coverage import Audit, audit
+    from privatize.calibration.additive import additive
+    from privatize.function.instrumenting import instrument
+    from privatize.reports.page import Report, report
 
 __version__ = "0.1.0.dev0"
 
@@ -73,27 +73,27 @@ __all__ = [
     "transfer",
 ]
 
-# Rooms that most programs never enter: loaded when they are asked for.
-_LATER = {
-    "Audit": "auditing",
-    "Report": "reports",
-    "additive": "sums",
-    "audit": "auditing",
-    "instrument": "instrumenting",
-    "report": "reports",
-    "sums": "sums",
+# Modules that most programs never need: loaded when they are asked for.
+_LAZY = {
+    "Audit": "privatize.auditing.coverage",
+    "Report": "privatize.reports.page",
+    "additive": "privatize.calibration.additive",
+    "audit": "privatize.auditing.coverage",
+    "instrument": "privatize.function.instrumenting",
+    "report": "privatize.reports.page",
+    "sums": "privatize.sums",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    room = import_module(f"privatize.{_LATER[name]}")
-    found = globals()[name] = room if name == _LATER[name] else getattr(room, name)
+    module = import_module(_LAZY[name])
+    found = globals()[name] = module if name == "sums" else getattr(module, name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LAZY})

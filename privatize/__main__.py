@@ -1,6 +1,6 @@
 # PYTHON_ARGCOMPLETE_OK
 """``python -m privatize``."""
 
-from privatize.cli import main
+from privatize.cli.parser import main
 
 raise SystemExit(main())

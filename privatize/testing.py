@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from privatize import discrete
-from privatize.auditing import Audit, audit
-from privatize.decorator import PrivateFunction
+from privatize.auditing.coverage import Audit, audit
 from privatize.errors import InsecureNoiseWarning
+from privatize.function.private_function import PrivateFunction
+from privatize.noise import exact as discrete
 
 __all__ = ["assert_private", "insecure_noise"]
 

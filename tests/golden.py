@@ -20,11 +20,13 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from privatize import Bernstein, Exponential, Gaussian, Laplace, coins, frames, samplers, sums
-from privatize.declared import declare
+from privatize import Bernstein, Exponential, Gaussian, Laplace, samplers, sums
+from privatize.calibration import streams as coins
+from privatize.calibration.pairs import Pairs
+from privatize.data import frames
+from privatize.identity.declared import declare
 from privatize.mechanisms.base import l1, l2
-from privatize.mechanisms.scaling import Weighted
-from privatize.pairs import Pairs
+from privatize.mechanisms.weighted import Weighted
 
 FILE = Path(__file__).parent / "golden.json"
 DECLARED = Path(__file__).parent / "declared.json"

@@ -10,10 +10,11 @@ import warnings
 import numpy as np
 import pytest
 
-from privatize import accessors, privatize, samplers
+from privatize import privatize, samplers
 from privatize.errors import ExecutionError
-from privatize.fingerprint import fingerprint
-from privatize.watching import watch
+from privatize.identity import accessors
+from privatize.identity.change_guard import watch
+from privatize.identity.fingerprint import fingerprint
 
 pd = pytest.importorskip("pandas")
 P = samplers.table(age=samplers.uniform(0, 100))

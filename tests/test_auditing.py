@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import privatize.auditing as auditing
+import privatize.auditing.coverage as auditing
 from privatize import Bernstein, Exponential, Gaussian, audit, plan, privatize, samplers
-from privatize.cli import main
-from privatize.distinguishing import tell_apart
-from privatize.divergence import exact, kl
+from privatize.auditing.distinguishing import tell_apart
+from privatize.auditing.divergence import exact, kl
+from privatize.cli.parser import main
 from privatize.errors import ArgumentError, AuditError, PrivatizeError, SettingsError
-from privatize.intervals import above, clopper_pearson, high_share, low_share
-from privatize.settings import Settings
+from privatize.function.settings import Settings
+from privatize.planning.confidence import above, clopper_pearson, high_share, low_share
 from privatize.testing import assert_private, insecure_noise
 
 UNIT = samplers.uniform(0, 1)

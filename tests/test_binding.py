@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from privatize.binding import Binding, Call
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
+from privatize.function.binding import Binding, Call
 
 DATA = [3.0, 1.0, 2.0]
 SENTINEL = "sentinel-8675309"

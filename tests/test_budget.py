@@ -27,10 +27,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privatize as package
-from privatize import Budget, Gaussian, privatize, samplers, seal, shipping
-from privatize.budget import current
-from privatize.composition import kind_of
-from privatize.decorator import _Marking
+from privatize import Budget, Gaussian, privatize, samplers, seal
+from privatize.budgets.budget import current
+from privatize.budgets.ledger import Charge, open_ledger
+from privatize.calibration.pairs import Pairs
 from privatize.errors import (
     BudgetExceeded,
     InfiniteSensitivityError,
@@ -39,11 +39,12 @@ from privatize.errors import (
     SettingsError,
     UnsharedBudgetWarning,
 )
-from privatize.ledger import Charge, open_ledger
+from privatize.execution import packaging as shipping
+from privatize.function.private_function import _Marking
 from privatize.mechanisms.base import l1
-from privatize.pairs import Pairs
+from privatize.planning.composition import kind_of
 from privatize.samplers.tables import columns_of
-from privatize.store import open_store
+from privatize.storage.estimates import open_store
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from privatize import additive, audit, capacity, privatize, report, samplers
+from privatize import additive, audit, privatize, report, samplers
+from privatize.calibration import capacity
 from privatize.errors import CalibrationError, SettingsError
 
 HUGE = 987_654_321

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from privatize import Budget, __version__, plan, privatize, samplers, seal
-from privatize.cli import _parser, main
-from privatize.commands import doctor
-from privatize.commands.functions import settings_of
-from privatize.commands.showing import as_json, columns, cost, discreet, duration, hide, one_line, place
+from privatize.budgets.ledger import Ledger
+from privatize.cli import doctor
+from privatize.cli.functions import settings_of
+from privatize.cli.parser import _parser, main
+from privatize.cli.showing import as_json, columns, cost, discreet, duration, hide, one_line, place
 from privatize.errors import LedgerError
-from privatize.ledger import Ledger
-from privatize.store import Store, open_store
+from privatize.storage.estimates import Store, open_store
 
 MODULE = """
     import sys
@@ -650,7 +650,7 @@ def test_an_audit_is_said_though_its_report_fails(app, run, monkeypatch):
     few = ["-n", "20", "--pairs", "100", "--releases", "0", "--report", "audit.html"]
     out, _ = run("audit", "shop.figures:unmemorable", *few)  # its page is about the estimate that was audited
     assert "report " in out and (app / "audit.html").exists()
-    monkeypatch.setattr("privatize.commands.functions.report", full)
+    monkeypatch.setattr("privatize.cli.functions.report", full)
     out, err = run("audit", "shop.figures:average_age", *few, code=2)
     assert "nothing that was measured contradicts" in out
     assert err == "privatize: no report was written: No space left on device\n"
@@ -1180,7 +1180,7 @@ def test_doctor_with_a_policy_that_cannot_be_read(app, run, monkeypatch):
     """The very command that should find it would fail of it."""
     (app / "pyproject.toml").write_text("[tool.privatize]\nmax-epsilon = 'much'\n", encoding="utf-8")
     monkeypatch.delenv("PRIVATIZE_STORE")
-    monkeypatch.setattr("privatize.policy._read", {})
+    monkeypatch.setattr("privatize.config.policy._read", {})
     out, _ = run("doctor", code=1)
     assert "max-epsilon" in out and "broken" in out
 

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import mtrand
 
-from privatize import coins, generators
+from privatize.calibration import global_rng as generators
+from privatize.calibration import streams as coins
 from privatize.errors import SettingsError
 
 pytestmark = pytest.mark.usefixtures("own_generators")

@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 from scipy.special import comb, gammaln
 from scipy.stats import norm
 
-from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace, noise
-from privatize.composition import NOTHING, Cost, _as_one_gaussian, _response, exact, kind_of, tight
+from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
+from privatize.budgets.ledger import Charge
 from privatize.errors import SettingsError
-from privatize.ledger import Charge
+from privatize.noise import grid as noise
+from privatize.planning.composition import NOTHING, Cost, _as_one_gaussian, _response, exact, kind_of, tight
 
 NUMBERS = itertools.count()
 

@@ -20,7 +20,7 @@ from scipy import stats
 
 import privatize
 from privatize import samplers
-from privatize.declared import Declared, declare
+from privatize.identity.declared import Declared, declare
 from privatize.samplers import Distribution
 from tests import golden
 
@@ -810,7 +810,7 @@ import json, sys
 sys.path[:0] = [{package!r}, {folder!r}]
 {text}
 from privatize import samplers
-from privatize.declared import declare
+from privatize.identity.declared import declare
 from tests import golden
 found = {{name: declare(case).digest for name, case in golden.sampler_cases().items()}}
 found["draw"] = declare(draw).digest

@@ -26,7 +26,6 @@ from privatize import (
     Plan,
     Release,
     Sensitivity,
-    decorator,
     estimate_sensitivity,
     plan,
     privatize,
@@ -43,6 +42,7 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
+from privatize.function import private_function as decorator
 
 UNIT = samplers.uniform(0, 1)
 NUMBERS = itertools.count()

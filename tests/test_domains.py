@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from privatize import domains, privatize, records, samplers
-from privatize.domains import Maybe, OneOf
+from privatize import privatize, samplers
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, PrivateRunError, PrivatizeError, SettingsError
 from privatize.samplers.public import is_private
 

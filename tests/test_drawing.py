@@ -10,11 +10,12 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from privatize import Budget, audit, plan, samplers, seal, views
-from privatize.drawing import COLORS, Chart, Layer, onto, svg, thin
+from privatize import Budget, audit, plan, samplers, seal
+from privatize.calibration.sensitivity import Sensitivity
+from privatize.display import cards as views
+from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
 from privatize.errors import SettingsError
-from privatize.planning import Plan
-from privatize.sensitivity import Sensitivity
+from privatize.planning.plan import Plan
 from tests.test_releases import private, release
 
 UNIT = samplers.uniform(0, 1)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from privatize import additive, coins, estimate_sensitivity, plan, samplers
-from privatize.pairs import Pairs
+from privatize import additive, estimate_sensitivity, plan, samplers
+from privatize.calibration import streams as coins
+from privatize.calibration.pairs import Pairs
 from privatize.samplers import as_sampler
 
 SEAMLESS = [

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import constraints, estimators, forms, outputs, privatize, samplers
+from privatize import constraints, privatize, samplers
 from privatize.errors import (
     DataError,
     InfiniteSensitivityError,
@@ -25,6 +25,9 @@ from privatize.errors import (
     PrivatizeError,
     SettingsError,
 )
+from privatize.outputs import allowlist as forms
+from privatize.outputs import models as estimators
+from privatize.outputs import structure as outputs
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 

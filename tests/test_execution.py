@@ -30,13 +30,18 @@ from hypothesis import strategies as st
 from multiprocess.pool import ThreadPool
 
 import privatize as package
-from privatize import clusters, coins, estimate_sensitivity, execution, plan, privatize, records, samplers
-from privatize import work as work_module
+from privatize import estimate_sensitivity, plan, privatize, samplers
+from privatize.calibration import streams as coins
+from privatize.calibration.pairs import Pairs
+from privatize.calibration.sensitivity import Memory
+from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
+from privatize.execution import choose as execution
+from privatize.execution import clusters
+from privatize.execution import span_queue as work_module
+from privatize.execution.job import SpanResult
+from privatize.execution.span_queue import Work
 from privatize.mechanisms.base import l1
-from privatize.pairs import Found, Pairs
-from privatize.sensitivity import Memory
-from privatize.work import Work
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -509,7 +514,8 @@ class TestAuto:
             pairs.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
             made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.05), seed=1)
             estimate_sensitivity(np.mean, **made)
-            print("privatize.processes" in sys.modules, len(psutil.Process().children(recursive=True)))
+            children = psutil.Process().children(recursive=True)
+            print("privatize.execution.processes" in sys.modules, len(children))
             """
         )
         assert done.stdout.split() == ["False", "0"]
@@ -536,7 +542,7 @@ class TestAuto:
         """The pairs before and after the step to processes fit together."""
         monkeypatch.setattr(execution, "_START", 0.0)
         monkeypatch.setattr(execution, "_WARM", 0.0)
-        caplog.set_level(logging.INFO, "privatize.execution")
+        caplog.set_level(logging.INFO, "privatize.execution.choose")
         for function in (mean, subsample, failing):
             found = estimate(function, None, plan=plan(0.1, 1000))
             assert np.array_equal(found.gaps, estimate(function, plan=plan(0.1, 1000)).gaps)
@@ -547,7 +553,7 @@ class TestAuto:
         """A function with an open file works by default, and is refused if processes were asked for."""
         monkeypatch.setattr(execution, "_START", 0.0)
         monkeypatch.setattr(execution, "_WARM", 0.0)
-        caplog.set_level(logging.INFO, "privatize.execution")
+        caplog.set_level(logging.INFO, "privatize.execution.choose")
         numbers = (i for i in range(3))
         with (tmp_path / "open.txt").open("w") as file:
             for function in (
@@ -571,7 +577,7 @@ class TestAuto:
 
             return float(x.mean() + 0 * len(zipapp.__name__))
 
-        with caplog.at_level(logging.INFO, "privatize.execution"):
+        with caplog.at_level(logging.INFO, "privatize.execution.choose"):
             estimate(imports, None)
         assert "pairs are left" in caplog.text and "on one core" not in caplog.text
 
@@ -614,7 +620,7 @@ class TestWork:
                 cost = data.draw(st.sampled_from([1e-7, 1e-3, 0.2, 5.0]))
                 size = span[1] - span[0]
                 works = data.draw(st.booleans()) or steps > 300
-                work.learn(Found(span[0], np.zeros(size), cost * size, ["float"] if works else None))
+                work.learn(SpanResult(span[0], np.zeros(size), cost * size, ["float"] if works else None))
                 done |= set(range(*span))
             elif fate == "back":
                 work.back(*span)
@@ -635,7 +641,7 @@ class TestWork:
             sizes = []
             while (span := work.next(2)) is not None and len(sizes) < 200:
                 sizes.append(span[1] - span[0])
-                work.learn(Found(span[0], np.zeros(sizes[-1]), cost * sizes[-1], ["float"]))
+                work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], ["float"]))
             assert sizes[0] == 1
             assert max(sizes) == 1 if work is dear else max(sizes) >= 1000
             if work is cheap:
@@ -649,7 +655,7 @@ class TestWork:
         while (span := work.next(workers)) is not None:
             start, stop = span
             assert stop == total or stop % block == 0 or start // block == (stop - 1) // block
-            work.learn(Found(start, np.zeros(stop - start), cost * (stop - start), ["float"]))
+            work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), ["float"]))
 
 
 class TestResume:
@@ -696,7 +702,7 @@ class TestResume:
                     if i != 1:
                         yield found
 
-        monkeypatch.setattr("privatize.sensitivity.executor", lambda *_: Forgetful())
+        monkeypatch.setattr("privatize.calibration.sensitivity.executor", lambda *_: Forgetful())
         with pytest.raises(ExecutionError, match="not evaluated"):
             estimate(mean)
 

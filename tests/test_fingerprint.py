@@ -27,9 +27,9 @@ import pytest
 from scipy import stats
 
 from privatize import Budget, Exponential, Laplace, private_source, privatize, samplers
-from privatize import fingerprint as fingerprinting
 from privatize.errors import NotRememberedWarning
-from privatize.fingerprint import Unencodable, fingerprint, origin
+from privatize.identity import fingerprint as fingerprinting
+from privatize.identity.fingerprint import Unencodable, fingerprint, origin
 from privatize.samplers import as_sampler
 
 HELPERS = """
@@ -338,7 +338,7 @@ def test_changes_at_run_time_are_seen(project):
 def test_other_processes_and_hash_seeds_agree(project, tmp_path):
     """A remembered estimate is found again by another process, whatever its hash seed."""
     here = fingerprint(project().f)
-    code = "import main\nfrom privatize.fingerprint import fingerprint\nprint(fingerprint(main.f))"
+    code = "import main\nfrom privatize.identity.fingerprint import fingerprint\nprint(fingerprint(main.f))"
     package = str(Path(sys.modules["privatize"].__file__).parents[1])
     for environment in ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "77"}, {"PYTHONOPTIMIZE": ""}):
         done = subprocess.run(
@@ -668,7 +668,7 @@ for settings in (
     {"sampler": samplers.integers(0, 9), "batch": stacked},
 ):
     made = privatize(epsilon=1, gamma=0.1, **settings)(f)
-    from privatize.fingerprint import fingerprint
+    from privatize.identity.fingerprint import fingerprint
     print(fingerprint(made._facts(100, made._binding.bind_public((), {}), None)))
 """
 
@@ -707,7 +707,7 @@ import sys
 import warnings
 import numpy as np
 from privatize import configure, privatize, samplers
-from privatize.fingerprint import fingerprint, reach
+from privatize.identity.fingerprint import fingerprint, reach
 
 warnings.simplefilter("error")
 configure(store=None)
@@ -760,7 +760,7 @@ def test_names_are_the_same_in_workers(tmp_path):
 
 SPAWNED = """
 import multiprocessing
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 
 class Config:
     "Config."

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import privatize
-from privatize.fingerprint import Unencodable, fingerprint
+from privatize.identity.fingerprint import Unencodable, fingerprint
 
 # A name; what is expected ("seen" or "doubt"); the two settings of the knob; the program. A line "--- name"
 # begins another module.
@@ -1164,7 +1164,7 @@ RUN = """
 import importlib, json, sys, traceback
 from math import ceil as CEIL, floor as FLOOR, pi as PI
 from pathlib import Path
-from privatize.fingerprint import Unencodable, fingerprint
+from privatize.identity.fingerprint import Unencodable, fingerprint
 found = {}
 for folder in sorted(Path(sys.argv[1]).iterdir()):
     sys.path.insert(0, str(folder))
@@ -1187,7 +1187,7 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
     sys.path.pop(0)
     for name in ("main", "helpers", "compiled"):
         sys.modules.pop(name, None)
-    from privatize.fingerprint import origin
+    from privatize.identity.fingerprint import origin
     origin.cache_clear()
 print("RESULT" + json.dumps(found))
 """

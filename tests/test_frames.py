@@ -14,19 +14,12 @@ pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
-from privatize import (  # noqa: E402
-    audit,
-    domains,
-    estimate_sensitivity,
-    frames,
-    plan,
-    privatize,
-    records,
-    samplers,
-)
-from privatize.domains import Maybe, OneOf  # noqa: E402
+from privatize import audit, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
+from privatize.data import frames, records  # noqa: E402
+from privatize.data import support as domains  # noqa: E402
+from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
-from privatize.fingerprint import token  # noqa: E402
+from privatize.identity.fingerprint import token  # noqa: E402
 from privatize.samplers.public import is_private  # noqa: E402
 
 nan, inf = np.nan, np.inf

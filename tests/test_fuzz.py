@@ -40,8 +40,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from scipy import stats
 
 import privatize as package
-from privatize import Bernstein, Exponential, Gaussian, Laplace, audit, coins, privatize, samplers
-from privatize.database import Database
+from privatize import Bernstein, Exponential, Gaussian, Laplace, audit, privatize, samplers
+from privatize.calibration import streams as coins
 from privatize.errors import (
     CalibrationError,
     DataError,
@@ -50,9 +50,10 @@ from privatize.errors import (
     PrivatizeWarning,
     SettingsError,
 )
-from privatize.shipping import Package
-from privatize.store import open_store
-from privatize.watching import Watch
+from privatize.execution.packaging import Package
+from privatize.identity.change_guard import Watch
+from privatize.storage.database import Database
+from privatize.storage.estimates import open_store
 
 if sys.version_info[:3] == (3, 13, 0):
     # Looking for leaks means walking over everything that an error refers to, and this one falls over it.

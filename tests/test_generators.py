@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.random import mtrand
 
-from privatize import coins, generators
+from privatize.calibration import global_rng as generators
+from privatize.calibration import streams as coins
 
 pytestmark = pytest.mark.usefixtures("own_generators")
 

@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 import privatize.samplers
-from privatize import Laplace, coins, fingerprint, mechanisms, samplers
+from privatize import Laplace, mechanisms, samplers
+from privatize.calibration import streams as coins
+from privatize.identity import fingerprint
 from privatize.samplers.base import Distribution
 from tests import golden
 

@@ -307,7 +307,7 @@ def test_inside_another_private_function(library):
 
 def test_policy(library, tmp_path, monkeypatch):
     """What the policy forbids cannot be instrumented."""
-    from privatize import policy
+    from privatize.config import policy
 
     monkeypatch.setattr(policy, "_read", {})
     (tmp_path / "pyproject.toml").write_text("[tool.privatize]\nmax-epsilon = 0.5\n")

@@ -25,8 +25,9 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import Exponential, Laplace, privatize, samplers, silence
+from privatize import Exponential, Laplace, privatize, samplers
 from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
+from privatize.function import silence
 
 SENTINEL = 31415926.5358979
 TEXT = "SENTINEL-NAME"

@@ -17,9 +17,9 @@ import pytest
 
 import privatize as package
 from privatize import Budget, privatize, samplers, seal
+from privatize.budgets.ledger import Charge, Ledger, open_ledger
+from privatize.budgets.ledger_layout import VERSION, names_in
 from privatize.errors import LedgerError, SettingsError
-from privatize.ledger import Charge, Ledger, open_ledger
-from privatize.ledger_layout import VERSION, names_in
 
 ROOT = str(Path(package.__file__).parents[1])
 OLD = (Path(__file__).parent / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
@@ -377,7 +377,7 @@ class TestAtOnce:
         def fails(text):
             raise RuntimeError
 
-        monkeypatch.setattr("privatize.ledger_layout.names_in", fails)
+        monkeypatch.setattr("privatize.budgets.ledger_layout.names_in", fails)
         with pytest.raises(RuntimeError):
             named("survey", old)
         monkeypatch.undo()

@@ -18,9 +18,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privatize import Budget, fingerprint, privatize, samplers
+from privatize import Budget, privatize, samplers
 from privatize.errors import PrivateRunError
-from privatize.leftovers import Snapshot
+from privatize.identity import fingerprint
+from privatize.identity.leftovers import Snapshot
 from tests.test_leaks import SENTINEL, holds_sentinel, private
 
 PROMISE = {

@@ -13,9 +13,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from privatize import Bernstein, Gaussian, Laplace, discrete, noise, privatize, samplers
+from privatize import Bernstein, Gaussian, Laplace, privatize, samplers
 from privatize.errors import InsecureNoiseWarning
-from privatize.mechanisms.scaling import Weighted
+from privatize.mechanisms.weighted import Weighted
+from privatize.noise import exact as discrete
+from privatize.noise import grid as noise
 from privatize.testing import insecure_noise
 
 getcontext().prec = 80

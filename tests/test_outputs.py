@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize.errors import OutputError
-from privatize.outputs import StructureChanged, describe, flatten, integers, number, rebuild, size
+from privatize.outputs.structure import StructureChanged, describe, flatten, integers, number, rebuild, size
 
 inf, nan = math.inf, math.nan
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privatize.errors import PlanError, SettingsError
-from privatize.planning import Plan, plan, transfer
+from privatize.planning.plan import Plan, plan, transfer
 
 BOUNDS = ("tolerance", "dkw", "marginal")
 
@@ -447,7 +447,7 @@ def test_balanced_out_of_reach_of_a_large_rho_is_refused(bound):
     """A user who gives away half of gamma or more to rho would wait forever (balanced is a default)."""
     code = f"""
 from privatize.errors import PlanError
-from privatize.planning import plan
+from privatize.planning.plan import plan
 try:
     print(plan(0.1, "balanced", 0.06, bound={bound!r}))
 except PlanError as error:
@@ -813,7 +813,7 @@ def test_small_plans_do_not_import_scipy():
     """A user would wait for scipy's import in every script that only plans."""
     code = """
 import sys
-from privatize.planning import plan, transfer
+from privatize.planning.plan import plan, transfer
 for bound in ("tolerance", "dkw", "marginal"):
     for gamma in (0.5, 0.2, 0.1, 0.05, 0.01, 0.001):
         for m in (None, "least", "balanced"):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from privatize import Budget, configure, instrument, privatize, samplers, seal
-from privatize import policy as room
-from privatize.checking import check, table
+from privatize.cli.checking import check, table
+from privatize.config import policy as room
+from privatize.config.policy import Policy, policy
 from privatize.errors import PolicyError, SettingsError
-from privatize.policy import Policy, policy
-from privatize.store import default_url
+from privatize.storage.estimates import default_url
 
 UNIT = samplers.uniform(0, 1)
 PEOPLE = np.linspace(0, 1, 50)

@@ -19,9 +19,10 @@ import psutil
 import pytest
 
 import privatize as package
-from privatize import estimate_sensitivity, plan, processes, samplers
+from privatize import estimate_sensitivity, plan, samplers
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PrivatizeError
-from privatize.store import Store
+from privatize.execution import processes
+from privatize.storage.estimates import Store
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])

@@ -1,10 +1,8 @@
 """The public names are these, and each is documented with an example that runs."""
 
-import ast
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -53,32 +51,6 @@ def test_public_names():
 def test_docstrings(name):
     """Every public name explains itself."""
     assert len(inspect.getdoc(getattr(privatize, name))) > 40
-
-
-def test_modules_import_only_downwards():
-    """The rooms keep to one way through them, so that none calls back up."""
-    order = [
-        "cli", "commands", "demonstration",
-        "checking", "sklearn", "instrumenting", "testing", "reports", "auditing", "divergence",
-        "distinguishing", "intervals", "decorator", "releases", "sealed", "budget", "ledger", "ledger_layout",
-        "charges", "composition",
-        "settings", "store", "database", "policy", "binding", "sensitivity", "execution", "clusters",
-        "processes", "work", "shipping", "leftovers", "recursion", "watching", "declared", "syntax",
-        "fingerprint", "accessors", "pairs", "capacity", "stacks", "sums", "progress", "silence",
-        "coins", "generators", "threads", "outputs", "estimators", "forms", "constraints", "samplers",
-        "records", "reachable", "frames",
-        "domains", "mechanisms", "noise", "discrete", "planning", "views", "drawing", "errors",
-    ]  # fmt: skip
-    root = Path(privatize.__file__).parent
-    for at, room in enumerate(order):
-        single = root / f"{room}.py"
-        files = [single] if single.exists() else sorted((root / room).glob("*.py"))
-        for file in files:
-            for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("privatize"):
-                    part = node.module.split(".")[1:2] or [a.name for a in node.names if a.name in order]
-                    for used in part:
-                        assert used == room or order.index(used) > at, f"{file.name} imports {used}"
 
 
 def test_import_is_light():

@@ -16,9 +16,9 @@ import pytest
 
 from privatize import privatize, samplers, seal
 from privatize.errors import DataError
-from privatize.fingerprint import PrivateReachable, token
+from privatize.identity.fingerprint import PrivateReachable, token
+from privatize.identity.reachable import Private
 from privatize.mechanisms import Exponential
-from privatize.reachable import Private
 from privatize.samplers.public import is_private
 
 pd = pytest.importorskip("pandas")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatize import records
+from privatize.data import records
 from privatize.errors import DataError
 
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Bernstein, Exponential, Gaussian, Laplace, Release, discrete, privatize, samplers
+from privatize import Bernstein, Exponential, Gaussian, Laplace, Release, privatize, samplers
 from privatize.errors import PrivatizeError, SettingsError
-from privatize.mechanisms.scaling import Weighted
-from privatize.mechanisms.spread import half_widths, mean_error
-from privatize.releases import least_epsilon
+from privatize.function.release import least_epsilon
+from privatize.mechanisms.accuracy import half_widths, mean_error
+from privatize.mechanisms.weighted import Weighted
+from privatize.noise import exact as discrete
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, mean_margin, most_successes
 
 UNIT = samplers.uniform(0, 1)

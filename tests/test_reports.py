@@ -27,8 +27,8 @@ from privatize import (
     report,
     samplers,
     seal,
-    views,
 )
+from privatize.display import cards as views
 from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
 
 UNIT = samplers.uniform(0, 1)

@@ -23,9 +23,10 @@ import pytest
 import scipy
 from scipy import sparse, stats
 
-from privatize import privatize, records, samplers
+from privatize import privatize, samplers
+from privatize.data import records
 from privatize.errors import DataError, SamplerError
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import (
     Maybe,
     OneOf,
@@ -369,7 +370,7 @@ def in_another_process(hash_seed):
             "from math import inf",
             "from numpy import exp, rint",
             "from privatize.samplers import *",
-            "from privatize.fingerprint import fingerprint",
+            "from privatize.identity.fingerprint import fingerprint",
             *(textwrap.dedent(inspect.getsource(function)) for function in FUNCTIONS),
             "json.dump([fingerprint(eval(code)) for code in json.load(sys.stdin)], sys.stdout)",
         ]
@@ -410,7 +411,8 @@ def test_fingerprints_are_the_same_in_every_process():
 def test_a_fingerprint_does_not_depend_on_what_came_before():
     """A sampler would have one identity in one process and another in the next."""
     code = (
-        "import sys; from privatize.samplers import uniform; from privatize.fingerprint import fingerprint\n"
+        "import sys; from privatize.samplers import uniform\n"
+        "from privatize.identity.fingerprint import fingerprint\n"
         "print([fingerprint(uniform(low, 1)) for low in eval(sys.argv[1])][-1])"
     )
     found = {

@@ -22,9 +22,10 @@ import pytest
 import scipy
 from scipy import stats
 
-from privatize import privatize, records, samplers
+from privatize import privatize, samplers
+from privatize.data import records
 from privatize.errors import SamplerError
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import (
     Maybe,
     OneOf,
@@ -347,7 +348,7 @@ def in_another_process(hash_seed):
             "import json, math, numpy, numpy as np, scipy, scipy.stats, sys",
             "from math import inf",
             "from privatize.samplers import *",
-            "from privatize.fingerprint import fingerprint",
+            "from privatize.identity.fingerprint import fingerprint",
             *(textwrap.dedent(inspect.getsource(function)) for function in FUNCTIONS),
             "json.dump([fingerprint(eval(code)) for code in json.load(sys.stdin)], sys.stdout)",
         ]

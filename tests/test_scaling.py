@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatize import Gaussian, Laplace, audit, privatize, samplers
+from privatize.calibration.pairs import Pairs
 from privatize.errors import InfiniteSensitivityError, SettingsError
-from privatize.mechanisms.scaling import Weighted, exponents
-from privatize.pairs import Pairs
-from privatize.store import Store
+from privatize.mechanisms.weighted import Weighted, exponents
+from privatize.storage.estimates import Store
 from privatize.testing import insecure_noise
 
 FALSE_ALARM = 1e-6

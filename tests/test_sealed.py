@@ -31,7 +31,7 @@ import pytest
 import scipy.sparse
 
 from privatize import Budget, Sealed, audit, private_source, privatize, samplers, seal
-from privatize import sealed as room
+from privatize.budgets import sealed as room
 from privatize.errors import (
     ArgumentError,
     CalibrationError,

@@ -17,18 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from privatize import (
-    Gaussian,
-    Laplace,
-    additive,
-    coins,
-    estimate_sensitivity,
-    plan,
-    privatize,
-    samplers,
-    sensitivity,
-    views,
-)
+from privatize import Gaussian, Laplace, additive, estimate_sensitivity, plan, privatize, samplers
+from privatize.calibration import sensitivity
+from privatize.calibration import streams as coins
+from privatize.display import cards as views
 from privatize.errors import (
     InfiniteSensitivityError,
     NotReproducibleError,
@@ -40,8 +32,8 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.mechanisms.base import l2
-from privatize.mechanisms.scaling import Weighted
-from privatize.planning import Plan, band
+from privatize.mechanisms.weighted import Weighted
+from privatize.planning.plan import Plan, band
 
 UNIT = samplers.uniform(0, 1)
 

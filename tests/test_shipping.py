@@ -28,12 +28,13 @@ import numpy as np
 import pytest
 
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers
+from privatize.calibration.pairs import NORMS, Pairs
 from privatize.errors import ExecutionError, InfiniteSensitivityError
-from privatize.fingerprint import origin
-from privatize.pairs import NORMS, Pairs, Refused
-from privatize.reachable import bounds
+from privatize.execution.job import Refused
+from privatize.execution.packaging import NotShippable, Package, pack, unpack
+from privatize.identity.fingerprint import origin
+from privatize.identity.reachable import bounds
 from privatize.samplers import as_sampler
-from privatize.shipping import NotShippable, Package, pack, unpack
 
 UNIT = samplers.uniform(0, 1)
 DATA = np.linspace(0, 1, 50)
@@ -381,7 +382,7 @@ def test_main_is_the_users(tmp_path):
             import numpy as np
             from privatize import estimate_sensitivity, plan, samplers
             from privatize.errors import PrivatizeError
-            from privatize.pairs import Pairs
+            from privatize.calibration.pairs import Pairs
             Pairs.check_again = lambda *_, **__: None
             LIMIT = 3.0
             def gaps(f, w):
@@ -1027,8 +1028,8 @@ def test_other_hash_seeds_agree(project, tmp_path):
 import user
 import pickle
 from privatize import samplers
-from privatize.pairs import NORMS, Pairs
-from privatize.shipping import pack
+from privatize.calibration.pairs import NORMS, Pairs
+from privatize.execution.packaging import pack
 made = pack(Pairs(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
 print(pickle.loads(made.payload)[1])
 """

@@ -13,21 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatize import (
-    Exponential,
-    Gaussian,
-    Laplace,
-    coins,
-    estimate_sensitivity,
-    plan,
-    privatize,
-    records,
-    samplers,
-)
+from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
+from privatize.calibration import streams as coins
+from privatize.calibration.batching import rows_of, stack_of
+from privatize.calibration.pairs import Pairs, _largest
+from privatize.data import records
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError
-from privatize.fingerprint import fingerprint
-from privatize.pairs import Pairs, _largest
-from privatize.stacks import rows_of, stack_of
+from privatize.identity.fingerprint import fingerprint
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0.0, -1.0, 5.0], [1.0, 1.0, 9.0])
@@ -221,7 +213,7 @@ def test_norms_of_many_are_those_of_each():
         [[0, 0], [1e-200, 1e-200], [-3, 4], [1e200, 1e200], [np.inf, 1], [np.nan, 1], [5e-324, 0]]
     )
     for norm in ("l1", "l2", "sup"):
-        from privatize.pairs import NORMS as OURS
+        from privatize.calibration.pairs import NORMS as OURS
 
         pairs = Pairs(np.mean, n=3, sampler=UNIT, norm=OURS[norm], seed=1)
         for some in (steps, steps[:, :1], -steps[:, :1]):

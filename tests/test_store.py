@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import coins, configure, plan, policy, privatize, samplers
-from privatize import store as store_room
+from privatize import configure, plan, privatize, samplers
+from privatize.calibration import streams as coins
+from privatize.config import policy
 from privatize.errors import (
     ArgumentError,
     DataError,
@@ -29,7 +30,8 @@ from privatize.errors import (
     StoreWarning,
     ZeroSensitivityError,
 )
-from privatize.store import Store, default_url, open_store
+from privatize.storage import estimates as store_room
+from privatize.storage.estimates import Store, default_url, open_store
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -525,8 +527,8 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
     """
     from scipy import stats
 
-    from privatize.planning import band
-    from privatize.sensitivity import Sensitivity
+    from privatize.calibration.sensitivity import Sensitivity
+    from privatize.planning.plan import band
 
     rng = np.random.default_rng(1)
     first = plan(0.1, 300)

@@ -15,13 +15,14 @@ from privatize import (
     Exponential,
     Laplace,
     audit,
-    coins,
     estimate_sensitivity,
     plan,
     privatize,
     samplers,
     sums,
 )
+from privatize.calibration import streams as coins
+from privatize.calibration.pairs import Pairs
 from privatize.errors import (
     DataError,
     InfiniteSensitivityError,
@@ -32,9 +33,8 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 from privatize.mechanisms.base import l1
-from privatize.pairs import Pairs
 from privatize.samplers import Distribution
 from privatize.sums import additive, rows_of
 

@@ -11,8 +11,8 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import DataError
-from privatize.fingerprint import Unencodable, fingerprint
-from privatize.watching import watch
+from privatize.identity.change_guard import watch
+from privatize.identity.fingerprint import Unencodable, fingerprint
 
 SOURCE = """
 import math

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatize import noise
 from privatize.errors import OutputError, SettingsError
+from privatize.mechanisms.accuracy import half_widths
 from privatize.mechanisms.base import Vector, inflate, l1, labels, sup
-from privatize.mechanisms.scaling import Weighted
-from privatize.mechanisms.spread import half_widths
+from privatize.mechanisms.weighted import Weighted
+from privatize.noise import grid as noise
 
 __all__ = ["Bernstein", "BernsteinPolynomial"]
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import noise
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.base import Vector, inflate, labels, sup
+from privatize.noise import grid as noise
 
 __all__ = ["Exponential"]
 

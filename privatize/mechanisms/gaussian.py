@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import noise
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Vector, inflate, l2
-from privatize.mechanisms.scaling import Scaled, check_scaled, exponents, moving
+from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
+from privatize.noise import grid as noise
 
 __all__ = ["Gaussian"]
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import noise
 from privatize.mechanisms.base import Vector, inflate, l1
-from privatize.mechanisms.scaling import Scaled, check_scaled, exponents, moving
+from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
+from privatize.noise import grid as noise
 
 __all__ = ["Laplace"]
 

@@ -5,7 +5,7 @@ and drawn with nothing but `rng`. P is public and part of the promise: the priva
 differential privacy *with respect to P*.
 """
 
-from privatize.domains import Maybe, OneOf
+from privatize.data.support import Maybe, OneOf
 from privatize.samplers.base import Distribution, Sampler, draw
 from privatize.samplers.bayes import marginal
 from privatize.samplers.combined import mixture

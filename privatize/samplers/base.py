@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_che
 
 import numpy as np
 
-from privatize import domains, records
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.data.frames import Column
 from privatize.errors import DataError, SamplerError
-from privatize.frames import Column
 
 if TYPE_CHECKING:
     from privatize.samplers.describing import Description

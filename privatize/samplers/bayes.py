@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privatize import records
+from privatize.data import records
 from privatize.errors import SamplerError
 from privatize.samplers.base import Distribution, Rng, Sampler, draw, inside, name_of, with_coins
 from privatize.samplers.foreign import Support, as_sampler

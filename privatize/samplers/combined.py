@@ -11,9 +11,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privatize import domains, records
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.data.frames import Column
 from privatize.errors import DataError, SamplerError
-from privatize.frames import Column
 from privatize.samplers.base import (
     Distribution,
     Frozen,

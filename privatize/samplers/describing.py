@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import domains, frames
+from privatize.data import frames
+from privatize.data import support as domains
+from privatize.display.cards import figure
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, plain
-from privatize.views import figure
 
 __all__ = ["Description", "describe"]
 

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privatize import domains, records
+from privatize.data import records
+from privatize.data import support as domains
 from privatize.errors import SamplerError
 from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, inside, name_of
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privatize.domains import OneOf
+from privatize.data.frames import array_of
+from privatize.data.support import OneOf
 from privatize.errors import SamplerError
-from privatize.frames import array_of
 from privatize.samplers.base import (
     Distribution,
     Frozen,

@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize import frames, records
-from privatize.domains import Maybe, OneOf, is_pair, missing
+from privatize.data import frames, records
+from privatize.data.support import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
-from privatize.reachable import Private, columns_of, comparable
+from privatize.identity.reachable import Private, columns_of, comparable
 from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
 
 __all__ = ["bootstrap", "draws_public", "is_private"]
@@ -246,7 +246,7 @@ def draws_public(sampler: Any) -> bool:
 def is_private(sampler: Any, data: Any) -> bool:
     """Tell whether a sampler draws from the private data itself, or from some of it.
 
-    It does if `privatize.reachable` recognizes the public records. Content is also compared column by column,
+    It does if `identity.reachable` recognizes the public records. Content is also compared column by column,
     in single precision, without columns that are constant. It is equal if the public columns (or those of the
     projection that is drawn) are found among the private ones, or the other way round: record by record; or,
     where a column's values are mostly different from each other, record by record once both are in its order,

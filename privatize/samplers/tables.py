@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from privatize import domains, frames
+from privatize.data import frames
+from privatize.data import support as domains
+from privatize.data.frames import Column
 from privatize.errors import SamplerError
-from privatize.frames import Column
 from privatize.samplers.base import (
     Distribution,
     Rng,

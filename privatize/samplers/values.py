@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from privatize.domains import Maybe, OneOf
+from privatize.data.frames import Column, array_of
+from privatize.data.support import Maybe, OneOf
 from privatize.errors import SamplerError
-from privatize.frames import Column, array_of
 from privatize.samplers.base import (
     Distribution,
     Frozen,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize import coins, estimate_sensitivity, plan, samplers, sums
+from privatize import estimate_sensitivity, plan, samplers, sums
+from privatize.calibration import streams as coins
 
 from .measuring import Result, compare, in_turn, medians, result, waits
 

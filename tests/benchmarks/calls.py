@@ -15,10 +15,15 @@ from unittest import mock
 
 import numpy as np
 
-from privatize import Laplace, coins, decorator, domains, outputs, privatize, records, samplers
-from privatize.binding import Binding
-from privatize.decorator import PrivateFunction
-from privatize.fingerprint import fingerprint
+from privatize import Laplace, privatize, samplers
+from privatize.calibration import streams as coins
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.function import private_function as decorator
+from privatize.function.binding import Binding
+from privatize.function.private_function import PrivateFunction
+from privatize.identity.fingerprint import fingerprint
+from privatize.outputs import structure as outputs
 
 from .measuring import Result, fresh, in_turn, medians, microseconds, result
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from privatize import processes
+from privatize.execution import processes
 
 from .calibration import N, calibrate, loop, numbers
 from .measuring import Result, missing, result, seconds, works

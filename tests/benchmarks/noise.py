@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize import Gaussian, Laplace, discrete
+from privatize import Gaussian, Laplace
+from privatize.noise import exact as discrete
 
 from .measuring import Result, counted, in_turn, result
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from privatize.drawing import Chart, Color, Layer, svg
+from privatize.display.charts import Chart, Color, Layer, svg
 
 from .measuring import ROOT, Result
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privatize import Budget, privatize, samplers
-from privatize.cli import main
-from privatize.store import Store, open_store
+from privatize.cli.parser import main
+from privatize.storage.estimates import Store, open_store
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
 

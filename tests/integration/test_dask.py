@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import Laplace, clusters, estimate_sensitivity, plan, privatize, samplers, shipping, sums
+from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers, sums
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -23,7 +23,9 @@ from privatize.errors import (
     OutputError,
     PrivatizeError,
 )
-from privatize.pairs import Found
+from privatize.execution import clusters
+from privatize.execution import packaging as shipping
+from privatize.execution.job import SpanResult
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
@@ -574,7 +576,7 @@ class TestPrivacy:
         parts = [part for _, content in seen for part in content]
         assert sum(len(part.gaps) for part in parts) == found.m
         for part in parts:
-            assert type(part) is Found and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
+            assert type(part) is SpanResult and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
             assert part.cause is None and part.structure == found.structure
             assert len(shipping.pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 
 
 def test_sklearn_estimators():

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 PROGRAM = """
 import sys
 import torch
-from privatize.fingerprint import fingerprint
+from privatize.identity.fingerprint import fingerprint
 torch.manual_seed(1)
 for _ in range(int(sys.argv[1])):  # hooks have numbers, which count all that there ever were
     torch.nn.Linear(2, 2).register_forward_hook(lambda *args: None)

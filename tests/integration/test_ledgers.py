@@ -15,8 +15,8 @@ import pytest
 
 import privatize as package
 from privatize import Budget, privatize, samplers, seal
+from privatize.budgets.ledger import Charge, open_ledger
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
-from privatize.ledger import Charge, open_ledger
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import discrete
+from privatize.noise import exact as discrete
 
 dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed (extra test-all)")
 

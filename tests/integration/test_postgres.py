@@ -11,7 +11,7 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import StoreWarning
-from privatize.store import Store, open_store
+from privatize.storage.estimates import Store, open_store
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
 
@@ -53,7 +53,7 @@ def test_recalled_by_another_program(url):
         import sys
         import numpy as np
         from privatize import privatize, samplers
-        from privatize.store import Store
+        from privatize.storage.estimates import Store
         print(Store(sys.argv[1]).entries()[0]["seed"])
     """
     command = [sys.executable, "-c", textwrap.dedent(code), url]

@@ -52,7 +52,7 @@ if __name__ == "__main__":  # as a script, Python looks for modules in this dire
     sys.path[0] = str(ROOT)
 
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
-from privatize.planning import Plan  # noqa: E402
+from privatize.planning.plan import Plan  # noqa: E402
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes  # noqa: E402
 
 SEED = 2017

@@ -30,7 +30,7 @@ from privatize import Exponential, Gaussian, Laplace, audit, plan, privatize, sa
 from privatize.mechanisms.base import l1, l2
 from privatize.mechanisms.bernstein import Bernstein
 from privatize.mechanisms.gaussian import least_sigma
-from privatize.store import open_store
+from privatize.storage.estimates import open_store
 from privatize.testing import insecure_noise
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes
 

@@ -16,7 +16,7 @@ import pytest
 from scipy import special, stats
 
 from privatize import estimate_sensitivity, samplers
-from privatize.planning import Plan, plan
+from privatize.planning.plan import Plan, plan
 from tests.statistical.thresholds import mean_margin, most_successes
 
 TRIALS = 20_000

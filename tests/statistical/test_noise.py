@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from privatize import discrete, noise
 from privatize.mechanisms.gaussian import excess_delta
+from privatize.noise import exact as discrete
+from privatize.noise import grid as noise
 
 FALSE_ALARM = 1e-6
 

@@ -12,18 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import (
-    Bernstein,
-    Exponential,
-    Gaussian,
-    Laplace,
-    discrete,
-    estimate_sensitivity,
-    noise,
-    plan,
-    samplers,
-)
+from privatize import Bernstein, Exponential, Gaussian, Laplace, estimate_sensitivity, plan, samplers
 from privatize.mechanisms.base import inflate
+from privatize.noise import exact as discrete
+from privatize.noise import grid as noise
 
 FALSE_ALARM = 1e-6
 FLOATS = np.zeros(1, dtype=bool)

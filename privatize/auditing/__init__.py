@@ -1,0 +1,1 @@
+"""Is the promise true? Measured, both halves of it."""

@@ -1,0 +1,1 @@
+"""What may be spent, what was spent, and the data that it is about."""

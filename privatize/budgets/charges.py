@@ -1,0 +1,359 @@
+"""Charges: what one release asks of a budget, and the rules by which they add up. Knows no database."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from privatize.errors import LedgerError, SettingsError
+from privatize.planning.composition import NOTHING, Cost, exact
+
+__all__ = ["COMPARABLE", "Book", "Charge", "Due", "Person", "Totals", "check_text"]
+
+STRENGTHS = ("plain", "sampled")
+PURPOSES = ("answer", "declaration", "learning", "check")
+NEIGHBOURS = ("replace", "add or remove")
+COMPARABLE = "P1:"  # how the digest of a P begins that is the same in every process and version
+_LONGEST = 255
+
+
+def check_text(what: str, text: Any) -> str:
+    """Return a name that every database can keep; refuse any other."""
+    fine = isinstance(text, str) and 0 < len(text) <= _LONGEST and "\0" not in text
+    if fine:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            fine = False
+    if not fine:
+        shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
+        raise SettingsError(
+            f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: names are strings of "
+            f"1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose another."
+        )
+    return str(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What one release asks of a budget.
+
+    Attributes
+    ----------
+    function : str
+        Its name.
+    key : str
+        The estimate's fingerprint, or "" if it has none.
+    dataset : str
+        Name and version of declared (sealed) data, or "".
+    people : tuple of str
+        The names in it without versions: who it is about.
+    n : int
+        Number of records.
+    mechanism, kind : str
+        The mechanism, and what tight composition knows of it.
+    epsilon, delta, gamma : float
+        The promise.
+    average_gamma : float or None
+        What the share of failures is at most on average over calibrations; None if that is no less than γ.
+    looks : tuple
+        For all plans that were read from the estimate's gaps, the γ that was asked for and that holds now:
+        a further look makes the earlier ones' larger.
+    strength : {"sampled", "plain"}
+        Whether it holds for all pairs but a share γ of those under P, or for all pairs.
+    declared : tuple of str
+        Digests of the P that it holds under, of which the function's P is a projection. None for "plain".
+    described : str
+        P in words.
+    lossless : bool
+        Whether the words say everything about P.
+    columns : tuple of str
+        Names of P's columns.
+    values : tuple of frozenset
+        The values of each of P's columns that has fixed ones, as strings.
+    neighbours, unit : str
+        What neighbours are, and what a record is.
+    purpose : {"answer", "declaration", "learning", "check"}
+        What it is.
+    partition, part : str
+        Where parallel composition applies.
+    who : str
+        User and host, if they are wanted.
+    """
+
+    function: str
+    key: str
+    dataset: str
+    n: int
+    mechanism: str
+    kind: str
+    epsilon: float
+    delta: float
+    gamma: float
+    average_gamma: float | None = None
+    looks: tuple[tuple[float, float], ...] = ()
+    people: tuple[str, ...] = ()
+    strength: str = "sampled"
+    declared: tuple[str, ...] = ()
+    described: str = ""
+    lossless: bool = False
+    columns: tuple[str, ...] = ()
+    values: tuple[frozenset[str], ...] = ()
+    neighbours: str = "replace"
+    unit: str = "record"
+    purpose: str = "answer"
+    partition: str = ""
+    part: str = ""
+    who: str = ""
+
+    def __post_init__(self) -> None:
+        numbers = (self.epsilon, self.delta, self.gamma, *(x for look in self.looks for x in look))
+        average = 0.0 if self.average_gamma is None else self.average_gamma
+        if not all(0 <= x < math.inf for x in numbers) or not 0 <= average <= self.gamma or self.n < 0:
+            raise SettingsError(
+                f"A charge of epsilon={self.epsilon!r}, delta={self.delta!r}, gamma={self.gamma!r}, "
+                f"average_gamma={self.average_gamma!r}, n={self.n!r}: amounts are finite and not below zero, "
+                f"and the average is not above gamma."
+            )
+        kinds = (self.strength in STRENGTHS, self.purpose in PURPOSES, self.neighbours in NEIGHBOURS)
+        if not all(kinds) or not self.unit:
+            raise SettingsError(
+                f"A charge with strength={self.strength!r}, purpose={self.purpose!r}, "
+                f"neighbours={self.neighbours!r}, unit={self.unit!r} is not known."
+            )
+        if self.strength == "plain" and (self.declared or self.gamma):
+            raise SettingsError("A plain charge holds for all pairs: it has gamma=0, and no P.")
+
+
+@dataclass
+class Totals:
+    """What was spent in one part of one partition of a budget, or outside of all ("", "")."""
+
+    cost: Cost = NOTHING
+    counts: dict[str, int] = field(default_factory=dict)
+    average: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class Person:
+    """People that answers were about, by name: where they are, and the P that all sampled answers hold under.
+
+    `declared` is None before the first sampled answer, and empty where there is no such P, or none is known.
+    The name "" stands for all data without a name.
+    """
+
+    partition: str
+    part: str
+    declared: tuple[str, ...] | None = None
+    described: str = ""
+
+
+@dataclass(frozen=True)
+class Due:
+    """What a charge costs, beside the charges before it."""
+
+    cost: Cost
+    average: Fraction
+
+
+@dataclass
+class Book:
+    """What is known of one budget, and the rules by which a charge is added. No database.
+
+    Parameters
+    ----------
+    name : str
+        The budget, for errors.
+    totals : dict
+        By partition and part.
+    gammas : dict
+        By dataset and estimate: γ and the average γ that were charged.
+    people : dict
+        By name.
+    """
+
+    name: str
+    totals: dict[tuple[str, str], Totals] = field(default_factory=dict)
+    gammas: dict[tuple[str, str], tuple[Fraction, Fraction]] = field(default_factory=dict)
+    people: dict[str, Person] = field(default_factory=dict)
+
+    def add(self, charge: Charge, written: Due | None = None) -> Due:
+        """Add a charge; return what it costs. Refuses what does not add up with the charges before.
+
+        Parameters
+        ----------
+        charge : Charge
+            What is asked for.
+        written : Due, optional
+            What the ledger says that it cost, of a charge from before the rules of today: taken as it is,
+            if it is enough.
+        """
+        if charge.purpose == "declaration":
+            return self._declare_again(charge)
+        if written is None:
+            self._check(charge)
+        due = self._due(charge, written)
+        self._place(charge, checked=written is None)
+        where = (charge.partition, charge.part)
+        before = self.totals.get(where, Totals())
+        counts = before.counts
+        if charge.epsilon or charge.delta or written is not None:  # what costs nothing need not be composed
+            counts = counts | {charge.kind: counts.get(charge.kind, 0) + 1}
+        self.totals[where] = Totals(before.cost + due.cost, counts, before.average + due.average)
+        return due
+
+    def _check(self, charge: Charge) -> None:
+        if charge.strength == "sampled" and not charge.declared:
+            raise SettingsError(f"{charge.function}() has no P, so its answer promises nothing.")
+        if charge.partition and not charge.dataset:
+            raise SettingsError(
+                f"The part {charge.part!r} of {charge.partition!r} needs data with a name: the parts of "
+                f"a partition are separate datasets, fixed beforehand, which a replaced record cannot "
+                f"leave (sites, years). Seal each: seal(data, name=...). To group by an attribute, use "
+                f"one function that returns all groups."
+            )
+
+    def _due(self, charge: Charge, written: Due | None) -> Due:
+        """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
+        cost = Cost.of(charge.epsilon, charge.delta, charge.gamma)
+        where = (charge.dataset, charge.key)
+        once = all(where)
+        known, average = self.gammas.get(where, (Fraction(0), Fraction(0))) if once else (Fraction(0),) * 2
+        if written is not None:
+            gamma, mean = known + written.cost.gamma, average + written.average
+            if gamma < cost.gamma or (written.cost.epsilon, written.cost.delta) != (cost.epsilon, cost.delta):
+                raise LedgerError("it was charged less than it costs")
+        else:
+            # Of plans that may have been charged before, what holds for them now.
+            seen = [exact(now) for asked, now in charge.looks if once and exact(asked) <= known]
+            gamma = max([cost.gamma, *seen])
+            # What was charged, and is not among the plans that this one's store knows, is of another store.
+            plans = {exact(each) for look in charge.looks for each in look}
+            elsewhere = bool(plans) and known > 0 and known not in plans
+            further = charge.average_gamma is None or gamma > cost.gamma or elsewhere
+            mean = max(average, gamma if further else exact(charge.average_gamma or 0.0))
+            gamma = max(gamma, known)
+        if once and (gamma, mean) > (Fraction(0), Fraction(0)):
+            self.gammas[where] = (gamma, mean)
+        return Due(Cost(cost.epsilon, cost.delta, gamma - known), mean - average)
+
+    def _place(self, charge: Charge, *, checked: bool) -> None:
+        """Refuse a second P for the same people, and people in two parts of a partition."""
+        where = (charge.partition, charge.part)
+        for name in charge.people or (charge.dataset,):  # versions are of the same people
+            known = self.people.get(name, Person(*where))
+            if (known.partition, known.part) != where and checked:
+                raise SettingsError(
+                    f"The data {name} has been used in the budget {self.name!r} "
+                    f"{_where(known.partition, known.part)}, and now {_where(*where)}. A dataset is in one "
+                    f"part of a partition, fixed beforehand, or in none: then a replaced record cannot move "
+                    f"to another part, and the largest part counts. To group by an attribute, use one "
+                    f"function that returns all groups."
+                )
+            if charge.strength == "sampled":
+                known = self._under(name, known, charge, checked)
+            self.people[name] = known
+        if checked and charge.strength == "sampled":
+            self._check_parts(charge)
+
+    def _under(self, name: str, known: Person, charge: Charge, checked: bool) -> Person:
+        """Return people with the P that all answers about them hold under."""
+        if known.declared is None:
+            return replace(known, declared=charge.declared, described=charge.described)
+        common = tuple(digest for digest in known.declared if digest in charge.declared)
+        if common or not name or not checked:  # about data without a name nobody knows; the total says so
+            return replace(known, declared=common)
+        if not known.declared:
+            raise SettingsError(
+                f"The budget {self.name!r} has answers about {name} under several P, or under a P that was "
+                f"not written down ({known.described}); an earlier version allowed that. No P is known "
+                f"to hold for all of them, so nothing can be added. Begin another budget for further answers."
+            )
+        again = (
+            ""
+            if any(digest.startswith(COMPARABLE) for digest in known.declared)
+            else f" The ledger has the first P under a name that cannot be compared (from an earlier version "
+            f"of this library, from another Python, or for one object only). If the two are the same P, "
+            f"declare that: budget.declare_again({name}, P)."
+        )
+        raise SettingsError(
+            f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "
+            f"P={charge.described}. Promises about the same people add up only with respect to one P, "
+            f"whatever the version of the data: use the first P, or its columns P[...], or begin another "
+            f"budget.{again}"
+        )
+
+    def _check_parts(self, charge: Charge) -> None:
+        """Refuse answers about parts beside others, unless all are about one distribution of pairs."""
+        sampled = [person for person in self.people.values() if person.declared is not None]
+        layers = sorted({person.partition for person in sampled})
+        if len(layers) < 2:
+            return  # about everybody, or about the parts of one partition
+        common = set.intersection(*(set(person.declared or ()) for person in sampled))
+        shown = " and ".join(f"about the parts of {each!r}" if each else "outside of them" for each in layers)
+        remedy = "Begin another budget for one of them: each promise then holds by itself."
+        if not common:
+            raise SettingsError(
+                f"The budget {self.name!r} would have answers {shown}, and not all of them under one P "
+                f"(this one has P={charge.described}). They add up only if all of them are under the same P: "
+                f"a record that is replaced within a part must be distributed as one that is replaced in "
+                f"all of the data. {remedy}"
+            )
+        both = f"The budget {self.name!r} would have answers {shown}"
+        why = (
+            f"Under P a replaced record may change its value there, within a part it may not. These are two "
+            f"distributions of pairs, and their gammas do not add up. {remedy}"
+        )
+        for name in charge.columns:
+            if any(_essence(name) == _essence(each) for each in layers if each):
+                raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
+        for layer in filter(None, layers):
+            parts = {person.part for person in sampled if person.partition == layer}
+            if any(parts <= values for values in charge.values):
+                raise SettingsError(
+                    f"{both}, and P has a column with the values {', '.join(sorted(parts))}, which are parts "
+                    f"of {layer!r}. {why} If that column is about something else, give the parts other names "
+                    f"there."
+                )
+
+    def _declare_again(self, charge: Charge) -> Due:
+        """Note that P is, for some people, the one that could not be compared."""
+        for name in charge.people:
+            known = self.people.get(name)
+            if known is None or not known.declared or not charge.declared or charge.epsilon or charge.gamma:
+                raise SettingsError(
+                    f"The budget {self.name!r} has no P for {name} that could be declared again. The first "
+                    f"sampled answer about people declares their P."
+                )
+            if any(digest.startswith(COMPARABLE) for digest in known.declared):
+                raise SettingsError(
+                    f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
+                    f"compared, so there is nothing to declare again. Use this P, or begin another budget."
+                )
+            self.people[name] = replace(known, declared=charge.declared, described=charge.described)
+        return Due(NOTHING, Fraction(0))
+
+    def alike(self, name: str) -> tuple[str, ...]:
+        """Return all names whose P was written down in the same way."""
+        declared = self.people[name].declared
+        return tuple(sorted(each for each, person in self.people.items() if person.declared == declared))
+
+
+def _where(partition: str, part: str) -> str:
+    return f"in the part {part!r} of {partition!r}" if partition else "outside of every partition"
+
+
+def _essence(name: str) -> str:
+    """Return a name without case and punctuation, and without what only says that it is a name.
+
+    Examples
+    --------
+    >>> {_essence(name) for name in ("site", " Site", "site_id", "SiteID", "Sites", "site name")}
+    {'site'}
+    """
+    letters = re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())
+    return re.sub(r"(?<=.)(id|code|name|number|no|nr)?s?$", "", letters)

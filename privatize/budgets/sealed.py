@@ -1,0 +1,281 @@
+"""Sealed data: what only private functions can open. A guard against accidents, not against an attacker."""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
+
+import numpy as np
+
+from privatize.budgets.budget import Budget, Part
+from privatize.budgets.charges import check_text
+from privatize.data import records
+from privatize.errors import PrivatizeError, SealedError, SettingsError
+from privatize.samplers import as_sampler
+
+__all__ = ["Sealed", "private_source", "seal"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Where the data is. Not an attribute: nothing that looks through an object's attributes finds it.
+_CONTENT: dict[int, Any] = {}
+
+
+class _NoAttribute(SealedError, AttributeError):  # noqa: N818 - it is a SealedError
+    """The same error, which tools that ask for attributes take for "there is none"."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SealedError, (str(self),)
+
+
+# A user need not know the difference.
+_NoAttribute.__name__ = _NoAttribute.__qualname__ = "SealedError"
+_NoAttribute.__module__ = SealedError.__module__
+
+
+class Sealed:
+    """Data that only private functions can open, as their dataset argument. Made by `seal`.
+
+    Its public facts are its name, version, type, number of records and schema. Everything else raises
+    `privatize.errors.SealedError`. It is a guard against accidents, not against an attacker inside
+    the process.
+    """
+
+    __slots__ = ("__weakref__", "_budget", "_facts", "_sampler")
+    opaque: ClassVar[bool] = True  # to fingerprints
+
+    def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
+        put = object.__setattr__
+        n, schema = records.count(data), records.public(records.describe(data))
+        put(self, "_facts", (name, version, _type(data), n, schema))
+        put(self, "_sampler", sampler)
+        put(self, "_budget", budget)
+        _CONTENT[id(self)] = data
+
+    def __del__(self) -> None:
+        content = globals().get("_CONTENT")  # which is gone when Python ends
+        if content is not None:
+            content.pop(id(self), None)
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset."""
+        return str(self._facts[0])
+
+    @property
+    def version(self) -> str | None:
+        """Version of the dataset."""
+        found: str | None = self._facts[1]
+        return found
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self._facts[3])
+
+    @property
+    def schema(self) -> Any:
+        """Containers, names, dtypes and shapes, as JSON; of texts not how long they are."""
+        return self._facts[4]
+
+    def __repr__(self) -> str:
+        facts: tuple[Any, ...] = self._facts
+        name, version, kind, n, _ = facts
+        return f"<sealed {name!r}{'' if version is None else f' version {version!r}'}: {kind}, n={n}>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in Sealed.__slots__:  # it is only half made
+            raise AttributeError(name)
+        _refuse(self, f"its attribute {name!r} was read", _NoAttribute)
+
+
+def _type(data: Any) -> str:
+    kind = type(data)
+    module = kind.__module__.partition(".")[0]
+    return kind.__name__ if module == "builtins" else f"{module} {kind.__name__}"
+
+
+def _refuse(sealed: Sealed, what: str, kind: type[SealedError] = SealedError) -> NoReturn:
+    name = Sealed.name.fget(sealed)  # type: ignore[attr-defined] # a property, past all that is refused
+    raise kind(
+        f"The data {name!r} is sealed, and {what}. Only private functions can open it, as their dataset: "
+        f"decorate a function with @privatize(...) and pass it the sealed data."
+    )
+
+
+def _refusing(operation: str) -> Callable[..., NoReturn]:
+    def refuse(self: Sealed, *args: Any, **kwargs: Any) -> NoReturn:
+        del args, kwargs
+        _refuse(self, f"{operation} was tried")
+
+    return refuse
+
+
+_OPERATIONS = {
+    "indexing": "getitem setitem delitem contains",
+    "iterating": "iter next reversed len",
+    "arithmetic": (
+        "add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv ifloordiv "
+        "mod rmod imod pow rpow ipow matmul rmatmul imatmul divmod rdivmod neg pos abs invert round trunc "
+        "floor ceil and rand iand or ror ior xor rxor ixor lshift rlshift ilshift rshift rrshift irshift"
+    ),
+    "comparing": "eq ne lt le gt ge hash bool",
+    "converting": "int float complex index bytes fspath",
+    "pickling or copying": "reduce reduce_ex getstate copy deepcopy",
+    "changing it": "setattr delattr",
+    "calling it": "call enter exit",
+    "numpy's protocol": "array array_ufunc array_function",
+    "a data frame's protocol": (
+        "dataframe dataframe_consortium_standard arrow_c_stream arrow_c_array arrow_c_schema arrow_array "
+        "dlpack dlpack_device narwhals_dataframe narwhals_series dir sizeof"
+    ),
+}
+for _operation, _names in _OPERATIONS.items():
+    for _name in _names.split():
+        setattr(Sealed, f"__{_name}__", _refusing(_operation))
+
+
+def seal(
+    data: Any,
+    *,
+    name: str,
+    version: str | None = None,
+    sampler: Any = None,
+    budget: Budget | Part | None = None,
+) -> Sealed:
+    """Seal data, so that nothing but private functions can open it.
+
+    Parameters
+    ----------
+    data : dataset
+        Anything that private functions take.
+    name : str
+        Declares which people these are. The same name and version mean the same data.
+    version : str, optional
+        Tells states of the data apart.
+    sampler : Sampler, optional
+        P, for functions that are decorated without one.
+    budget : Budget, optional
+        What every answer about this data is charged to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ages = seal(np.array([31.0, 62.0, 45.0]), name="staff", version="2026")
+    >>> ages
+    <sealed 'staff' version '2026': numpy ndarray, n=3>
+    >>> ages.mean()
+    Traceback (most recent call last):
+        ...
+    privatize.errors.SealedError: The data 'staff' is sealed, and its attribute 'mean' was read. ...
+    """
+    _check_names(name, version)
+    if hidden_in(data, 1):
+        raise SettingsError("seal(): the data, or a part of it, is sealed already.")
+    if budget is not None and not isinstance(budget, Budget | Part):
+        raise SettingsError(f"seal(budget=...): a {type(budget).__name__} is not a Budget.")
+    chosen = None if sampler is None else as_sampler(sampler)
+    failure: PrivatizeError | None = None
+    try:
+        return Sealed(data, name, version, chosen, budget)
+    except PrivatizeError as error:
+        failure = error.with_traceback(None)
+        failure.__context__ = None
+    finally:
+        del data  # the error's frames must not hold it
+    raise failure
+
+
+def private_source(
+    *, name: str, version: str | None = None, sampler: Any = None, budget: Budget | Part | None = None
+) -> Callable[[Callable[P, R]], Callable[P, Sealed]]:
+    """Decorate a loader so that it returns sealed data.
+
+    Parameters
+    ----------
+    name, version, sampler, budget
+        As for `seal`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @private_source(name="staff")
+    ... def load():
+    ...     return np.array([31.0, 62.0, 45.0])
+    >>> load()
+    <sealed 'staff': numpy ndarray, n=3>
+    """
+    _check_names(name, version)
+    chosen = None if sampler is None else as_sampler(sampler)
+
+    def decorate(loader: Callable[P, R]) -> Callable[P, Sealed]:
+        @functools.wraps(loader)
+        def load(*args: P.args, **kwargs: P.kwargs) -> Sealed:
+            return seal(loader(*args, **kwargs), name=name, version=version, sampler=chosen, budget=budget)
+
+        vars(load)["opaque"] = True  # to fingerprints
+        return load
+
+    return decorate
+
+
+def _check_names(name: Any, version: Any) -> None:
+    check_text("The name of sealed data", name)
+    if version is not None and version != "":
+        check_text("The version of sealed data", version)
+
+
+# --- what the decorator asks ------------------------------------------------------------------
+
+
+def is_sealed(value: Any) -> bool:
+    """Tell whether a value is sealed data, without touching it."""
+    return type(value) is Sealed
+
+
+def opened(sealed: Any) -> Any:
+    """Return what is inside. For the decorator only."""
+    return _CONTENT[id(sealed)]
+
+
+def declared(sealed: Sealed) -> str:
+    """Return name and version as one text."""
+    name, version = object.__getattribute__(sealed, "_facts")[:2]
+    return f"{name!r} version {version!r}" if version is not None else repr(name)
+
+
+def people(sealed: Sealed) -> str:
+    """Return the name alone: versions are of the same people."""
+    return repr(object.__getattribute__(sealed, "_facts")[0])
+
+
+def carried(sealed: Sealed) -> tuple[Any, Any]:
+    """Return the sampler and the budget that sealed data carries."""
+    get = object.__getattribute__
+    return get(sealed, "_sampler"), get(sealed, "_budget")
+
+
+def hidden_in(value: Any, depth: int = 20) -> bool:
+    """Tell whether sealed data is in an argument, also inside containers."""
+    if is_sealed(value):
+        return True
+    if not depth:
+        return False
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return any(hidden_in(item, depth - 1) for item in value)
+    if isinstance(value, dict):
+        return any(hidden_in(item, depth - 1) for item in value.values())
+    if isinstance(value, functools.partial):
+        return hidden_in([*value.args, *value.keywords.values()], depth - 1)
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return any(hidden_in(item, depth - 1) for item in value.ravel())
+    return False

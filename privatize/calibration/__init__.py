@@ -1,0 +1,1 @@
+"""The sensitivity sampler: neighbours are drawn, evaluated and measured."""

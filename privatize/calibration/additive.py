@@ -1,0 +1,497 @@
+"""Sums and means over records: functions that know their own gap, and the ready ones.
+
+A function f(D) = Σ g(x) moves by g(x') - g(x) when a record x is replaced by x', whatever the
+other records are. So its calibration draws two records for each pair, and not n + 1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import types
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privatize.data import frames, records
+from privatize.errors import DataError, OutputError, SettingsError
+
+__all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
+
+Array = NDArray[Any]
+# Whole numbers are added up exactly; beyond this they would wrap around.
+_WHOLE = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """A sum, or a mean, over records: made by `additive`, and called like any function.
+
+    Attributes
+    ----------
+    function : callable
+        g, which returns one number, or one row of numbers, for each record.
+    average : bool
+        Whether it is the mean and not the sum.
+    labels : tuple or None
+        Keys, if the answer is a dict with one number for each of them.
+    name : str or None
+        What to call it, if not as g is called.
+
+    Examples
+    --------
+    >>> total = additive(np.square, average=False)
+    >>> total
+    <sum of square over records>
+    >>> total(np.array([1, 2, 3]))
+    14
+    """
+
+    function: Callable[..., Any]
+    average: bool = True
+    labels: tuple[Any, ...] | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        inner: Any = self.function
+        while isinstance(inner, functools.partial):
+            inner = inner.func
+        name = self.name or getattr(inner, "__name__", type(inner).__name__)
+        # It is called, documented and signed as g is.
+        held = {"__module__": getattr(inner, "__module__", __name__), "__doc__": inner.__doc__}
+        held |= {"__qualname__": getattr(inner, "__qualname__", name), "__wrapped__": self.function}
+        vars(self).update(held, name=name)
+
+    @property
+    def __name__(self) -> str:
+        return str(self.name)
+
+    def rows(self, *args: Any, **kwargs: Any) -> Array:
+        """Return what g makes of the records: one number or row for each."""
+        sizes = {size for value in (*args, *kwargs.values()) if (size := _count(value)) is not None}
+        rows = _rows(self.function(*args, **kwargs), self.__name__)
+        if len(rows) not in sizes:
+            raise OutputError(
+                f"{self.__name__}() made {len(rows)} rows of {' or '.join(map(str, sorted(sizes))) or 'no'} "
+                f"records. What is added up over records must be one number, or one row of numbers, for each "
+                f"of them: return 0 for those that do not count, and do not add up in the function."
+            )
+        return rows
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Evaluate the sum or mean on a dataset."""
+        rows = self.rows(*args, **kwargs)
+        n = len(rows)
+        total: Array
+        if rows.dtype.kind == "f":
+            # Along contiguous memory numpy adds pairwise, so that rounding grows with log n and not with n.
+            flat = np.ascontiguousarray(rows.reshape(n, -1).T, dtype=np.float64)
+            total = np.add.reduce(flat, axis=1).reshape(rows.shape[1:])
+        else:
+            ends = (int(rows.max(initial=0)), int(rows.min(initial=0)))
+            if n * max(map(abs, ends)) >= _WHOLE:
+                raise OutputError(
+                    f"{self.__name__}() returns whole numbers that are too large to be added up: the sum "
+                    f"must be below 2^62. Return floats."
+                )
+            total = np.add.reduce(rows, axis=0, dtype=np.int64)
+        if self.average:
+            total = total / n
+        if self.labels is not None:
+            return dict(zip(self.labels, total.tolist(), strict=True))
+        return total.item() if total.ndim == 0 else total
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Bind like a function."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.function, self.average, self.labels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Additive, (self.function, self.average, self.labels, self.name)
+
+    def __repr__(self) -> str:
+        return f"<{'mean' if self.average else 'sum'} of {self.__name__} over records>"
+
+
+def _count(value: Any) -> int | None:
+    """Return how many records something has, if it is a dataset."""
+    try:
+        return records.count(value)
+    except DataError:
+        return None
+
+
+def _rows(made: Any, name: str) -> Array:
+    """Return what a function returned as an array of numbers with one entry for each record."""
+    form = frames.kind(made)
+    rows = _columns(made) if form is not None and form[0] == "frame" else np.asarray(made)
+    if rows.ndim == 0 or rows.dtype.kind not in "biuf":
+        raise OutputError(
+            f"{name}() returned {f'a {type(made).__name__}' if rows.ndim == 0 else f'rows of {rows.dtype}'}. "
+            f"What is added up over records must be one number, or one row of numbers, for each of them, as "
+            f"an array, a series or a list: do not add up in the function."
+        )
+    return rows
+
+
+class Rows(NamedTuple):
+    """A function of the dataset that gives the rows of a sum, and whether their mean is taken."""
+
+    of: Callable[..., Any]
+    average: bool
+
+
+def rows_of(function: Any) -> Rows | None:
+    """Return the rows that a function adds up, if it is an `Additive`; with its other arguments.
+
+    Examples
+    --------
+    >>> found = rows_of(functools.partial(additive(np.power), 2))
+    >>> found.of(np.array([1, 2, 3]))
+    array([2, 4, 8])
+    >>> rows_of(np.mean) is None
+    True
+    """
+    if isinstance(function, Additive):
+        return Rows(function.rows, function.average)
+    if isinstance(function, types.MethodType):
+        inner = rows_of(function.__func__)
+        return inner and Rows(functools.partial(inner.of, function.__self__), inner.average)
+    if isinstance(function, functools.partial):
+        inner = rows_of(function.func)
+        return inner and Rows(functools.partial(inner.of, *function.args, **function.keywords), inner.average)
+    if type(function).__module__ == "privatize.function.binding":  # a call with its other arguments in it
+        inner = rows_of(function.function)
+        return inner and Rows(dataclasses.replace(function, function=inner.of), inner.average)
+    # A mechanism's own function that hands on what a call returns says which call that is.
+    inner = getattr(function, "hands_on", None) if isinstance(function, types.FunctionType) else None
+    return None if inner is None else rows_of(inner)
+
+
+@overload
+def additive(g: Callable[..., Any], *, average: bool = True) -> Additive: ...
+
+
+@overload
+def additive(*, average: bool = True) -> Callable[[Callable[..., Any]], Additive]: ...
+
+
+def additive(
+    g: Callable[..., Any] | None = None, *, average: bool = True
+) -> Additive | Callable[[Callable[..., Any]], Additive]:
+    """Make the function f(D) = mean (or sum) of g(x) over the records x, which knows its own gap.
+
+    A calibration draws two records for each pair of neighbours, and not n + 1, so it takes
+    milliseconds. That is trusted code, and checked against plain evaluation: see
+    "Amortization" in the docs. P must draw independent records, or calibration is the plain one.
+
+    Parameters
+    ----------
+    g : callable
+        Gets records, as the function gets them: an array, a frame, a list, or several aligned
+        ones, and other public arguments. It returns one number, or one row of numbers, for each
+        record, which must follow from that record alone. Truth values count as 0 and 1.
+    average : bool
+        Whether to take the mean, or the sum. Sums of whole numbers are whole.
+
+    Returns
+    -------
+    Additive
+        Or, without g, a decorator that makes one.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100), seed=1)
+    ... @additive
+    ... def of_age(ages):
+    ...     return ages >= 65
+    >>> of_age.estimate(n=10_000).value.__round__(10)
+    0.0001
+
+    >>> @additive(average=False)
+    ... def pensioners(ages):
+    ...     return ages >= 65
+    >>> pensioners(np.array([30, 70, 80]))
+    2
+    """
+    if not isinstance(average, bool):
+        raise SettingsError(f"average={average!r} is neither True, for a mean, nor False, for a sum.")
+    if g is None:
+        return functools.partial(additive, average=average)
+    if hasattr(g, "estimate") and hasattr(g, "settings"):
+        raise SettingsError(
+            f"{getattr(g, '__name__', 'the function')} is private already, and a sum of noisy rows is far "
+            f"noisier than a noisy sum. Write @privatize(...) above @additive."
+        )
+    if isinstance(g, Additive):
+        raise SettingsError(f"{g.__name__} is a sum over records already.")
+    if not callable(g):
+        raise SettingsError(
+            f"additive() was applied to a {type(g).__name__}, which cannot be called. Apply it to a function "
+            f"that returns one number, or one row of numbers, for each record."
+        )
+    return Additive(g, average)
+
+
+# --- ready ones -----------------------------------------------------------------------------------
+
+
+def _columns(data: Any) -> Array:
+    """Return a frame, or aligned columns, as one array with a row for each record."""
+    framed = frames.kind(data) is not None
+    # Without the index of a pandas frame.
+    parts = frames.contents(data)[: len(frames.columns(data))] if framed else list(data.values())
+    return np.column_stack([np.asarray(part) for part in parts])
+
+
+def _numbers(data: Any, what: str) -> Array:
+    """Return numeric records as floats: of shape (n,), or (n, d)."""
+    form = frames.kind(data)
+    table = isinstance(data, dict) or (form is not None and form[0] == "frame")
+    values = _columns(data) if table else np.asarray(data)
+    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
+        raise DataError(
+            f"{what} takes numbers: an array of shape (n,) or (n, d), a series, a list, or a frame whose "
+            f"columns are all numbers."
+        )
+    return values.astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True)
+class _Itself:
+    def __call__(self, data: Any) -> Array:
+        return _numbers(data, "means()")
+
+
+def means() -> Additive:
+    """Make the mean of records: of every column, if they have several.
+
+    Examples
+    --------
+    >>> means()(np.array([[1.0, 10.0], [3.0, 30.0]]))
+    array([ 2., 20.])
+    >>> means()([1, 2, 6])
+    3.0
+    """
+    return Additive(_Itself(), name="means")
+
+
+@dataclass(frozen=True)
+class _OneOf:
+    categories: tuple[Any, ...]
+
+    def __call__(self, data: Any) -> Array:
+        codes = {category: at for at, category in enumerate(self.categories)}
+        form = frames.kind(data)
+        values = np.asarray(data) if form is not None or not isinstance(data, list) else frames.array_of(data)
+        if values.ndim != 1:
+            raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
+        if values.dtype.kind in "biufUS":  # each different value is looked up once
+            found, places = np.unique(values, return_inverse=True)
+            at = np.array([codes.get(value, -1) for value in found.tolist()], dtype=np.intp)[places]
+        else:
+            at = np.array([codes.get(value, -1) for value in values.tolist()], dtype=np.intp)
+        return np.asarray(at[:, None] == np.arange(len(self.categories)))
+
+
+def counts(categories: Iterable[Any]) -> Additive:
+    """Make the function that counts the records of each category, as a dict; others are not counted.
+
+    Parameters
+    ----------
+    categories : iterable of str, int, bool or float
+        The public list of what is counted. Never read it off the data.
+
+    Examples
+    --------
+    >>> counts(["F", "M"])(["F", "F", "M", "unknown"])
+    {'F': 2, 'M': 1}
+    """
+    if isinstance(categories, str | bytes):
+        raise SettingsError(f"categories={categories!r} is one text: pass a list of categories.")
+    listed = [c.item() if isinstance(c, np.generic) else c for c in categories]
+    if not listed:
+        raise SettingsError("categories=[] is empty, so there is nothing to count. List at least one.")
+    for category in listed:
+        if not isinstance(category, str | int | float) or category != category:
+            raise SettingsError(
+                f"categories= holds {category!r}, which cannot be counted: they must be texts, numbers or "
+                f"truth values. For missing values count with a function of your own: "
+                f"additive(lambda column: column.isna(), average=False)."
+            )
+    if len(set(listed)) < len(listed):
+        twice = next(c for at, c in enumerate(listed) if c in listed[:at])
+        raise SettingsError(
+            f"categories= holds {twice!r} twice (1, 1.0 and True are the same). List each once."
+        )
+    return Additive(_OneOf(tuple(listed)), average=False, labels=tuple(listed), name="counts")
+
+
+@dataclass(frozen=True)
+class _Bins:
+    edges: tuple[float, ...]
+
+    def __call__(self, data: Any) -> Array:
+        values = _numbers(data, "histogram()")
+        if values.ndim != 1:
+            raise DataError(
+                "histogram() takes one number for each record: a series, a list, an array of shape (n,)."
+            )
+        edges = np.array(self.edges)
+        at = np.searchsorted(edges, values, side="right") - 1
+        at[values == edges[-1]] = len(edges) - 2  # the last bin has its end
+        return np.asarray(at[:, None] == np.arange(len(edges) - 1))
+
+
+def histogram(edges: ArrayLike) -> Additive:
+    """Make the counts of `numpy.histogram` with fixed edges.
+
+    Bins have their lower edge and not their upper one, but for the last, which has both. What is
+    outside, or missing, is not counted.
+
+    Parameters
+    ----------
+    edges : array
+        The public edges of the bins, increasing. Never read them off the data.
+
+    Examples
+    --------
+    >>> histogram([0, 18, 65, 120])(np.array([3, 18, 40, 65, 120, 130]))
+    array([1, 2, 2])
+    """
+    try:
+        given = np.asarray(edges, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.ndim != 1 or given.size < 2 or not (np.diff(given) > 0).all():
+        raise SettingsError(
+            f"edges={edges!r} are not edges of bins: they must be two or more numbers, each larger than the "
+            f"one before."
+        )
+    return Additive(_Bins(tuple(given.tolist())), average=False, name="histogram")
+
+
+@dataclass(frozen=True)
+class _Products:
+    def __call__(self, data: Any) -> Array:
+        values = _numbers(data, "second_moments()")
+        if values.ndim == 1:
+            return np.square(values)
+        one, other = np.triu_indices(values.shape[1])
+        return np.asarray(values[:, one] * values[:, other])
+
+
+def second_moments() -> Additive:
+    """Make the means of all products of two columns: the upper triangle of XᵀX/n, row by row.
+
+    `matrix` makes the symmetric matrix of it, before or after noise was added. A covariance
+    matrix is that of centered columns: subtract public centers, or release `means` as well.
+
+    Examples
+    --------
+    >>> second_moments()(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([ 5.,  7., 10.])
+    """
+    return Additive(_Products(), name="second_moments")
+
+
+def matrix(vector: ArrayLike) -> NDArray[np.float64]:
+    """Return the symmetric matrix whose upper triangle is the vector, row by row.
+
+    Examples
+    --------
+    >>> matrix([5.0, 7.0, 10.0])
+    array([[ 5.,  7.],
+           [ 7., 10.]])
+    """
+    values = np.atleast_1d(np.asarray(vector, dtype=np.float64))
+    d = (math.isqrt(8 * values.size + 1) - 1) // 2
+    if values.ndim != 1 or d * (d + 1) // 2 != values.size or not d:
+        raise SettingsError(
+            f"A vector of shape {values.shape} is no upper triangle: that of a matrix of d columns has "
+            f"d(d+1)/2 numbers."
+        )
+    made = np.zeros((d, d))
+    made[np.triu_indices(d)] = values
+    return made + np.triu(made, 1).T
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    bandwidth: float
+
+    def __call__(self, data: Any, points: Any) -> Array:
+        values, at = (_numbers(each, "kde()") for each in (data, points))
+        if values.ndim == 1 and at.ndim == 1:
+            values, at = values[:, None], at[:, None]
+        if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
+            raise DataError(
+                f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
+                f"points must be numbers for records that are numbers, and rows of d for rows of d."
+            )
+        height = (math.sqrt(2 * math.pi) * self.bandwidth) ** -values.shape[1]
+        columns = [values[:, axis] / self.bandwidth for axis in range(values.shape[1])]
+        found = np.empty((len(at), len(values)))
+        # One point after the other, in memory that stays in the processor's cache.
+        for row, point in zip(found, at / self.bandwidth, strict=True):
+            row[:] = 0.0
+            for column, place in zip(columns, point, strict=True):
+                row += np.square(column - place)
+            row *= -0.5
+            np.exp(row, out=row)
+            row *= height
+        return found.T
+
+
+@dataclass(frozen=True)
+class _KernelAt:
+    points: tuple[Any, ...]
+    kernel: _Kernel
+
+    def __call__(self, data: Any) -> Array:
+        return self.kernel(data, np.array(self.points))
+
+
+def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
+    """Make a Gaussian kernel density estimate at fixed points.
+
+    Parameters
+    ----------
+    points : array or None
+        The public points: of shape (k,) for records that are numbers, (k, d) for rows of d. None
+        leaves them open: the function takes them as its second argument, which the mechanism
+        `privatize.Bernstein` fills with its lattice.
+    bandwidth : float
+        Standard deviation of the kernel along every axis.
+
+    Examples
+    --------
+    >>> kde([0.0, 1.0], bandwidth=0.5)(np.array([0.0, 0.0, 1.0])).round(4)
+    array([0.5679, 0.3379])
+    """
+    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number):
+        raise SettingsError(f"bandwidth={bandwidth!r} is not a number > 0.")
+    if not 0 < bandwidth < math.inf:
+        raise SettingsError(f"bandwidth={bandwidth!r} is out of range: it must be > 0 and finite.")
+    kernel = _Kernel(float(bandwidth))
+    if points is None:
+        return Additive(kernel, name="kde")
+    try:
+        given = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if given.ndim not in (1, 2) or not given.size or not np.isfinite(given).all():
+        raise SettingsError(
+            f"points= of shape {np.shape(points)} are not points: they must be finite numbers, of shape "
+            f"(k,) or (k, d)."
+        )
+    fixed: Sequence[Any] = given.tolist()
+    made = tuple(map(tuple, fixed)) if given.ndim == 2 else tuple(fixed)
+    return Additive(_KernelAt(made, kernel), name="kde")

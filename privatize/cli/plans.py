@@ -1,0 +1,81 @@
+"""`privatize plan`: what every bound needs for a promise, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import textwrap
+from typing import Any
+
+from privatize.cli.showing import Told, columns, cost, duration, one_line
+from privatize.errors import PlanError, SettingsError
+from privatize.planning.plan import BOUNDS, plan
+
+__all__ = ["planned"]
+
+
+def planned(given: argparse.Namespace) -> Told:
+    """Plan with every bound, or with one."""
+    if given.gamma is None and not isinstance(given.m, int):
+        raise SettingsError(
+            "plan needs --gamma 0.05, say, for the pairs that it takes, or --m 557 for what they support."
+        )
+    seconds = cost(given.cost)
+    if given.workers < 1:
+        raise SettingsError(f"--workers {given.workers} is not a number of cores >= 1.")
+    modes = ["least", "balanced"] if given.m is None else [given.m]
+    bounds = BOUNDS if given.bound is None else (given.bound,)
+    rows = [_row(given.gamma, mode, bound, seconds, given.workers) for bound in bounds for mode in modes]
+    facts = {"gamma": given.gamma, "m": given.m, "cost": seconds, "workers": given.workers, "rows": rows}
+    if all("problem" in row for row in rows):
+        raise PlanError(_hopeless(given.gamma, rows))
+    return Told(_text(given, seconds, rows), facts)
+
+
+def _row(gamma: float | None, mode: Any, bound: Any, seconds: float, workers: int) -> dict[str, Any]:
+    row: dict[str, Any] = {"bound": bound, "mode": mode if isinstance(mode, str) else "given"}
+    try:
+        found = plan(gamma, mode, bound=bound)
+    except PlanError as error:
+        asked = mode if isinstance(mode, int) else None
+        return row | {"m": asked, "problem": one_line(error), "least_m": error.least_m}
+    took = 2 * math.ceil(found.m / workers) * seconds
+    numbers = {"m": found.m, "k": found.k, "rho": found.rho, "gamma": found.gamma}
+    return row | numbers | {"evaluations": 2 * found.m, "seconds": took}
+
+
+def _hopeless(gamma: float | None, rows: list[dict[str, Any]]) -> str:
+    """Say why no row will do: once, if it is the same for all."""
+    said = list(dict.fromkeys(row["problem"] for row in rows))
+    if len(said) == 1 or any(row["least_m"] is None for row in rows):
+        return str(said[0])
+    needs = ", ".join(f"{row['bound']} {row['least_m']:,}" for row in rows)
+    return f"gamma={gamma:g} is out of reach of {rows[0]['m']:,} pairs. At least it takes: {needs}."
+
+
+def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]]) -> str:
+    cores = "1 core" if given.workers == 1 else f"{given.workers} cores"
+    shown = [("bound", "mode", "m", "k", "gamma", "rho", "evaluations", "time")]
+    notes = []
+    for row in rows:
+        head = (row["bound"], row["mode"])
+        if "problem" in row:
+            shown.append((*head, "-" if row["m"] is None else f"{row['m']:,}", *["-"] * 4, "out of reach"))
+            notes.append(f"{row['bound']}: {row['problem']}")
+            continue
+        rho = "-" if row["rho"] is None else f"{row['rho']:.3g}"
+        numbers = (f"{row['m']:,}", f"{row['k']:,}", f"{row['gamma']:.4g}", rho, f"{row['evaluations']:,}")
+        shown.append((*head, *numbers, duration(row["seconds"])))
+    default = any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows)
+    lines = [columns(shown, right=range(2, 8)), ""]
+    for note in dict.fromkeys(notes):
+        lines += textwrap.wrap(note, 100)
+    lines.append(
+        f"The function runs twice for each of m sampled pairs; the time is for {duration(seconds)} a run "
+        f"(--cost) on {cores}."
+    )
+    if default:
+        lines.append("tolerance, balanced is what @privatize(gamma=...) does unless told otherwise.")
+    if any(row["bound"] == "marginal" and "problem" not in row for row in rows):
+        lines.append("marginal holds on average over calibrations, the others for nearly every single one.")
+    return "\n".join(lines)

@@ -1,0 +1,190 @@
+"""What holds for a whole program: configure(), and the policy in pyproject.toml."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privatize.errors import PolicyError, SettingsError
+from privatize.execution.choose import check_workers
+
+__all__ = ["Policy", "configure", "configured", "policy", "ruled"]
+
+_UNSET: Any = object()
+_chosen: dict[str, Any] = {}
+
+
+def configure(
+    *,
+    store: str | os.PathLike[str] | None = _UNSET,
+    workers: Any = _UNSET,
+    progress: bool | None = _UNSET,
+) -> None:
+    """Set once, for this process, what most private functions have in common.
+
+    Parameters
+    ----------
+    store : str, Path or None
+        Where estimates are remembered: a path or ``sqlite:///...``, ``postgresql://...``, or None for
+        this process only. Without it, the environment variable ``PRIVATIZE_STORE`` says so, then the
+        policy, and without these it is a file in the user's cache folder.
+    workers : int, "inline", "ray", Dask client, executor, or object with map
+        Where sampled pairs are evaluated. None decides by itself: here, or on all cores if that is
+        much quicker.
+    progress : bool or None
+        Whether calibration shows a bar. None: if it takes more than a second and somebody is watching.
+
+    Examples
+    --------
+    >>> configure(store=None)
+    """
+    if store is not _UNSET:
+        if store is not None and not isinstance(store, str | os.PathLike):
+            raise SettingsError(f"store={store!r} is not a path, a URL, or None.")
+        _chosen["store"] = store
+    if workers is not _UNSET:
+        _chosen["workers"] = check_workers(workers)
+    if progress is not _UNSET:
+        if not isinstance(progress, bool | None):
+            raise SettingsError(f"progress={progress!r} is not True, False or None.")
+        _chosen["progress"] = progress
+
+
+def configured(name: str, default: Any) -> Any:
+    """Return what was configured, or the default."""
+    return _chosen.get(name, default)
+
+
+# --- the policy -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the table ``[tool.privatize]`` of the nearest pyproject.toml says.
+
+    Attributes
+    ----------
+    max_epsilon, max_delta, max_gamma : float or None
+        The most that one private function may have.
+    require_budget, require_sealed : bool
+        Whether every release must have a budget, and every dataset be sealed.
+    ledger, store : str or None
+        Where budgets and estimates are kept.
+    sizes : dict
+        Numbers of records, by function, whose estimates ``privatize check`` wants remembered.
+    file : Path or None
+        Where it was read.
+    """
+
+    max_epsilon: float | None = None
+    max_delta: float | None = None
+    max_gamma: float | None = None
+    require_budget: bool = False
+    require_sealed: bool = False
+    ledger: str | None = None
+    store: str | None = None
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    file: Path | None = None
+
+    def problems(self, epsilon: float, delta: float, gamma: float, *, budget: bool) -> list[str]:
+        """Return what a private function with this promise breaks."""
+        found = []
+        for symbol, value in (("epsilon", epsilon), ("delta", delta), ("gamma", gamma)):
+            most = getattr(self, f"max_{symbol}")
+            if most is not None and value > most:
+                found.append(f"{symbol}={value:g} is more than max-{symbol}={most:g}")
+        if self.require_budget and not budget:
+            found.append("it has no budget, and require-budget is set")
+        return found
+
+
+class Lenient:
+    """Is active while `privatize check` imports modules: what breaks the policy is listed, not raised."""
+
+    # Switched off at the end: threads and tasks that a module starts keep a copy of the context.
+    __slots__ = ("active",)
+
+    def __init__(self, active: bool) -> None:
+        self.active = active
+
+
+lenient: contextvars.ContextVar[Lenient] = contextvars.ContextVar("lenient", default=Lenient(False))  # noqa: B039
+
+_NUMBERS = ("max-epsilon", "max-delta", "max-gamma")
+_FLAGS = ("require-budget", "require-sealed")
+_PLACES = ("ledger", "store")
+_read: dict[str, Policy] = {}
+
+
+def policy() -> Policy:
+    """Return the policy of the nearest pyproject.toml, read once for each working folder."""
+    try:
+        here = os.getcwd()  # noqa: PTH109 - at every call: a Path costs ten times as much
+    except FileNotFoundError:  # the folder is gone
+        return Policy()
+    found = _read.get(here)
+    if found is None:
+        found = _read[here] = _find(Path(here))
+    return found
+
+
+def ruled(name: str) -> Any:
+    """Return what the policy says about a place."""
+    return getattr(policy(), name)
+
+
+def _find(start: Path) -> Policy:
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if not file.is_file():
+            continue
+        import tomllib  # only here: most programs have no policy to read
+
+        try:
+            tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+            if not isinstance(tools, dict):
+                raise ValueError("[tool] is not a table")
+            table = tools.get("privatize")
+        except (OSError, ValueError) as error:
+            raise PolicyError(f"{file.name} cannot be read, so its policy is not known: {error}") from None
+        if table is not None:
+            return _checked(table, file)
+    return Policy()
+
+
+def _placed(place: str, folder: Path) -> str:
+    """Return a path in the policy from the folder of its file: the same one, wherever the program runs."""
+    relative = place.removeprefix("sqlite:///")
+    if "://" in relative or place == "memory":
+        return place
+    return str(folder / Path(relative).expanduser())
+
+
+def _checked(table: Any, file: Path) -> Policy:
+    known = (*_NUMBERS, *_FLAGS, *_PLACES, "n")
+    if not isinstance(table, dict):
+        raise PolicyError("[tool.privatize] is not a table.")
+    for name, value in table.items():
+        if name not in known:
+            raise PolicyError(f"[tool.privatize] has {name!r}, which is not known: {', '.join(known)}.")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if name in _NUMBERS and not (number and value >= 0):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a number.")
+        if name in _FLAGS and not isinstance(value, bool):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is true or false.")
+        if name in _PLACES and not (isinstance(value, str) and value):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a path or a URL.")
+    sizes = table.get("n", {})
+    fine = isinstance(sizes, dict) and all(
+        isinstance(each, list) and all(type(n) is int and n > 0 for n in each) for each in sizes.values()
+    )
+    if not fine:
+        raise PolicyError('[tool.privatize] n is a table of lists: n = {"module:function" = [1000]}.')
+    plain = {name.replace("-", "_"): value for name, value in table.items() if name != "n"}
+    for name in _PLACES:
+        if name in plain:
+            plain[name] = _placed(plain[name], file.parent)
+    return Policy(**plain, sizes=sizes, file=file)

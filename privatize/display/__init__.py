@@ -1,0 +1,1 @@
+"""Charts and cards: what a person sees. Knows no class of ours."""

@@ -1,0 +1,1 @@
+"""Where pairs are evaluated: inline, processes, executors, Dask, Ray."""

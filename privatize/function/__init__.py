@@ -1,0 +1,1 @@
+"""Private functions: settings, binding, calibration, and the pipeline that holds private data."""

@@ -1,0 +1,316 @@
+"""Which arguments are the dataset, and which are the rest.
+
+The dataset is what is private; every other argument is public and part of the function that
+is being calibrated.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import struct
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privatize.errors import ArgumentError, SettingsError
+from privatize.outputs.models import is_estimator
+
+__all__ = ["Binding", "Call"]
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hole:
+    """A place in a call that is filled at every evaluation."""
+
+    kind: str  # "data", "coin" or "open"
+    index: int = 0
+    immutable: ClassVar[bool] = True
+
+
+_SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
+
+
+def _bits(value: Any) -> Any:
+    """Return what is equal for the same value alone: 0.0 and -0.0 are not, nor are NaN of either sign."""
+    return struct.pack("<d", value) if type(value) is float else value
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call with everything in it but the dataset: the function that is calibrated.
+
+    Attributes
+    ----------
+    function : callable
+        What is called.
+    args, kwargs : tuple, dict
+        Its arguments, with holes.
+    open : str or None
+        The one required parameter that was left open, for mechanisms that fill it.
+    """
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    open: str | None
+    key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
+    _plain: Any = field(default=False, init=False, repr=False, compare=False)  # False until it is asked for
+
+    def bare(self) -> bool:
+        """Tell whether the dataset is the only argument."""
+        if self.kwargs or len(self.args) != 1:
+            return False
+        (only,) = self.args
+        return type(only) is _Hole and only.kind == "data" and only.index == 0
+
+    def others(self) -> list[Any]:
+        """Return the public arguments, for the estimate's key."""
+        args, kwargs = self.key or (self.args, self.kwargs)
+        return [list(args), sorted(kwargs.items())]
+
+    def plain(self) -> tuple[Any, ...] | None:
+        """Return the public arguments as a tuple to compare; None if one could change or hide something."""
+        if self._plain is False:
+            args, kwargs = self.key or (self.args, self.kwargs)
+            values = (*args, *kwargs.values())
+            settled = all(type(value) in _SETTLED for value in values)
+            made = (
+                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if settled else None
+            )
+            object.__setattr__(self, "_plain", made)
+        found: tuple[Any, ...] | None = self._plain
+        return found
+
+    def shared(self) -> list[tuple[str, Any]]:
+        """Return the arguments that are not copied, so that the function could change them, with names."""
+        if self.plain() is not None:
+            return []
+        try:
+            names = list(inspect.signature(self.function).parameters)
+        except (TypeError, ValueError):  # builtins and some compiled functions have none
+            names = []
+        placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
+        found = [
+            (name, value) for name, value in (*placed, *self.kwargs.items()) if type(value) not in _SETTLED
+        ]
+        return [(name, value) for name, value in found if not _has_estimator(value)]
+
+    def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
+        """Evaluate the function on a dataset, with the public coin seed s0."""
+
+        def fill(value: Any) -> Any:
+            if type(value) is not _Hole:
+                # The function may fit it: the caller's own would be left with what it learned.
+                return copy.deepcopy(value) if _has_estimator(value) else value
+            if value.kind == "data":
+                return data[value.index - 1] if value.index else data
+            return np.random.default_rng(s0) if value.kind == "coin" else point
+
+        return self.function(
+            *map(fill, self.args), **{name: fill(value) for name, value in self.kwargs.items()}
+        )
+
+
+def _has_estimator(value: Any, depth: int = 20) -> bool:
+    """Tell whether an argument is an estimator, or a container with one in it."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return depth > 0 and any(_has_estimator(item, depth - 1) for item in value)
+    return is_estimator(value)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The parameters of a function, sorted into dataset, coins and others.
+
+    Examples
+    --------
+    >>> def share(ages, limit=65): ...
+    >>> Binding.of(share).names
+    ('ages',)
+    """
+
+    function: Callable[..., Any]
+    signature: inspect.Signature | None
+    names: tuple[str, ...]
+    aligned: bool
+    coins: tuple[str, ...]
+    label: str
+
+    @classmethod
+    def of(
+        cls,
+        function: Callable[..., Any],
+        data: str | Sequence[str] | None = None,
+        coins: Sequence[str] = (),
+    ) -> Binding:
+        """Read a function's signature once, when it is decorated."""
+        label = label_of(function)
+        _refuse_lazy(function, label)
+        if isinstance(coins, str):
+            coins = (coins,)
+        names = None if data is None else (data,) if isinstance(data, str) else tuple(data)
+        aligned = data is not None and not isinstance(data, str)
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # builtins and some compiled functions have none
+            if names is not None or coins:
+                raise SettingsError(
+                    f"{label}() has no signature that Python can see, so data= and coins= cannot name its "
+                    f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
+                ) from None
+            return cls(function, None, ("the first argument",), False, (), label)
+        known = signature.parameters
+        for name in (*(names or ()), *coins):
+            if name not in known or known[name].kind in _VARIADIC:
+                raise SettingsError(
+                    f"{label}{signature} has no parameter {name!r}. Its parameters are "
+                    f"{', '.join(known) or 'none'}."
+                )
+        if names is None:
+            filled = function.keywords if isinstance(function, functools.partial) else ()
+            names = (_first(known, label, (*coins, *filled)),)
+        if len(set(names)) < len(names) or set(names) & set(coins) or not names:
+            raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
+        return cls(function, signature, names, aligned, tuple(coins), label)
+
+    @functools.cached_property
+    def _alone(self) -> Call | None:
+        """The call that has nothing but the dataset, in first place; None if there is no such call."""
+        first = next(iter(self.signature.parameters.values()), None) if self.signature else None
+        if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
+            return None
+        try:
+            return self._bind((None,), {})[1]
+        except ArgumentError:
+            return None
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
+        """Split a call's arguments into the dataset and the rest."""
+        if len(args) == 1 and not kwargs and self._alone is not None:
+            return args[0], self._alone
+        return self._bind(args, kwargs)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
+        if self.signature is None:
+            if not args:
+                raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
+            return args[0], Call(self.function, (_Hole("data"), *args[1:]), kwargs, None)
+        try:
+            bound = self.signature.bind_partial(*args, **kwargs)
+        except TypeError:
+            # Python's own message would name what was passed; the signature says enough.
+            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
+        given = bound.arguments
+        parameters = self.signature.parameters
+        dataset = []
+        for index, name in enumerate(self.names):
+            if name not in given or (parameters[name].kind in _VARIADIC and not given[name]):
+                own = next(iter(parameters), "")
+                hint = (
+                    f" Its {own!r} is taken for the object of a method: if that is the dataset, pass "
+                    f"data={own!r}."
+                    if own in ("self", "cls") and own not in self.names
+                    else ""
+                )
+                raise ArgumentError(
+                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it.{hint}"
+                )
+            hole = _Hole("data", index + 1 if self.aligned else 0)
+            if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
+                dataset.append(given[name][0])
+                given[name] = (hole, *given[name][1:])
+            else:
+                dataset.append(given[name])
+                given[name] = hole
+        for name in self.coins:
+            if name in given:
+                raise ArgumentError(
+                    f"{self.label}{self.signature} gets {name!r} from the public coins. Leave it out."
+                )
+            given[name] = _Hole("coin")
+        missing = [
+            p.name
+            for p in parameters.values()
+            if p.name not in given and p.default is p.empty and p.kind not in _VARIADIC
+        ]
+        if len(missing) > 1:
+            raise ArgumentError(
+                f"{self.label}{self.signature} was called without {', '.join(map(repr, missing))}."
+            )
+        for name in missing:
+            given[name] = _Hole("open")
+        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
+        args, kwargs = bound.args, bound.kwargs
+        bound.apply_defaults()
+        call = Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
+        return tuple(dataset) if self.aligned else dataset[0], call
+
+    def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Bind the arguments other than the dataset, for calibrating without one."""
+        if self.signature is None:
+            return self.bind((None, *args), kwargs)[1]
+        rest = list(args)
+        placed: list[Any] = []
+        waiting = [name for name in self.names if name not in kwargs]
+        for parameter in self.signature.parameters.values():
+            if parameter.name in self.names and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                placed.append(None)
+                waiting.remove(parameter.name)
+            if parameter.kind not in _POSITIONAL or not (rest or parameter.name in waiting):
+                break
+            if parameter.name in waiting:
+                placed.append(None)
+                waiting.remove(parameter.name)
+            else:
+                placed.append(rest.pop(0))
+        named = kwargs | dict.fromkeys(waiting)
+        return self.bind((*placed, *rest), named)[1]
+
+
+def label_of(function: Callable[..., Any]) -> str:
+    """Return a readable name for any callable."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__
+
+
+def _first(known: Mapping[str, inspect.Parameter], label: str, taken: Sequence[str]) -> str:
+    candidates = [
+        p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken
+    ]
+    if len(candidates) > 1 and candidates[0].name in ("self", "cls"):
+        candidates = candidates[1:]
+    if not candidates:
+        raise SettingsError(f"{label}() takes no argument that could be a dataset.")
+    return candidates[0].name
+
+
+def _refuse_lazy(function: Any, label: str) -> None:
+    if not callable(function):
+        raise SettingsError(
+            f"privatize(...) was applied to a {type(function).__name__}, which cannot be called. "
+            f"Apply it to a function of a dataset."
+        )
+    inner = function
+    while isinstance(inner, functools.partial | staticmethod):
+        inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
+    for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 - its kind matters
+        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
+            raise SettingsError(
+                f"{label} is a coroutine: it returns before its answer exists. Decorate a plain function."
+            )
+        if inspect.isgeneratorfunction(candidate):
+            raise SettingsError(
+                f"{label} is a generator: it returns before its answers exist. Return a list instead."
+            )

@@ -1,0 +1,407 @@
+"""scikit-learn: estimators in, private estimators out.
+
+A decorated function may return a fitted estimator as it is (see `privatize.outputs.models` for the
+classes that are known); `fitted` says what to release of others. `PrivateEstimator` is the
+same as an estimator of scikit-learn's own kind.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from privatize.budgets.sealed import is_sealed
+from privatize.data import records
+from privatize.errors import ArgumentError, DataError, InputError, PrivateRunError, ScoreError, SettingsError
+from privatize.function.private_function import PrivateFunction, Release, evaluating, privatize
+from privatize.mechanisms import Mechanism
+from privatize.outputs.models import Fitted, known
+from privatize.planning.plan import Bound
+from privatize.samplers import as_sampler, draw
+
+__all__ = ["PrivateEstimator", "fitted", "known"]
+
+_SHAPING = ("attributes", "constants", "constrain")  # what shapes the answer, not the promise
+
+
+def fitted(
+    estimator: Any,
+    attributes: Sequence[str] | None = None,
+    *,
+    constants: Sequence[str] = (),
+    constrain: bool = True,
+) -> Any:
+    """Say what of a fitted estimator is released. Wrap it around what a decorated function returns.
+
+    The private answer is a new estimator of the same class and parameters, with noise added to these
+    attributes, and without anything else that was learned.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted one.
+    attributes : sequence of str, optional
+        The learned numbers that it predicts from. By default those of the allow-list, for the classes
+        that are on it.
+    constants : sequence of str
+        What else it needs, and is the same for every dataset: it is published as it was on data from
+        P, and compared at every evaluation. Class labels and feature names need not be named.
+    constrain : bool
+        Whether what is released is brought to where it is valid: probabilities that sum to 1, positive
+        variances, semidefinite covariance matrices, orthonormal components. It costs no privacy.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> from privatize.sklearn import fitted
+    >>> from sklearn.neighbors import NearestCentroid
+    >>> P = samplers.blobs([[0, 0], [3, 3]], 1.0, low=-4, high=7)
+    >>> @privatize(epsilon=1, gamma=0.1, sampler=P, data=("X", "y"), seed=1)
+    ... def train(X, y):
+    ...     model = NearestCentroid(priors=[0.5, 0.5]).fit(X, y)
+    ...     return fitted(model, ["centroids_"], constants=["class_prior_"])
+    >>> X, y = P.draw(500, np.random.default_rng(1))
+    >>> train(X, y).predict([[-1, -1], [4, 4]])
+    array([0, 1])
+    """
+    if not isinstance(estimator, BaseEstimator):
+        raise SettingsError(f"fitted() takes a fitted estimator, not a {type(estimator).__name__}.")
+    names = {"attributes": attributes, "constants": constants}
+    for what, given in names.items():
+        wrong = isinstance(given, str) or not all(isinstance(name, str) for name in given or ())
+        if wrong:
+            raise SettingsError(f"fitted(): {what}={given!r} is not a list of names of attributes.")
+    if attributes is not None and not len(attributes):
+        raise SettingsError("fitted(): attributes=[] leaves nothing to release.")
+    return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
+
+
+def fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    """Train a copy of an estimator: what a private estimator makes private."""
+    return _told(clone(estimator).fit(X, y), *told)
+
+
+def fit_without_labels(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+    """Train a copy of an estimator that needs no labels."""
+    return _told(clone(estimator).fit(X), *told)
+
+
+def _told(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
+    if attributes is None and not constants and constrain:
+        return estimator
+    return fitted(estimator, attributes, constants=constants, constrain=constrain)
+
+
+def _taken(part: Any, drawn: Any) -> Any:
+    """Return X or y as what P draws, where scikit-learn takes it for the same and values do not matter."""
+    if not isinstance(drawn, np.ndarray) or is_sealed(part):
+        return part
+    if isinstance(part, np.memmap) or _foreign(part):
+        try:
+            return np.asarray(part)
+        except Exception:  # its own code, which has seen the data: it is refused as it is
+            return part
+    return part
+
+
+def _is_column(y: Any, drawn: Any) -> bool:
+    """Tell whether labels are a column where P draws a plain array of them."""
+    return type(y) is np.ndarray and y.ndim == 2 and y.shape[1] == 1 and np.ndim(drawn) == 1
+
+
+def _foreign(part: Any) -> bool:
+    """Tell whether something is like an array to numpy, and unknown here."""
+    if isinstance(part, np.ndarray) or not hasattr(type(part), "__array__"):
+        return False  # of a masked array not all is data
+    try:
+        records.count(part)
+    except DataError:
+        return True
+    return False
+
+
+def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
+    """Say what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
+    if is_sealed(X):
+        return ""
+    shape: Any = getattr(X, "shape", ())
+    shape = shape if isinstance(shape, tuple) else ()
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        return "Complex data not supported: P draws real numbers."
+    if len(shape) == 2 and shape[1] == 0:
+        return f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required."
+    if len(shape) == 2 and shape[0] == 1:
+        return "fit() was given 1 sample: a model of one person hides nobody."
+    return ""
+
+
+class _Delegated:
+    """A method of the private model, which is there only if the model has it.
+
+    It is handed out, not called: what it is called with passes through no frame of ours.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.__doc__ = text
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        # A copy that is not fitted says so, whatever the one that was passed has learned.
+        fitted_one = vars(instance).get("estimator_")
+        return getattr(clone(instance.estimator) if fitted_one is None else fitted_one, self.name)
+
+
+class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # it has no types
+    """An estimator whose `fit` is private: it learns a random differentially private model.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What is trained: any that a decorated function may return, pipelines included. What comes before
+        a private estimator in a pipeline sees the data raw, so put the pipeline inside.
+    epsilon, gamma, sampler
+        The promise: see `privatize.privatize`. P draws pairs (X, y), or X alone if the
+        estimator learns without labels.
+    attributes, constants : sequence of str, optional
+        What to release, and what else the model needs, as in `fitted`.
+    constrain : bool
+        Whether what is released is brought to where it is valid.
+    mechanism, delta, bound, samples, domain, min_sensitivity, timeout, seed, version, workers, store, \
+progress, budget
+        As for `privatize.privatize`.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The private model: a plain estimator of scikit-learn, without anything else that was learned.
+    release_ : Release
+        The release, with what was promised and how much noise there is.
+    classes_, n_features_in_, feature_names_in_
+        As calibration saw them, where the model has them.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> P = samplers.blobs([[0, 0], [3, 3]], 1.0, low=-4, high=7)
+    >>> model = PrivateEstimator(LogisticRegression(C=0.1), epsilon=2, gamma=0.1, sampler=P, seed=1)
+    >>> X, y = P.draw(500, np.random.default_rng(1))
+    >>> bool((model.fit(X, y).predict([[-3, -3], [6, 6]]) == [0, 1]).all())
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        epsilon: float,
+        gamma: float,
+        sampler: Any,
+        mechanism: str | Mechanism = "laplace",
+        delta: float = 0.0,
+        attributes: Sequence[str] | None = None,
+        constants: Sequence[str] = (),
+        constrain: bool = True,
+        bound: Bound = "tolerance",
+        samples: int | Literal["least", "balanced"] = "balanced",
+        domain: Literal["clip", "as-is"] | None = None,
+        min_sensitivity: float | None = None,
+        timeout: float | None = None,
+        seed: int | None = None,
+        version: str | None = None,
+        workers: Any = None,
+        store: str | os.PathLike[str] | None = "default",
+        progress: bool | None = None,
+        budget: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.sampler = sampler
+        self.mechanism = mechanism
+        self.delta = delta
+        self.attributes = attributes
+        self.constants = constants
+        self.constrain = constrain
+        self.bound = bound
+        self.samples = samples
+        self.domain = domain
+        self.min_sensitivity = min_sensitivity
+        self.timeout = timeout
+        self.seed = seed
+        self.version = version
+        self.workers = workers
+        self.store = store
+        self.progress = progress
+        self.budget = budget
+
+    def _function(self, labels: bool = False) -> tuple[PrivateFunction[..., Any], Any]:
+        """Return the private function that trains, and two records of P: a pair if it takes labels."""
+        settings = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in ("estimator", *_SHAPING)
+        }
+        if self.sampler is None:  # that of sealed data
+            drawn: Any = (None, None) if labels else None
+        else:
+            drawn = draw(as_sampler(self.sampler), 2, np.random.default_rng(0))
+        labelled = isinstance(drawn, tuple)
+        names = ("X", "y") if labelled else "X"
+        return privatize(data=names, **settings)(fit if labelled else fit_without_labels), drawn
+
+    def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
+        """Train on private data, and keep only the private model.
+
+        The first fit for a number of records calibrates; later ones recall.
+        """
+        failed = wrong = ""
+        column = labelled = False
+        try:
+            if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+                what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
+                raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
+            function, drawn = self._function(y is not None)
+            labelled = isinstance(drawn, tuple)
+            if labelled and y is None:
+                raise ArgumentError(
+                    f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
+                    f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
+                )
+            if labelled:
+                X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
+                column = _is_column(y, drawn[1])
+                y = y[:, 0] if column else y
+            else:
+                X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
+            wrong = _misshaped(X)
+            others = (self.estimator, *(getattr(self, name) for name in _SHAPING))
+            if not wrong:
+                released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+        except (ArgumentError, DataError) as error:
+            wrong = str(error)  # which holds no data
+            if y is not None and not labelled:
+                wrong += " y was passed, so P may have to draw pairs (X, y): samplers.labelled(P, 'column')."
+        except PrivateRunError as error:
+            failed = str(error)  # a fixed text
+        finally:
+            del X, y
+        if wrong:
+            raise InputError(wrong)
+        if failed:
+            star = "*" if labelled else ""
+            name = function.__name__
+            shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
+            failed = failed.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
+            causes = (
+                " For a model the usual causes are labels in y that P does not draw, or only one class; "
+                "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
+            )
+            raise PrivateRunError(failed.replace(f"{name}()", "fit()") + causes)
+        self.release_ = released
+        self.estimator_ = released.value
+        if column:  # in scikit-learn's own words, and where no frame holds data
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples,), for example using ravel().",
+                DataConversionWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def estimate(self, n: int, **more: Any) -> Any:
+        """Calibrate ahead of time for n records. Needs no private data. See `PrivateFunction.estimate`."""
+        function, _ = self._function()
+        return function.estimate(n, self.estimator, *(getattr(self, name) for name in _SHAPING), **more)
+
+    @property
+    def score(self) -> Any:
+        """A model's score on private data would be one more answer about it: it is refused.
+
+        Inside a function that is private itself it can be called, since noise comes later.
+        """
+        if not evaluating():
+            raise ScoreError(
+                "PrivateEstimator has no score() outside a private function: a score on private data is "
+                "one more answer about people, which no noise protects and no budget sees. On public data "
+                "call estimator_.score(X, y). On private data decorate a function that returns the score. "
+                "To tune, search with the bare estimator on data that is drawn from P."
+            )
+        check_is_fitted(self)
+        return self.estimator_.score
+
+    predict = _Delegated("Predict with the private model.")
+    predict_proba = _Delegated("Predict the probabilities of classes with the private model.")
+    predict_log_proba = _Delegated("Predict the logarithms of the probabilities of classes.")
+    decision_function = _Delegated("Return how far points are on one side or the other.")
+    transform = _Delegated("Transform with the private model.")
+    inverse_transform = _Delegated("Undo `transform`.")
+    get_feature_names_out = _Delegated("Return the names of what `transform` returns.")
+
+    @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator] # it has no types
+    def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
+        """Fit, and transform the same records: what is returned is about each of them, and not private."""
+        try:
+            return self.fit(X, y).transform(X)
+        finally:
+            del X, y
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, as calibration saw them."""
+        return self._learned("classes_")
+
+    @property
+    def n_features_in_(self) -> Any:
+        """The number of columns of X."""
+        return self._learned("n_features_in_")
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the columns of X, where it has names."""
+        return self._learned("feature_names_in_")
+
+    def _learned(self, name: str) -> Any:
+        if "estimator_" not in vars(self):
+            raise AttributeError(f"PrivateEstimator has no {name} before fit().")
+        return getattr(self.estimator_, name)
+
+    def __sklearn_clone__(self) -> PrivateEstimator:
+        # The same budget, workers and P, not copies: copied books would be spent twice.
+        told = self.get_params(deep=False)
+        kept = ("sampler", "mechanism", "workers", "budget")
+        return type(self)(**{n: v if n in kept else clone(v, safe=False) for n, v in told.items()})
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "estimator_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        for name in (
+            "estimator_type",
+            "target_tags",
+            "classifier_tags",
+            "regressor_tags",
+            "transformer_tags",
+        ):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags.sparse = False
+        tags.non_deterministic = True  # noise is never seeded
+        for more in (tags.classifier_tags, tags.regressor_tags):
+            if more is not None:
+                more.poor_score = True  # as poor as the noise makes it
+        return tags

@@ -1,0 +1,275 @@
+"""Release: a private answer, what was promised about it, and how far off it may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.display import cards as views
+from privatize.display import charts as drawing
+from privatize.errors import OutputError, SettingsError
+from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error, noise_of
+from privatize.mechanisms.weighted import Weighted
+from privatize.outputs import structure as outputs
+
+__all__ = ["Release", "error_of", "least_epsilon"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A private answer, and what was promised about it. Holds nothing else.
+
+    Attributes
+    ----------
+    value : object
+        The private answer, of the type that the function returns.
+    epsilon, delta, gamma : float
+        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
+    average_gamma : float
+        The same share on average over calibrations, 1 - k/(m+1) (see `Sensitivity.average_gamma`).
+    sensitivity : float
+        Δ̂, the estimate that the noise was calibrated to.
+    scale : float
+        Scale of the noise, in the units of the answer. If the mechanism is scaled, an array: that of
+        every number of the answer.
+    mechanism : str
+        Name of the mechanism.
+    n, m, k : int
+        Records, sampled pairs, and the order statistic.
+    bound : str
+        The bound that ties gamma, m and k together.
+    noise : {"laplace", "normal", ""}
+        The noise that was added to every number; none if the mechanism does something else.
+
+    Examples
+    --------
+    >>> from privatize import privatize, samplers
+    >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1)(np.mean)
+    >>> release = mean.release(np.full(100, 0.5))
+    >>> low, high = release.interval(0.95)
+    >>> bool(low < release.value < high), round(float(high - low), 4)
+    (True, 0.0467)
+    >>> round(release.expected_error, 4)
+    0.0078
+    """
+
+    value: Any
+    epsilon: float
+    delta: float
+    gamma: float
+    average_gamma: float
+    sensitivity: float
+    scale: Any
+    mechanism: str
+    n: int
+    m: int
+    k: int
+    bound: str
+    noise: Any = field(default="", repr=False)
+
+    def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
+        """Return the two ends between which the raw answer is, in the form of the answer itself.
+
+        With this probability over the noise, for each number by itself, and for what the function makes
+        of the data as P allows it (records outside P are moved to its edge first). It is computed from the
+        answer and the public scale of the noise, so it tells no more than the answer does.
+
+        Parameters
+        ----------
+        confidence : float
+            The probability, strictly between 0 and 1.
+
+        Returns
+        -------
+        tuple
+            The lower and the upper end, of the type of `value`.
+        """
+        vector, structure, classes = self._parts()
+        widths = self._widths(structure, confidence)
+        widths = widths + _rounding(structure, np.abs(vector)) + _rounding(structure, widths)
+        with np.errstate(over="ignore"):
+            low, high = (outputs.rebuild(vector + side, structure, classes) for side in (-widths, widths))
+        return low, high
+
+    @property
+    def expected_error(self) -> Any:
+        """The mean distance of each number from the raw one: a number, or an array if they differ."""
+        whole = outputs.integers(self._parts()[1])
+        return _one(mean_error(self.noise, self.scale, whole, rounded=np.ndim(self.scale) > 0))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the noise around the answer: where the raw one may be.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Needs matplotlib (the extra ``plot``).
+
+        Returns
+        -------
+        matplotlib axes
+        """
+        return drawing.onto(self._chart(), ax)
+
+    def _parts(self) -> tuple[NDArray[np.float64], list[Any], dict[str, Any]]:
+        """Return the answer's numbers, its structure, and the classes in it; refuse what has no noise."""
+        if not self.noise:
+            raise SettingsError(
+                f"{self.mechanism} does not add noise to the numbers of an answer, so there is no interval "
+                f"around them. Ask the private function: error_at(n) says how far off its answers are."
+            )
+        try:
+            structure = outputs.describe(self.value)
+        except OutputError:  # it was changed since
+            raise SettingsError(
+                f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
+                f"interval around."
+            ) from None
+        if _has_model(structure):
+            raise SettingsError(
+                f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
+                f"noise on each number that it has learned is in `scale`."
+            )
+        classes: dict[str, Any] = {}
+        vector = outputs.flatten(self.value, structure, classes)
+        if np.isinf(vector).any():  # what was too large for a narrow type, such as float16, is infinite in it
+            most = np.concatenate(
+                [np.full(count, _MOST.get(name, _LARGEST)) for name, count in _types(structure)]
+            )
+            vector = np.clip(vector, -most, most)
+        return vector, structure, classes
+
+    def _widths(self, structure: list[Any], confidence: float) -> NDArray[np.float64]:
+        """Return how far each number is from the raw one at most, with this probability."""
+        whole, rounded = outputs.integers(structure), np.ndim(self.scale) > 0
+        return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
+
+    def _chart(self) -> drawing.Chart:
+        vector, structure, _ = self._parts()
+        return views.noise_chart(self, vector, self._widths(structure, 0.95), outputs.names(structure))
+
+    def _repr_html_(self) -> str:
+        try:
+            return views.release_card(self, self._chart(), self._widths(self._parts()[1], 0.95))
+        except SettingsError:
+            return views.release_card(self)
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
+        facts = (
+            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
+            f"average_gamma={views.round_up(self.average_gamma)}, {self.mechanism} "
+            f"scale={views.amount(self.scale)}, "
+            f"sensitivity={self.sensitivity:.4g}, n={self.n}"
+        )
+        return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
+
+
+def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
+    """Return how far answers are from the raw ones at most: a number, or an array if numbers differ.
+
+    Parameters
+    ----------
+    settings : Settings
+        Mechanism, epsilon and delta.
+    estimate : Sensitivity
+        What the noise is calibrated to.
+    confidence : float
+        With which probability, for each number by itself.
+    """
+    mechanism, wanted = settings.mechanism, check_confidence(confidence)
+    noise = noise_of(mechanism)
+    if not noise:
+        error = getattr(mechanism, "error", None)
+        if error is None:
+            raise SettingsError(
+                f"{type(mechanism).__name__} does not say how far off its answers are. Give it a method "
+                f"error(sensitivity, epsilon, delta, confidence)."
+            )
+        return float(error(estimate.value, settings.epsilon, settings.delta, wanted))
+    used: Any = Weighted(mechanism, estimate.weights) if estimate.weights else mechanism
+    widths = half_widths(
+        noise,
+        used.scale(estimate.value, settings.epsilon, settings.delta),
+        wanted,
+        outputs.integers(estimate.structure),
+        rounded=bool(estimate.weights),
+    )
+    return _one(widths)
+
+
+def _one(numbers: NDArray[np.float64]) -> Any:
+    """Return a number if all are the same, or all of them."""
+    return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
+
+
+def _has_model(structure: list[Any]) -> bool:
+    """Tell whether there is a fitted model in an answer."""
+    if structure[0] in ("array", "tensor", *outputs.SCALARS):
+        return False
+    return structure[0] == "estimator" or any(map(_has_model, structure[-1]))
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_MOST = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38}
+_DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
+
+
+def _rounding(structure: list[Any], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return by how much rounding to its own type may move each number that is at most so large.
+
+    Once when it was released, and once as the end of an interval: the two may add up to one step. An integer
+    beyond 2^53 is rounded before that, too.
+    """
+    steps = np.concatenate([np.full(count, _DIGITS.get(name, 2.0**-52)) for name, count in _types(structure)])
+    whole = outputs.integers(structure)
+    steps = np.where(whole, np.where(sizes < 2.0**52, 0.0, 2.0**-51), steps)
+    return np.asarray(sizes * steps)
+
+
+def _types(structure: list[Any]) -> list[tuple[str, int]]:
+    """Return the types of an answer's numbers, and how many of each follow each other."""
+    kind, count = structure[0], outputs.size(structure)
+    if kind in ("float", "int"):
+        return [(kind, count)]
+    if kind in ("array", "numpy"):
+        return [(np.dtype(structure[1]).name, count)]
+    if kind == "tensor":
+        return [(structure[3], count)]
+    return [each for branch in structure[-1] for each in _types(branch)]
+
+
+_LEAST = 1e-9
+
+
+def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
+    """Return the least epsilon whose error is at most this, rounded up; the error falls as epsilon grows."""
+    number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(error, bool)
+    if not number or not 0 < error < math.inf:
+        raise SettingsError(f"error={error!r} is not a distance: it must be a finite number > 0.")
+
+    def enough(epsilon: float) -> bool:
+        try:
+            return bool(np.max(error_at(epsilon)) <= error)
+        except SettingsError:  # too large: the mechanism is not proven there, the classic Gaussian, say
+            return True
+
+    if np.max(error_at(_LEAST)) <= error:  # it is always allowed, so whatever else is wrong is said here
+        return _LEAST
+    low, high = _LEAST, 1.0
+    while not enough(high):
+        low, high = high, high * 2
+    while high > low * (1 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    try:
+        error_at(high)
+    except SettingsError as refused:
+        raise SettingsError(f"error={error!r} is out of reach. {refused}") from None
+    return high

@@ -1,0 +1,1 @@
+"""The identity of functions, samplers and arguments, and what private data must not reach."""

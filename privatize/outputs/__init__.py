@@ -1,0 +1,1 @@
+"""Any output as one flat vector and a public structure, and back."""

@@ -1,0 +1,131 @@
+"""Bring a noisy answer to where it is valid. Post-processing is free: it costs no privacy.
+
+Each function returns the nearest valid answer, in the Euclidean sense unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privatize.errors import SettingsError
+
+__all__ = ["correlations", "orthonormal", "positive", "probabilities", "semidefinite"]
+
+Array = NDArray[np.float64]
+
+
+def probabilities(values: ArrayLike, axis: int = -1) -> Array:
+    """Return the nearest probabilities: none negative, and 1 in sum along an axis.
+
+    Examples
+    --------
+    >>> probabilities([0.7, 0.5, -0.2])
+    array([0.6, 0.4, 0. ])
+    """
+    rows = np.moveaxis(_numbers("probabilities", values), axis, -1)
+    if not rows.shape[-1]:
+        raise SettingsError("probabilities() was given none: they cannot sum to 1.")
+    with np.errstate(over="ignore"):  # a common shift changes nothing, nor does what is far below the top
+        rows = np.maximum(rows - rows.max(axis=-1, keepdims=True), -2.0)
+    # Subtract what all but the smallest have too much in sum: the projection onto the simplex.
+    falling = -np.sort(-rows, axis=-1)
+    excess = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, rows.shape[-1] + 1)
+    kept = np.maximum((falling > excess).sum(axis=-1, keepdims=True), 1)
+    found = np.maximum(rows - np.take_along_axis(excess, kept - 1, axis=-1), 0.0)
+    return np.moveaxis(found / found.sum(axis=-1, keepdims=True), -1, axis)
+
+
+def positive(values: ArrayLike, floor: ArrayLike = 0.0) -> Array:
+    """Return values that are at least a floor, which must not come from private data.
+
+    Examples
+    --------
+    >>> positive([2.0, -0.5], 0.01)
+    array([2.  , 0.01])
+    """
+    return np.maximum(_numbers("positive", values), floor)
+
+
+def semidefinite(matrix: ArrayLike) -> Array:
+    """Return the nearest symmetric matrix without negative eigenvalues, such as a covariance matrix is.
+
+    Several matrices may be stacked along the first axes.
+
+    Examples
+    --------
+    >>> semidefinite([[1.0, 2.0], [2.0, 1.0]])
+    array([[1.5, 1.5],
+           [1.5, 1.5]])
+    """
+    square = _square("semidefinite", matrix)
+    values, vectors = np.linalg.eigh((square + square.swapaxes(-1, -2)) / 2)
+    found = (vectors * np.maximum(values, 0.0)[..., None, :]) @ vectors.swapaxes(-1, -2)
+    return np.asarray((found + found.swapaxes(-1, -2)) / 2)
+
+
+def correlations(matrix: ArrayLike, rounds: int = 100) -> Array:
+    """Return the nearest correlation matrix: semidefinite, with ones on the diagonal.
+
+    References
+    ----------
+    Higham, "Computing the nearest correlation matrix", IMA J. Numer. Anal. 2002.
+
+    Examples
+    --------
+    >>> correlations([[1.1, 1.3], [1.3, 0.9]]).round(6)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    square = _square("correlations", matrix)
+    if square.ndim != 2:
+        raise SettingsError("correlations() takes one matrix.")
+    found = (square + square.T) / 2
+    change = np.zeros_like(found)
+    for _ in range(rounds):  # Dykstra's alternating projections
+        inside = semidefinite(found - change)
+        change = inside - (found - change)
+        last, found = found, inside.copy()
+        np.fill_diagonal(found, 1.0)
+        if np.abs(found - last).max(initial=0.0) < 1e-12:
+            break
+    inside = semidefinite(found)
+    size = np.sqrt(np.maximum(np.diag(inside), 1e-300))
+    scaled: Array = np.clip(inside / np.outer(size, size), -1.0, 1.0)
+    np.fill_diagonal(scaled, 1.0)
+    return scaled
+
+
+def orthonormal(rows: ArrayLike) -> Array:
+    """Return the nearest matrix whose rows are orthogonal and of length 1, as principal components are.
+
+    Examples
+    --------
+    >>> orthonormal([[2.0, 0.0], [0.0, 0.5]])
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    matrix = _numbers("orthonormal", rows)
+    if matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:
+        raise SettingsError(
+            f"orthonormal() takes a matrix with no more rows than columns, not shape {matrix.shape}."
+        )
+    left, _, right = np.linalg.svd(matrix, full_matrices=False)
+    return np.asarray(left @ right)
+
+
+def _numbers(name: str, values: ArrayLike) -> Array:
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if not np.isfinite(found).all():
+        raise SettingsError(f"{name}() takes finite numbers.")
+    return found
+
+
+def _square(name: str, matrix: ArrayLike) -> Array:
+    found = _numbers(name, matrix)
+    if found.ndim < 2 or found.shape[-1] != found.shape[-2]:
+        raise SettingsError(f"{name}() takes a square matrix, not shape {found.shape}.")
+    return found

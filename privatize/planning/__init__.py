@@ -1,0 +1,1 @@
+"""How many pairs, which order statistic, and what answers cost together: pure arithmetic."""

@@ -1,0 +1,201 @@
+"""What several answers cost together: sums, and tighter bounds where they are proven. Pure arithmetic."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import SettingsError
+from privatize.mechanisms.gaussian import excess_delta
+from privatize.noise.grid import distance
+
+__all__ = ["Cost", "exact", "kind_of", "tight"]
+
+
+@functools.lru_cache(maxsize=1024)
+def exact(value: float) -> Fraction:
+    """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
+
+    The floating-point number is off by a relative 2⁻⁵³ at most, as all that is computed from it.
+
+    Examples
+    --------
+    >>> sum([exact(0.01)] * 100) == exact(1.0)
+    True
+    """
+    return Fraction(repr(float(value)))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An amount of ε, δ and γ.
+
+    Examples
+    --------
+    >>> Cost.of(0.1, 0, 0.05) + Cost.of(0.2, 1e-6, 0.05)
+    Cost(epsilon=0.3, delta=1e-06, gamma=0.1)
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    gamma: Fraction
+
+    @classmethod
+    def of(cls, epsilon: float, delta: float, gamma: float) -> Cost:
+        """Return floating-point numbers as a cost."""
+        return cls(exact(epsilon), exact(delta), exact(gamma))
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon + other.epsilon, self.delta + other.delta, self.gamma + other.gamma)
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.epsilon - other.epsilon, self.delta - other.delta, self.gamma - other.gamma)
+
+    def fits(self, cap: Cost) -> bool:
+        """Tell whether no component is above the cap's."""
+        return self.epsilon <= cap.epsilon and self.delta <= cap.delta and self.gamma <= cap.gamma
+
+    def larger(self, other: Cost) -> Cost:
+        """Return the larger of each component."""
+        return Cost(
+            max(self.epsilon, other.epsilon), max(self.delta, other.delta), max(self.gamma, other.gamma)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Cost(epsilon={float(self.epsilon):g}, delta={float(self.delta):g}, gamma={float(self.gamma):g})"
+        )
+
+
+NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
+
+
+def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
+    """Return what tight composition must know of a release, as a string: mechanism and its parameters.
+
+    A Gaussian release counts by σ/Δ, and by how far its discrete noise is from the continuous one in total
+    variation at most; every other one by its ε and δ alone, whatever its noise.
+
+    Examples
+    --------
+    >>> from privatize import Gaussian, Laplace
+    >>> kind_of(Laplace(), 0.5, 0.0)
+    'dp 0.5 0.0'
+    >>> kind_of(Gaussian(), 1.0, 1e-6)
+    'gaussian 4.224678889...'
+    """
+    if type(mechanism).__name__ == "Gaussian" and type(mechanism).__module__.startswith("privatize."):
+        return f"gaussian {mechanism.scale(1.0, epsilon, delta)!r} {distance(epsilon, delta)!r}"
+    return f"dp {float(epsilon)!r} {float(delta)!r}"
+
+
+def tight(counts: Mapping[str, int], delta: float) -> float:
+    """Return an ε that holds at δ for all of the counted releases together.
+
+    Where all are Gaussian, with parameters that were fixed beforehand, they are exactly one Gaussian release
+    with Δ/σ = √Σ(Δᵢ/σᵢ)², but for their total-variation distances from it. Otherwise the least of: their
+    Rényi divergences added up and converted, and, where all are (ε, δ)-private by their parameters alone,
+    the exact composition of their dominating pairs (both by dp-accounting). The discrete Gaussian has the
+    Rényi divergence α·Δ²/(2σ²) of the continuous one; a pure ε has at most that of randomized response, which
+    every ε-private mechanism is a post-processing of.
+
+    References
+    ----------
+    Balle & Wang, ICML 2018, Theorem 8. Canonne, Kamath & Steinke, NeurIPS 2020, Theorem 4. Kairouz, Oh &
+    Viswanath, ICML 2015, Theorem 2.1. Mironov, CSF 2017.
+    """
+    if delta <= 0 or not counts:
+        return 0.0 if not counts else math.inf
+    together = _as_one_gaussian(counts, delta)
+    if together < math.inf:
+        return together
+    try:
+        from dp_accounting.pld import common, privacy_loss_distribution
+        from dp_accounting.rdp import rdp_privacy_accountant as rdp
+    except ImportError:
+        raise SettingsError(
+            "composition='tight' needs dp-accounting: pip install 'privatize[accounting]'. Or leave it out: "
+            "the sum of all epsilons holds as well."
+        ) from None
+    orders = np.array(rdp.DEFAULT_RDP_ORDERS, dtype=float)
+    total, spent = np.zeros(len(orders)), 0.0
+    pure = []
+    for kind, count in counts.items():
+        name, *numbers = kind.split()
+        if name == "gaussian":
+            total += count * orders / (2 * float(numbers[0]) ** 2)
+            continue
+        epsilon, lost = map(float, numbers)
+        pure.append((epsilon, lost, count))
+        total += count * _response(epsilon, orders)
+        spent += count * lost
+    found = [math.inf]
+    if spent < delta:
+        found.append(float(rdp.compute_epsilon(orders, total, delta - spent)[0]))
+    slack = 1e-11 + 1e-16 * sum(counts.values())  # what the convolutions may round away of δ
+    if len(pure) == len(counts) and delta > 2 * slack:
+        joint: Any = None
+        # A grid that is fine, but not so fine that memory grows with the history.
+        span = sum(epsilon * count for epsilon, _, count in pure)
+        step = max(min(1e-4, min(epsilon for epsilon, _, _ in pure) / 20), span / 2e5)
+        for epsilon, lost, count in pure:
+            one = privacy_loss_distribution.from_privacy_parameters(
+                common.DifferentialPrivacyParameters(epsilon, lost), value_discretization_interval=step
+            )
+            many = one.self_compose(count)
+            joint = many if joint is None else joint.compose(many)
+        found.append(float(joint.get_epsilon_for_delta(delta - slack)))
+    return max(0.0, min(found)) * (1 + 1e-9)  # beyond the rounding of all of this
+
+
+def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
+    """Return the ε of Gaussian releases together, exactly; infinity if that is not known.
+
+    With the rounded continuous noise they are (ε, δ₀)-private for the δ₀ of one Gaussian release; each side
+    is within the sum τ of all total-variation distances of that, so they are (ε, δ₀ + (1 + e^ε) τ)-private.
+    """
+    ratio, apart = 0.0, 0.0
+    for kind, count in counts.items():
+        name, *numbers = kind.split()
+        if name != "gaussian" or len(numbers) < 2:  # earlier ledgers did not write the distance down
+            return math.inf
+        ratio += count / float(numbers[0]) ** 2
+        apart += count * float(numbers[1])
+    sigma = 1 / (math.sqrt(ratio) * (1 + 1e-12))
+    lost = 0.0  # how much of δ the distances take, in the end
+    while lost < delta:
+        epsilon = _least_epsilon(sigma, delta - lost)
+        if epsilon > 600:  # where e^ε τ takes everything
+            return math.inf
+        needed = (1 + math.exp(epsilon)) * apart * (1 + 1e-12)
+        if needed <= lost:
+            return epsilon
+        lost = 1.001 * needed
+    return math.inf
+
+
+def _least_epsilon(sigma: float, delta: float) -> float:
+    """Return the least ε at which normal noise σ is (ε, δ)-private at sensitivity 1, rounded up."""
+    if excess_delta(sigma, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while excess_delta(sigma, high) > delta:
+        low, high = high, 2 * high
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if excess_delta(sigma, middle) <= delta else (middle, high)
+    return high
+
+
+def _response(epsilon: float, orders: Any) -> Any:
+    """Return the Rényi divergences of randomized response, the worst of all ε-private mechanisms."""
+    yes, no = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+    one = orders * yes + (1 - orders) * no
+    other = orders * no + (1 - orders) * yes
+    return np.logaddexp(one, other) / (orders - 1)

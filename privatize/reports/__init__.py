@@ -1,0 +1,1 @@
+"""A private function's promise, as one page."""

@@ -1,0 +1,1 @@
+"""One database, and the estimates remembered in it."""

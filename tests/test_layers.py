@@ -1,0 +1,147 @@
+"""The packages keep to one way through them, and every module keeps to one job of a readable size."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import privatize
+
+ROOT = Path(privatize.__file__).parent
+# A package imports only packages further down. The lazy table of `privatize/__init__.py` is exempt.
+LAYERS = [
+    "__main__", "cli", "testing", "sklearn", "sums", "constraints", "reports", "auditing", "function",
+    "budgets", "storage", "config", "calibration", "execution", "identity", "samplers", "mechanisms",
+    "outputs", "data", "noise", "planning", "display", "errors",
+]  # fmt: skip
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
+
+
+OURS = {_name(path): path for path in ROOT.rglob("*.py")}
+MODULES = {name.removesuffix(".__init__"): path for name, path in OURS.items() if name.count(".") > 1}
+MODULES |= {name: path for name, path in OURS.items() if name.count(".") == 1 and "__init__" not in name}
+
+
+def _imports(path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the modules of ours that a file imports, late imports included, and the names that it takes."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, []) for alias in node.names if alias.name.split(".")[0] == "privatize")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "privatize":
+            assert node.level == 0, f"{path} imports relatively"
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield (module, []) if module in MODULES else (str(node.module), [alias.name])
+
+
+def _package(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def test_every_package_has_its_place():
+    """A new package would otherwise be outside the rule."""
+    assert {_package(name) for name in MODULES} == set(LAYERS)
+
+
+def test_packages_import_only_packages_below_them():
+    """A call could otherwise go back up, and nobody could follow it."""
+    wrong = [
+        f"{name} imports {used}"
+        for name, path in MODULES.items()
+        for used, _ in _imports(path)
+        if used != "privatize"
+        and _package(used) != _package(name)
+        and LAYERS.index(_package(used)) < LAYERS.index(_package(name))
+    ]
+    assert wrong == []
+
+
+def test_modules_of_a_package_do_not_import_each_other_in_a_circle():
+    """No module could be understood, or tested, without the others; imports inside functions count."""
+    graph = {name: {used for used, _ in _imports(path) if used in MODULES} for name, path in MODULES.items()}
+    finished: set[str] = set()
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        assert name not in above, " -> ".join([*above[above.index(name) :], name])
+        if name not in finished:
+            for used in sorted(graph[name]):
+                visit(used, (*above, name))
+            finished.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+def test_private_names_stay_in_their_package():
+    """Whoever changes a private name would otherwise break a package that they never saw."""
+    wrong = [
+        f"{name} takes {private} from {used}"
+        for name, path in MODULES.items()
+        for used, names in _imports(path)
+        for private in names
+        if private.startswith("_") and private != "__version__" and _package(used) != _package(name)
+    ]
+    assert wrong == []
+
+
+def test_nobody_looks_up_our_modules_by_a_string():
+    """A module that is found by its name as text breaks without a word when it moves."""
+    dotted = re.compile(r"privatize\.[a-z_]+(\.[a-z_]+)*")
+    loggers = re.compile(r"getLogger\(\"privatize[a-z_.]*\"\)")
+    wrong = []
+    for name, path in MODULES.items():
+        tree = ast.parse(path.read_text())
+        documented = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and isinstance(node.body[0], ast.Expr)
+        }
+        named = {
+            id(argument)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and loggers.search(ast.unparse(node).replace("'", '"'))
+            for argument in node.args
+        }
+        texts = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str
+        ]
+        for node in texts:
+            found = dotted.fullmatch(node.value) or node.value == "privatize."
+            if found and id(node) not in documented | named:
+                wrong.append(f"{name}:{node.lineno}: {node.value}")
+    assert wrong == []
+
+
+def _length(function: ast.FunctionDef) -> int:
+    """Return how many lines a function has, without its docstring."""
+    first = function.body[0]
+    text = ast.get_docstring(function) is not None
+    return function.end_lineno - function.lineno + 1 - text * (first.end_lineno - first.lineno + 1)
+
+
+def test_modules_classes_and_functions_are_small():
+    """What does two jobs is hard to find, to test and to change."""
+    wrong = []
+    for name, path in OURS.items():
+        text = path.read_text()
+        if text.count("\n") > 500:
+            wrong.append(f"{name} has {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and (length := _length(node)) > 50:
+                wrong.append(f"{name}: {node.name}() has {length} lines")
+            if isinstance(node, ast.ClassDef):
+                methods = sum(isinstance(part, ast.FunctionDef) for part in node.body)
+                if methods > 20:
+                    wrong.append(f"{name}: {node.name} has {methods} methods")
+    assert wrong == []
+
+
+def test_every_module_says_its_job():
+    """A reader looks for a place by the first lines of modules."""
+    for name, path in OURS.items():
+        text = ast.get_docstring(ast.parse(path.read_text()))
+        assert text and text.split("\n")[0].strip(), name
