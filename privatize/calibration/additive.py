@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.data import frames, records
+from privatize.data.columns import array_of
 from privatize.errors import DataError, OutputError, SettingsError
 
 __all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
@@ -290,7 +291,7 @@ class _OneOf:
     def __call__(self, data: Any) -> Array:
         codes = {category: at for at, category in enumerate(self.categories)}
         form = frames.kind(data)
-        values = np.asarray(data) if form is not None or not isinstance(data, list) else frames.array_of(data)
+        values = np.asarray(data) if form is not None or not isinstance(data, list) else array_of(data)
         if values.ndim != 1:
             raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
         if values.dtype.kind in "biufUS":  # each different value is looked up once

@@ -197,7 +197,7 @@ class Pairs:
 
     def _draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
         drawn = draw(self.sampler, self.whole_n + 1 if count is None else count, rng)
-        return drawn if self.like is None else records.adopt(drawn, self.like)
+        return drawn if self.like is None else records.cast(drawn, self.like)
 
     def check_sampler(self) -> None:
         """Draw twice from the same stream: a sampler must be a pure function of its generator."""

@@ -34,7 +34,7 @@ from privatize.calibration.batching import Batch
 from privatize.calibration.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.config.policy import Policy, configured, lenient, policy
 from privatize.data import records
-from privatize.data import support as domains
+from privatize.data.clipping import convert_floats
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
@@ -173,7 +173,7 @@ class _Brought:
 
     def __call__(self, data: Any) -> Any:
         with np.errstate(all="ignore"):
-            brought = records.bring_into(data, self.drawn, self.support)
+            brought = records.convert(data, self.drawn, self.support)
         return self.function(brought)
 
 
@@ -693,7 +693,9 @@ class PrivateFunction(Generic[P, R]):
         if not self._fixed:  # P may be made of the data, and say so in an error
             self._apart(settings.sampler, box)
         drawn = self._drawn()
-        like = None if records.just_like(box.data, drawn) else self._like(drawn, records.describe(box.data))
+        like = (
+            None if records.is_same_kind(box.data, drawn) else self._like(drawn, records.describe(box.data))
+        )
         if self._draws_public and is_private(settings.sampler, box.data):
             raise DataError(_BOOTSTRAPPED)
         positions = self._positions(n)
@@ -707,14 +709,14 @@ class PrivateFunction(Generic[P, R]):
             return given if whole else given.value
         function = self._function(call, sensitivity.coin_seed)
         support = settings.support if settings.domain == "clip" else None
-        box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+        box.value = convert_floats(box.data, drawn, support) if positions is None else None
         if box.value is not None:
             box.data, box.value = box.value, None
         else:
             with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
                 if positions is not None:
                     box.data = records.take(box.data, positions)
-                box.data = records.bring_into(box.data, drawn, support)
+                box.data = records.convert(box.data, drawn, support)
         if budgets:  # data that does not fit has cost nothing; from here on it is spent, whatever happens
             which = f"{key}:{sensitivity.seed}" if key else ""
             looks = sensitivity.certified()
@@ -910,14 +912,14 @@ class PrivateFunction(Generic[P, R]):
             )
         if domain == "clip":
             support = self._settings.support
-            problem = records.fits(drawn, support)
+            problem = records.misfit(drawn, support)
             if problem is not None:
                 raise SettingsError(
                     f"domain='clip' brings private records into P's support, which {sampler!r} does not "
                     f"allow: {problem}. Or use domain='as-is', and clip inside the function."
                 )
             with np.errstate(all="ignore"):
-                brought = records.bring_into(many, drawn, support)
+                brought = records.convert(many, drawn, support)
             if not records.equal(brought, many):
                 raise SamplerError(
                     f"{sampler!r} draws records outside its own support {support!r}, so private data would "
@@ -933,7 +935,7 @@ class PrivateFunction(Generic[P, R]):
         if known is not None and known[0] is drawn and known[1] is self._settings and known[2] == schema:
             return known[3]
         support = self._settings.support if self._settings.domain == "clip" else None
-        adopted = records.liken(drawn, schema, support)
+        adopted = records.match(drawn, schema, support)
         made = None if adopted is drawn else records.describe(adopted)
         like = None if made is None or made == records.describe(drawn) else made
         self._root._alike = (drawn, self._settings, schema, like)
@@ -1034,7 +1036,7 @@ class PrivateFunction(Generic[P, R]):
         before = Snapshot(self.__wrapped__, call.shared())
         with contextlib.suppress(Exception):
             drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2))
-            data = drawn if like is None else records.adopt(drawn, like)
+            data = drawn if like is None else records.cast(drawn, like)
             with coins.public_coins(s0) as flips:
                 flips.toss()
                 self._marked(functools.partial(self._function(call, s0), data))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.data.support import missing
+from privatize.data.clipping import is_missing
 
 __all__ = ["FEW", "Declared", "Private", "Sized", "bounds", "columns_of", "comparable"]
 
@@ -388,7 +388,7 @@ def _listed(value: Any) -> Iterator[Array]:
                     yield _array(list(column))
             elif isinstance(first, np.ndarray):
                 yield np.array(items)
-            elif type(first) in _ATOMS or isinstance(first, np.generic | dt.date) or missing(first):
+            elif type(first) in _ATOMS or isinstance(first, np.generic | dt.date) or is_missing(first):
                 yield _array(items)
             elif hasattr(first, "__dict__") and not isinstance(first, _CODE):
                 yield from columns_of([vars(item) for item in items])
@@ -437,15 +437,15 @@ def comparable(values: Array) -> Array:
             values.astype("M8[us]").astype(np.int64) if values.dtype.kind == "M" else values.astype(np.int64)
         )
     listed = values.tolist()
-    if all(missing(value) or isinstance(value, bool | int | float) for value in listed):
+    if all(is_missing(value) or isinstance(value, bool | int | float) for value in listed):
         with np.errstate(over="ignore"), contextlib.suppress(OverflowError):
-            return np.array([np.nan if missing(value) else value for value in listed], dtype=np.float32)
-    if all(missing(value) or isinstance(value, dt.date) for value in listed):
+            return np.array([np.nan if is_missing(value) else value for value in listed], dtype=np.float32)
+    if all(is_missing(value) or isinstance(value, dt.date) for value in listed):
         plain = [
-            None if missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed
+            None if is_missing(v) else v.replace(tzinfo=None) if hasattr(v, "tzinfo") else v for v in listed
         ]
         return np.array(plain, dtype="M8[us]").astype(np.int64)
-    return np.array(["" if missing(value) else str(value) for value in listed])
+    return np.array(["" if is_missing(value) else str(value) for value in listed])
 
 
 class _Content:
@@ -511,7 +511,7 @@ class _Column:
 
     def __init__(self, column: Array) -> None:
         self._column, self.size = column, len(column)
-        first = next((value for value in column[:100].tolist() if not missing(value)), None)
+        first = next((value for value in column[:100].tolist() if not is_missing(value)), None)
         self.text = isinstance(first, str | bytes)
 
     @functools.cached_property
@@ -676,7 +676,7 @@ def _numbered(column: Array) -> Array:
 
 
 def _plain(value: Any) -> bool:
-    return type(value) in _ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
+    return type(value) in _ATOMS or isinstance(value, np.generic | dt.date) or is_missing(value)
 
 
 _BITS = 20  # one coincidence in a million

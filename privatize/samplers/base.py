@@ -14,7 +14,7 @@ import numpy as np
 
 from privatize.data import records
 from privatize.data import support as domains
-from privatize.data.frames import Column
+from privatize.data.columns import Column
 from privatize.errors import DataError, SamplerError
 
 if TYPE_CHECKING:
@@ -364,10 +364,10 @@ def inside(drawn: Any, support: Any) -> Any:
     """Return drawn records brought into a support that a user gave: P is what lies in it."""
     if support is None:
         return drawn
-    problem = records.fits(drawn, support)
-    if problem is not None:
-        raise SamplerError(f"The support={support!r} does not fit what is drawn: {problem}.")
-    return records.bring_into(drawn, drawn, support)
+    try:
+        return records.convert(drawn, drawn, support)
+    except (ValueError, TypeError) as error:
+        raise SamplerError(f"The support={support!r} does not fit what is drawn: {error}.") from None
 
 
 def loose(part: Any) -> Any:

@@ -13,7 +13,8 @@ import numpy as np
 
 from privatize.data import records
 from privatize.data import support as domains
-from privatize.data.frames import Column
+from privatize.data.clipping import convert_numbers
+from privatize.data.columns import Column
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import (
     Distribution,
@@ -309,7 +310,7 @@ class _Clipped(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         drawn = self.inner.draw(n, rng)
-        return domains.bring_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
+        return convert_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
 
     def parts(self) -> Iterator[Any]:
         yield self.inner

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from privatize.data import frames
 from privatize.data import support as domains
+from privatize.data.clipping import is_missing
 from privatize.display.figures import figure
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, plain
@@ -187,7 +188,7 @@ def _columns(prefix: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array
             yield str(name), values, own
     elif isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
         for name in drawn[0]:
-            made = np.array([None if domains.missing(r[name]) else r[name] for r in drawn], dtype=object)
+            made = np.array([None if is_missing(r[name]) else r[name] for r in drawn], dtype=object)
             yield name, _settled(made), ends.get(name)
     else:
         values = drawn
@@ -234,7 +235,7 @@ def _row(name: str, values: Array, support: Any) -> _Row:
             return str(np.datetime64(round(at), "s").astype("M8[D]"))
 
         return _numbers(name, days, support, len(values) - len(seen), shown, lambda x: f"{x / 86_400:.4g} d")
-    present = [str(value) for value in values.tolist() if not domains.missing(value)]
+    present = [str(value) for value in values.tolist() if not is_missing(value)]
     counts = Counter(present)
     listed = support.inner if isinstance(support, domains.Maybe) else support
     if isinstance(listed, domains.OneOf) and len(listed.values) <= 12:  # in P's own order

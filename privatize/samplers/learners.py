@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privatize.data.frames import array_of
+from privatize.data.columns import array_of
 from privatize.data.support import OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import (

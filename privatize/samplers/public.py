@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames, records
-from privatize.data.support import Maybe, OneOf, is_pair, missing
+from privatize.data.clipping import is_missing
+from privatize.data.support import Maybe, OneOf, is_pair
 from privatize.errors import DataError, SamplerError
 from privatize.identity.reachable import Private, columns_of, comparable
 from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
@@ -187,11 +188,13 @@ def _column_support(values: Array) -> Any:
         ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
         return Maybe(ends) if gone.any() else ends
     found = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    counts = Counter(value for value in found if not missing(value) and isinstance(value, str | int | float))
+    counts = Counter(
+        value for value in found if not is_missing(value) and isinstance(value, str | int | float)
+    )
     if not counts or len({type(value) for value in counts}) > 1:
         return None
     support = OneOf(tuple(sorted(counts)), unknown=counts.most_common(1)[0][0])
-    return Maybe(support) if any(map(missing, found)) else support
+    return Maybe(support) if any(map(is_missing, found)) else support
 
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:

@@ -17,8 +17,7 @@ import numpy as np
 
 from privatize import Laplace, privatize, samplers
 from privatize.calibration import streams as coins
-from privatize.data import records
-from privatize.data import support as domains
+from privatize.data import clipping, records
 from privatize.function import private_function as decorator
 from privatize.function.binding import Binding
 from privatize.function.private_function import PrivateFunction
@@ -58,7 +57,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
         (PrivateFunction, "_drawn"),
         (PrivateFunction, "_like"),
     ),
-    "domain": ((records, "bring_into"), (domains, "bring_usual")),
+    "domain": ((records, "convert"), (clipping, "convert_floats")),
     "coins": ((coins.public_coins, "__enter__"), (coins.public_coins, "__exit__"), (coins.Coins, "toss")),
     "output": ((outputs, "flatten"), (outputs, "rebuild"), (decorator, "Release")),
     "noise": ((Laplace, "release"),),
