@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from privatize.calibration.additive import rows_of
-from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function
+from privatize.calibration.evaluators.base import LARGEST, Context, Evaluator, Function
 from privatize.calibration.evaluators.batched import Batch, BatchedEvaluator, check_batch
 from privatize.calibration.evaluators.raw import PairedEvaluator, PairFunction, RawEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
@@ -15,7 +15,7 @@ from privatize.calibration.streams import coin_seed
 from privatize.samplers import Sampler
 from privatize.samplers.base import is_iid
 
-__all__ = ["LARGEST", "Batch", "Evaluator", "PairFunction", "check_batch", "evaluator"]
+__all__ = ["LARGEST", "Batch", "Context", "Evaluator", "PairFunction", "check_batch", "evaluator"]
 
 
 def evaluator(

@@ -17,7 +17,6 @@ from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
 from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
-from privatize.identity.origin import sources
 from privatize.outputs import structure as outputs
 
 __all__ = ["LARGEST", "Context", "Evaluator", "Function"]
@@ -83,7 +82,7 @@ class Evaluator(ABC):
         """Return what must be the same wherever the pairs are evaluated, by name."""
         pairs = self.pairs
         return {
-            "version of numpy or of this library": [streams.SCHEME, np.__version__, sources()],
+            "version of numpy or of this library": [streams.SCHEME, np.__version__, streams.sources()],
             "function": self.function,
             "sampler": pairs.sampler,
             "norm": self.norm.function,
@@ -96,6 +95,11 @@ class Evaluator(ABC):
     def learned(self) -> Learned:
         """What has been learned about the function so far."""
         return Learned(self.structure, self.uses_global_rng)
+
+    def learn(self, structure: list[Any] | None, rounding_noise: float = 0.0) -> None:
+        """Take note of what was seen elsewhere or earlier."""
+        self.structure = self.structure or structure
+        self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     def foresee(self, m: int) -> None:
         """Note, before the first span, which of m pairs will be evaluated again."""
