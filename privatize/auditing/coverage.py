@@ -25,10 +25,11 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.display import cards as views
 from privatize.display import charts as drawing
 from privatize.errors import AuditError, CalibrationError, ExecutionError, SettingsError
-from privatize.execution.choose import collect, executor
+from privatize.execution.base import collect
+from privatize.execution.choose import executor
 from privatize.execution.job import SpanResult
 from privatize.execution.progress import Progress
-from privatize.execution.span_queue import Task, Work
+from privatize.execution.span_queue import SpanQueue
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
@@ -330,8 +331,10 @@ class _Auditing:
             norm=_used(settings, sensitivity).norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
             like=self.like,
-            around=self.around,
+            worker_context=self.around,
             s0=sensitivity.coin_seed,
+            version=settings.version,
+            timeout=settings.timeout,
             whole=True,  # on whole datasets, whatever the function knows about its own gap
         )
         pairs.structure = sensitivity.structure
@@ -342,13 +345,12 @@ class _Auditing:
         def take(found: SpanResult) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
-        task = Task(pairs, settings.version, settings.timeout)
+        work = SpanQueue([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
         where = executor(workers, settings.timeout)
         label = f"audit of {self.private.__name__}"
         bar = Progress(label, self.count, 0, self.progress)
-        self.private._marked(lambda: collect(task, work, where, bar, take, label))
+        self.private._marked(lambda: collect(pairs, work, where, bar, take, label))
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps

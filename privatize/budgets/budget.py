@@ -18,7 +18,7 @@ from privatize.config.policy import ruled
 from privatize.display import cards as views
 from privatize.display import charts as drawing
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
-from privatize.execution.packaging import packing
+from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
 from privatize.planning.composition import NOTHING, Cost, exact, tight
 from privatize.samplers import as_sampler
