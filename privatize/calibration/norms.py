@@ -45,10 +45,10 @@ class Norm:
 
     def __init__(self, function: Callable[[Vector], float]) -> None:
         self.function = function
-        owner = function.__self__ if isinstance(function, MethodType) else None
+        owner: Any = function.__self__ if isinstance(function, MethodType) else None
         named = [name for name, known in NORMS.items() if known is function]
-        self.absolute = bool(named) or isinstance(owner, _OURS) and type(owner) in _OURS
-        self.name = named[0] if named else owner.norm_name if self.absolute else ""  # type: ignore[union-attr]
+        self.absolute = bool(named) or type(owner) in _OURS
+        self.name = named[0] if named else owner.norm_name if self.absolute else ""
 
     def gap(self, a: Any, b: Any) -> float:
         """Return the norm of the difference of two outputs: vectors, or two floats where it is absolute."""

@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from privatize.calibration.checks.repeats import check_drift
-from privatize.calibration.checks.sums import check_sums
-from privatize.calibration.evaluators import Evaluator
+from privatize.calibration import capacity
+from privatize.calibration.checks import check_drift
+from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
-from privatize.calibration.spans import Collector, joined, missing_spans, refuse_missing
+from privatize.calibration.sum_checks import check_sums
 from privatize.data import records
-from privatize.errors import InfiniteSensitivityError, PlanError
+from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
+from privatize.execution.base import collect
+from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Span, SpanResult
+from privatize.execution.progress import Progress
+from privatize.execution.span_queue import SpanQueue
 from privatize.planning.plan import Plan
 
-__all__ = ["Memory", "Run"]
+__all__ = ["Collector", "Memory", "Run"]
 
 _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
@@ -42,6 +46,45 @@ _REMEDIES = {
         "constant column: fillna(...) or dropna() in the function, or another sampler."
     ),
 }
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Where pairs are to be evaluated, and how that is shown.
+
+    Attributes
+    ----------
+    workers : int, "inline", "ray", Dask client, executor, or object with map, or None
+        Where.
+    progress : bool or None
+        Whether to show a bar; by default if it takes long and somebody is watching.
+    label : str
+        What to call the function.
+    """
+
+    workers: Any
+    progress: bool | None
+    label: str
+
+    def collect(
+        self, evaluator: Evaluator, missing: list[Span], total: int, take: Callable[[SpanResult], object]
+    ) -> tuple[bool, bool]:
+        """Have some spans of all pairs evaluated; `take` gets what is found, in any order.
+
+        Returns
+        -------
+        exact : bool
+            Whether they were evaluated where numbers are rounded as in this process.
+        elsewhere : bool
+            Whether some of them were evaluated in another process.
+        """
+        timeout, pairs = evaluator.timeout, evaluator.pairs
+        where = executor(capacity.fewer(self.workers, timeout, pairs.bytes), timeout)
+        structure = evaluator.learned.structure
+        queue = SpanQueue(missing, pairs.block, structure, pairs.seconds, together=evaluator.together)
+        bar = Progress(self.label, total, total - queue.left, self.progress)
+        collect(evaluator, queue, where, bar, take, self.label)
+        return where.exact, queue.moved
 
 
 @dataclass
@@ -127,8 +170,8 @@ class Run:
                 gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
             self._refuse_early()
-        missing = missing_spans(gaps)
-        left = sum(stop - start for start, stop in missing)
+        spans = _missing_spans(gaps)
+        left = sum(stop - start for start, stop in spans)
         # Known gaps may have been found by another process, which did not come to the end.
         unchecked = memory is not None and memory.checked < m - left
         if left or unchecked:
@@ -137,16 +180,16 @@ class Run:
             if unchecked:
                 self.check_again(exact=False, elsewhere=True)
             return gaps
-        evaluator.foresee(m)
         _log.debug("%s: %d of %d pairs to evaluate, n=%d", collector.label, left, m, evaluator.pairs.n)
         began = time.monotonic()
         try:
-            where = collector.collect(evaluator, missing, m, self._take)
+            exact, elsewhere = collector.collect(evaluator, spans, m, self._take)
         finally:  # also if it was interrupted, or failed
             self._save()
-        refuse_missing(gaps)
+        if missing := int(np.isnan(gaps).sum()):  # every index counts, or none does
+            raise ExecutionError(f"{missing} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)
-        self.check_again(exact=where.exact and left == m, elsewhere=where.elsewhere or unchecked)
+        self.check_again(exact=exact and left == m, elsewhere=elsewhere or unchecked)
         return gaps
 
     def check_again(self, *, exact: bool, elsewhere: bool) -> None:
@@ -184,7 +227,7 @@ class Run:
         if self.memory is None:
             return
         more = {"weights": list(self.weights)} if self.weights else {}
-        for start, stop in joined(spans):
+        for start, stop in _joined(spans):
             self.memory.save(start, self.known[start:stop], self.evaluator.learned.structure, **more)
 
     def _refuse_early(self) -> None:
@@ -212,3 +255,32 @@ class Run:
             f"Make the function work on all data that the sampler can draw, or choose another sampler. "
             f"It gets {records.show(schema) if schema else 'data'}, as it was called with."
         )
+
+
+def _missing_spans(gaps: Vector) -> list[Span]:
+    """Return the spans of indices that have no gap yet.
+
+    Examples
+    --------
+    >>> _missing_spans(np.array([np.nan, np.nan, 1.0, np.nan]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.isnan(gaps), prepend=False, append=False))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Return spans with neighbours made one.
+
+    Examples
+    --------
+    >>> _joined([(3, 5), (0, 3), (7, 8)])
+    [(0, 5), (7, 8)]
+    """
+    found: list[Span] = []
+    for start, stop in sorted(spans):
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((start, stop))
+    return found

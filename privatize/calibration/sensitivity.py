@@ -18,13 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
-from privatize.calibration.checks.trusted import ROUNDING, check_trusted
-from privatize.calibration.evaluators import LARGEST, Batch, Context, PairFunction, check_batch, evaluator
+from privatize.calibration.checks import ROUNDING, check_trusted
+from privatize.calibration.evaluators.base import LARGEST, Context
+from privatize.calibration.evaluators.batched import Batch, check_batch
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
-from privatize.calibration.run import Memory, Run
-from privatize.calibration.spans import Collector
+from privatize.calibration.run import Collector, Memory, Run
 from privatize.calibration.weights import learn_weights
 from privatize.data import records
 from privatize.display.cards import Card
@@ -424,7 +426,7 @@ rho=0.00541, bound=tolerance, seed=1)
         batch=batch,
         target=like,
         s0=streams.coin_seed(used),
-        context=around,
+        worker_context=around,
         version=version,
         timeout=check_timeout(timeout),
     )

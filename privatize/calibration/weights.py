@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from privatize.calibration.evaluators import Evaluator
+from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.norms import Vector
-from privatize.calibration.spans import Collector
+from privatize.calibration.run import Collector
 from privatize.execution.job import SpanResult
 
 __all__ = ["learn_weights"]

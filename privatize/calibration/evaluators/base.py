@@ -1,4 +1,4 @@
-"""What all evaluators share: a function, its pairs and a norm, evaluated under the guard of the generators."""
+"""What all evaluators share: a function, its pairs and a norm, under the guard of the generators."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Evaluator(ABC):
         By how much the same evaluation has been seen to differ, by rounding.
     coordinate_gaps : dict or None
         The gaps of all numbers of the output by the pair's index, where they are wanted.
-    cause : Cause or None
-        Why the first infinite gap of the span that is being evaluated is infinite.
+    cause, heartbeat
+        Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
     """
 
     trusted: ClassVar[str] = ""
@@ -57,13 +57,13 @@ class Evaluator(ABC):
         norm: Norm,
         *,
         s0: int,
-        context: Context = contextlib.nullcontext,
+        worker_context: Context = contextlib.nullcontext,
         version: str | None = None,
         timeout: float | None = None,
         coordinates: bool = False,
     ) -> None:
         self.function, self.pairs, self.norm, self.s0 = function, pairs, norm, s0
-        self.context, self.version, self.timeout = context, version, timeout
+        self.worker_context, self.version, self.timeout = worker_context, version, timeout
         self.block = pairs.block
         self.structure: list[Any] | None = None
         self.classes: dict[str, Any] = {}
@@ -71,6 +71,7 @@ class Evaluator(ABC):
         self.rounding_noise = 0.0
         self.coordinate_gaps: dict[int, Vector] | None = {} if coordinates else None
         self.cause: Cause | None = None
+        self.heartbeat: Heartbeat | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in another process say, must have what it learns for itself.
@@ -101,9 +102,6 @@ class Evaluator(ABC):
         self.structure = self.structure or structure
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
-    def foresee(self, m: int) -> None:
-        """Note, before the first span, which of m pairs will be evaluated again."""
-
     # -- spans of pairs --
 
     def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
@@ -121,11 +119,12 @@ class Evaluator(ABC):
         """
         self.structure = learned.structure
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
-        context = contextlib.nullcontext() if heartbeat is None else self.context()
+        self.heartbeat = heartbeat
+        context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
         with context, rng_guard(self.s0) as rng:
-            return self.gaps(span, rng, heartbeat)
+            return self.gaps(span, rng)
 
-    def gaps(self, span: Span, rng: rng_guard, heartbeat: Heartbeat | None = None) -> SpanResult:
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
         """Evaluate the pairs of a span, block by block."""
         began = time.perf_counter()
         self.cause = None
@@ -133,7 +132,7 @@ class Evaluator(ABC):
         at, stop = span
         while at < stop:
             end = min((at // self.block + 1) * self.block, stop)
-            found.append(self.evaluate_block(at, end, rng, heartbeat))
+            found.append(self.evaluate_block(at, end, rng))
             at = end
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         coordinates = self.coordinate_gaps or {}
@@ -150,7 +149,7 @@ class Evaluator(ABC):
         )
 
     @abstractmethod
-    def evaluate_block(self, start: int, stop: int, rng: rng_guard, heartbeat: Heartbeat | None) -> Any:
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
         """Return the gaps of some pairs of one block."""
 
     # -- one pair --
@@ -178,14 +177,10 @@ class Evaluator(ABC):
         except outputs.StructureChanged as error:
             raise outputs.StructureChanged(_difference(value, structure)) from error
 
-    def pair_at(self, index: int) -> Pair:
-        """Return one pair by its index, to be evaluated again."""
-        return self.pairs.pair_at(index)
-
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
         with rng_guard(self.s0) as rng:
-            a, b = self.both(self.pair_at(index), rng)
+            a, b = self.both(self.pairs.pair_at(index), rng)
         return np.atleast_1d(a), np.atleast_1d(b)
 
     def learn_classes(self, gaps: Vector) -> None:
@@ -195,21 +190,21 @@ class Evaluator(ABC):
 
     # -- failures --
 
-    def reraise(self, error: BaseException, heartbeat: Heartbeat | None) -> None:
+    def reraise(self, error: BaseException) -> None:
         """Raise what is no failure of the function."""
-        if isinstance(error, Refused) or (heartbeat is None and isinstance(error, KeyboardInterrupt)):
+        if isinstance(error, Refused) or (self.heartbeat is None and isinstance(error, KeyboardInterrupt)):
             raise error
 
-    def failed(self, index: int, error: BaseException, heartbeat: Heartbeat | None) -> float:
+    def failed(self, index: int, error: BaseException) -> float:
         """Note why a pair failed and return infinity; sys.exit() in a function is a failure as well."""
-        self.reraise(error, heartbeat)
+        self.reraise(error)
         if isinstance(error, outputs.StructureChanged):
             what = f"the function returned outputs of different structure: {error}"
             return self.note(Cause(index, "structure", what))
         if self.cause is None:
             cause = Cause.of(index, error)
             # In a worker as text at once: the exception's frames hold what the next pairs may need.
-            self.cause = cause if heartbeat is None else cause.plain()
+            self.cause = cause if self.heartbeat is None else cause.plain()
         return math.inf
 
     def note(self, cause: Cause) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import traceback
-from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -12,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.batching import rows_of
-from privatize.calibration.checks.chosen import spread
 from privatize.calibration.evaluators.base import Function
 from privatize.calibration.evaluators.raw import RawEvaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import CHUNK, NeighbourSampler, Pair, Stack
+from privatize.calibration.neighbours import NeighbourSampler, Stack
 from privatize.calibration.norms import Norm, Vector
 from privatize.errors import PairError, SettingsError
-from privatize.execution.job import Heartbeat, Span, SpanResult, shown
+from privatize.execution.job import Span, SpanResult, shown
 from privatize.outputs.structure import StructureChanged
 
 __all__ = ["Batch", "BatchedEvaluator", "check_batch"]
@@ -55,47 +53,42 @@ class BatchedEvaluator(RawEvaluator):
         self._batch = batch
         self._stacked, self._stop = False, 0
         self._buffers: list[NDArray[Any]] = []
-        self._foreseen: list[int] = []  # pairs that will be evaluated plainly too, in order
-        self._drawn: dict[int, Pair] = {}  # and their records
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_buffers": [], "_foreseen": [], "_drawn": {}}
+        return super().__getstate__() | {"_buffers": []}
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
         return super().identity() | {"batch=": self._batch}
 
-    def gaps(self, span: Span, rng: rng_guard, heartbeat: Heartbeat | None = None) -> SpanResult:
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
         """Evaluate the pairs of a span in stacks, once the structure of the output has been seen on one."""
         self._stacked, self._stop = self.structure is not None, span[1]
         rng.reseed()
-        found = super().gaps(span, rng, heartbeat)
+        found = super().gaps(span, rng)
         if self._stacked:  # once for all blocks: a look takes as long as a small one of them
             _refuse_use(rng)
         return found
 
-    def evaluate_block(self, start: int, stop: int, rng: rng_guard, heartbeat: Heartbeat | None) -> Any:
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
         """Return the gaps of some pairs of one block."""
         if not self._stacked:
-            return super().evaluate_block(start, stop, rng, heartbeat)
+            return super().evaluate_block(start, stop, rng)
         self.pairs.prepare(start // self.block, self._stop)
         found: list[Any] = []
-        for at, stack, positions in self.pairs.stacks(start, stop, heartbeat):
-            self._keep(at, stack, positions)
-            gaps: Any = self._measure(at, stack, positions, heartbeat)
+        for at, stack, positions in self.pairs.stacks(start, stop, self.heartbeat):
+            gaps: Any = self._measure(at, stack, positions)
             if isinstance(gaps, BaseException):
                 _refuse_use(rng)
                 # One after the other: only those that fail are infinite.
                 error, count = gaps, len(positions)
-                gaps = super().evaluate_block(at, at + count, rng, heartbeat)
+                gaps = super().evaluate_block(at, at + count, rng)
                 if max(gaps) < math.inf and isinstance(error, Exception):
                     _refuse_batch(at, count, error)
             found.append(gaps)
         return np.concatenate(found)
 
-    def _measure(
-        self, start: int, stack: Stack, positions: NDArray[np.int64], heartbeat: Heartbeat | None
-    ) -> Vector | BaseException:
+    def _measure(self, start: int, stack: Stack, positions: NDArray[np.int64]) -> Vector | BaseException:
         """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
         count, n = len(positions), self.pairs.n
         # The first datasets are copies, since the function may change what it gets; in memory that is used
@@ -111,7 +104,7 @@ class BatchedEvaluator(RawEvaluator):
                 part[np.arange(count), positions] = part[:, n]
             b = self._rows(tuple(part[:, :n] for part in stack), count)
         except BaseException as error:  # whatever it is, plain evaluation will show what counts
-            self.reraise(error, heartbeat)
+            self.reraise(error)
             return error
         with np.errstate(all="ignore"):
             steps = a - b
@@ -123,30 +116,6 @@ class BatchedEvaluator(RawEvaluator):
         """Return what the function of a stack makes of it, as rows."""
         batch: Any = self.function if self._batch is True else self._batch
         return rows_of(batch(stack if self.pairs.aligned else stack[0]), self.structure or [], count)
-
-    # -- pairs that are compared with plain evaluation --
-
-    def foresee(self, m: int) -> None:
-        """Note which of m pairs will be evaluated plainly too, if none of them fails.
-
-        Those that are evaluated here are kept when they are drawn: to draw one alone takes half a block.
-        """
-        if m <= 2**20:
-            self._foreseen = sorted(spread(np.zeros(m), self.pairs.seed, together=True))
-
-    def _keep(self, start: int, stack: Stack, positions: NDArray[np.int64]) -> None:
-        """Keep the records of foreseen pairs, if all of them take a few megabytes."""
-        if len(self._foreseen) * self.pairs.width > 4 * CHUNK:
-            return
-        low, high = (bisect_left(self._foreseen, at) for at in (start, start + len(positions)))
-        for index in self._foreseen[low:high]:
-            parts = tuple(part[index - start].copy() for part in stack)
-            drawn = parts if self.pairs.aligned else parts[0]
-            self._drawn[index] = drawn, int(positions[index - start])
-
-    def pair_at(self, index: int) -> Pair:
-        """Return one pair by its index: once as it was kept, since the function may change it."""
-        return self._drawn.pop(index, None) or self.pairs.pair_at(index)
 
 
 def _refuse_use(rng: rng_guard) -> None:

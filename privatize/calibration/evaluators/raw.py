@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from privatize.calibration.checks.repeats import check_repeats
+from privatize.calibration.checks import check_repeats
 from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm
 from privatize.data import records
 from privatize.errors import OutputError, PairError
-from privatize.execution.job import Cause, Heartbeat
+from privatize.execution.job import Cause
 
 __all__ = ["PairFunction", "PairedEvaluator", "RawEvaluator"]
 
@@ -40,7 +40,7 @@ class RawEvaluator(Evaluator):
     [0.0024, 0.0044, 0.0018]
     """
 
-    def evaluate_block(self, start: int, stop: int, rng: rng_guard, heartbeat: Heartbeat | None) -> Any:
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
         """Return the gaps of some pairs of one block.
 
         Every evaluation must find the public seed unused. Reseeding each time costs more than
@@ -51,23 +51,21 @@ class RawEvaluator(Evaluator):
         before = self.cause
         while True:
             always = True
-            pairs = self.pairs.span(start, stop, heartbeat)
+            pairs = self.pairs.span(start, stop, self.heartbeat)
             found: list[float] = []
             rng.reseed()
             for index in range(start, stop):
                 reseed = self.uses_global_rng or self.structure is None or stop - start < _FEW
                 always = always and reseed
                 # A call of its own, so that the records are freed before the next are drawn.
-                found.append(self._gap(index, next(pairs), rng, reseed, heartbeat))
+                found.append(self._gap(index, next(pairs), rng, reseed))
             if always or not rng.may_be_used():
                 next(pairs, None)  # which has come to its end
                 return found
             self.uses_global_rng = True
             self.cause = before
 
-    def _gap(
-        self, index: int, pair: Pair, rng: rng_guard, reseed: bool, heartbeat: Heartbeat | None
-    ) -> float:
+    def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
         """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
         first = self.structure is None
         if first:
@@ -85,17 +83,18 @@ class RawEvaluator(Evaluator):
             if first:  # it counts when a pair has worked
                 self.structure = None
             if not isinstance(error, OutputError):
-                return self.failed(index, error, heartbeat)
+                return self.failed(index, error)
             if not described:
                 raise
-            return self.note(Cause(index, "output", "the function returned something that cannot be released"))
+            what = "the function returned something that cannot be released"
+            return self.note(Cause(index, "output", what))
         if self.coordinate_gaps is not None:
             with np.errstate(all="ignore"):
                 self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
         if first:
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
-            if heartbeat is not None:  # what follows is not the pair's own time
-                heartbeat(index)
+            if self.heartbeat is not None:  # what follows is not the pair's own time
+                self.heartbeat(index)
             self.check_first(a, again, rng)
         return gap if gap <= LARGEST else self.not_finite(index)
 

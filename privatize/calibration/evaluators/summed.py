@@ -17,7 +17,7 @@ from privatize.calibration.neighbours import RecordSampler
 from privatize.calibration.norms import Norm, Vector
 from privatize.data import records
 from privatize.errors import OutputError
-from privatize.execution.job import Cause, Heartbeat, Span, SpanResult
+from privatize.execution.job import Span, SpanResult
 from privatize.outputs import structure as outputs
 
 __all__ = ["Steps", "SummedEvaluator"]
@@ -61,26 +61,26 @@ class SummedEvaluator(RawEvaluator):
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_steps": None}
 
-    def gaps(self, span: Span, rng: rng_guard, heartbeat: Heartbeat | None = None) -> SpanResult:
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
         """Evaluate the pairs of a span."""
-        found = super().gaps(span, rng, heartbeat)
+        found = super().gaps(span, rng)
         self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
         return found
 
-    def evaluate_block(self, start: int, stop: int, rng: rng_guard, heartbeat: Heartbeat | None) -> Any:
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
         """Return the gaps of some pairs of one block."""
-        if heartbeat is None and self.structure is not None and self.coordinate_gaps is None:
+        if self.heartbeat is None and self.structure is not None and self.coordinate_gaps is None:
             block, offset = divmod(start, self.block)
             return self.steps_of(block, rng).gaps[offset : offset + stop - start]
         found: list[float] = []
         for index in range(start, stop):
-            if heartbeat is not None:
-                heartbeat(index)
+            if self.heartbeat is not None:
+                self.heartbeat(index)
             gap = 0.0
             if self.structure is None:  # it is seen on an entire dataset
-                gap = self._gap(index, self.pairs.pair_at(index), rng, True, heartbeat)
+                gap = self._gap(index, self.pairs.pair_at(index), rng, True)
             if self.structure is not None and gap < math.inf:
-                made = self.steps_of(index // self.block, rng, heartbeat)
+                made = self.steps_of(index // self.block, rng)
                 gap = float(made.gaps[index % self.block])
                 if self.coordinate_gaps is not None:
                     self.coordinate_gaps[index] = np.abs(made.steps[index % self.block])
@@ -98,7 +98,7 @@ class SummedEvaluator(RawEvaluator):
             raise outputs.StructureChanged("it makes rows of different lengths")
         return rows
 
-    def steps_of(self, block: int, rng: rng_guard, heartbeat: Heartbeat | None = None) -> Steps:
+    def steps_of(self, block: int, rng: rng_guard) -> Steps:
         """Evaluate all pairs of a block at once; the last block's are kept."""
         if self._steps is not None and self._steps[0] == block:
             return self._steps[1]
@@ -107,8 +107,8 @@ class SummedEvaluator(RawEvaluator):
         try:
             found = self.rows(drawn)
         except BaseException as error:
-            self.reraise(error, heartbeat)
-            found = self._one_by_one(block, rng, heartbeat)
+            self.reraise(error)
+            found = self._one_by_one(block, rng)
         rows = found.astype(np.float64)
         with np.errstate(all="ignore"):
             steps = self.difference(rows)
@@ -128,7 +128,7 @@ class SummedEvaluator(RawEvaluator):
         """Have the last block evaluated again if it is asked for."""
         self._steps = None
 
-    def _one_by_one(self, block: int, rng: rng_guard, heartbeat: Heartbeat | None) -> Vector:
+    def _one_by_one(self, block: int, rng: rng_guard) -> Vector:
         """Evaluate the pairs of a block one after the other: only those that fail are infinite."""
         found = np.full((2 * self.block, outputs.size(self.structure or [])), np.nan)
         drawn = self.pairs.records(block)
@@ -138,7 +138,7 @@ class SummedEvaluator(RawEvaluator):
             try:
                 found[2 * offset : 2 * offset + 2] = self.rows(both)
             except BaseException as error:
-                self.failed(block * self.block + offset, error, heartbeat)
+                self.failed(block * self.block + offset, error)
         return found
 
     def slack(self, rows: Vector, *, exact: bool) -> float:

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
-from privatize.calibration.checks.chosen import CHECKED, at_random, largest, smallest
-from privatize.calibration.checks.repeats import DRIFTS, SLACK
+from privatize.calibration.checks import CHECKED, DRIFTS, SLACK, at_random, largest, smallest
 from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair

@@ -1,1 +1,0 @@
-"""The health checks of a calibration: what is evaluated again, and must be the same."""
