@@ -26,6 +26,7 @@ from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, neighbours, refuse_coins, rows_of, stack_of
 from privatize.calibration.streams import sources
 from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.execution.job import Cause, Refused, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
@@ -115,7 +116,7 @@ class Pairs:
         seed: int,
         pair: PairFunction | None = None,
         batch: Batch = False,
-        like: list[Any] | None = None,
+        like: Schema | None = None,
         around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
         whole: bool = False,
@@ -144,7 +145,7 @@ class Pairs:
         self.jitter = 0.0  # how much the same evaluation has been seen to differ, by rounding
         self.cause: Cause | None = None
         self.classes: dict[str, Any] = {}
-        self.schema: list[Any] = []
+        self.schema: Schema | None = None
         # Whether the datasets of a block can be drawn at once, as the same numbers.
         self.seamless = like is None and is_streamable(sampler)
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
@@ -173,7 +174,7 @@ class Pairs:
             "norm": self.norm,
             "pair=": self.pair,
             "batch=": self.batch,
-            "seed": [self.n, self.seed, self.s0, self.like],
+            "seed": [self.n, self.seed, self.s0, self.like and self.like.to_json()],
         }
 
     def __getstate__(self) -> dict[str, Any]:

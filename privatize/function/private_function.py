@@ -1058,20 +1058,21 @@ class PrivateFunction(Generic[P, R]):
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
-        return [n, self.__wrapped__, call.others(), like, self._asked, self._versions(like), np.geterr()]
+        made = like and like.to_json()
+        return [n, self.__wrapped__, call.others(), made, self._asked, self._versions(like), np.geterr()]
 
     def _versions(self, like: Any) -> list[str | None]:
         """Return the versions of the libraries whose objects, and so whose methods, the function gets."""
-        names = self._libraries if like is None else self._libraries | records.libraries(like)
+        names = self._libraries if like is None else self._libraries | like.libraries
         return [origin(name) for name in sorted(names)]
 
     @functools.cached_property
-    def _libraries(self) -> set[str]:
+    def _libraries(self) -> frozenset[str]:
         """The packages that what P draws is from."""
         try:
-            return records.libraries(records.describe(self._drawn()))
+            return records.describe(self._drawn()).libraries
         except Exception:  # calibration says what is wrong with P
-            return {"numpy"}
+            return frozenset({"numpy"})
 
     @functools.cached_property
     def _asked(self) -> Any:
@@ -1345,7 +1346,7 @@ def _each(found: Any) -> list[Any]:
 
 def _code(drawn: Any) -> Any:
     """Return the schema of drawn records, without how long their texts happen to be."""
-    schema = records.describe(drawn)
+    schema = records.describe(drawn).to_json()
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 

@@ -278,7 +278,7 @@ class _Encoder:
 
     def frame(self, value: Any) -> Any:
         """Return a data frame or a series by its columns, whatever the version of its library calls them."""
-        form, library, columns, index, above = frames.describe(value)
+        form, library, columns, index, above = frames.describe(value).to_json()
         index = None if index is None else ["a part of the records", self.value(index[-1])]
         kinds = [[{"object": "text"}.get(what, what), zone] for _, _, what, zone in columns]
         parts = [self.array(each, any_unit=True) for each in frames.contents(value)]

@@ -109,7 +109,7 @@ class _Bootstrap(Distribution):
 
 def _digest(data: Any) -> str:
     """Return what a public dataset is, as 64 hexadecimal digits."""
-    found = hashlib.sha256(repr(records.describe(data)).encode())
+    found = hashlib.sha256(repr(records.describe(data).to_json()).encode())
     _hash(found, data)
     return found.hexdigest()
 
