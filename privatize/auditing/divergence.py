@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from privatize.samplers import draw
-from privatize.samplers.numbers import _Normal, _Uniform
+from privatize.samplers.base import traits_of
+from privatize.samplers.distribution import moments_of
 
 __all__ = ["exact", "kl"]
 
@@ -36,11 +37,11 @@ def exact(p: Any, q: Any) -> float | None:
     >>> exact(samplers.uniform(0, 1), samplers.uniform(0, 2)) == math.log(2)
     True
     """
-    if not (getattr(p, "independent", True) and getattr(q, "independent", True)):
+    if not (traits_of(p).independent and traits_of(q).independent):
         return None
     if p == q:
         return 0.0
-    one, other = _moments(p), _moments(q)
+    one, other = moments_of(p), moments_of(q)
     if one is None or other is None or np.shape(one[0]) != np.shape(other[0]):
         return None
     (mean, std), (center, spread) = one, other
@@ -67,16 +68,6 @@ def exact(p: Any, q: Any) -> float | None:
     return math.inf if math.isnan(total) else max(0.0, total)
 
 
-def _moments(sampler: Any) -> tuple[Any, Any] | None:
-    """Return mean and standard deviation of each number of a uniform, or of a normal without bounds."""
-    if type(sampler) is _Uniform:
-        low, high = sampler.low.array, sampler.high.array
-        return (low + high) / 2, (high - low) / math.sqrt(12)
-    if type(sampler) is _Normal and sampler.box is None:
-        return sampler.mean.array, sampler.std.array
-    return None
-
-
 def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
     """Return KL(P‖Q) in nats: exact where it has a closed form, else estimated from draws, or None.
 
@@ -96,7 +87,7 @@ def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
     known = exact(p, q)
     if known is not None:
         return known
-    if not (getattr(p, "independent", True) and getattr(q, "independent", True)):
+    if not (traits_of(p).independent and traits_of(q).independent):
         return None
     one, other = (draw(sampler, _DRAWS, rng) for sampler in (p, q))
     if not all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (one, other)):
