@@ -32,7 +32,7 @@ from privatize.execution.job import Cause, Refused, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.outputs import structure as outputs
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import is_iid, is_streamable
+from privatize.samplers.base import traits_of
 
 __all__ = ["LARGEST", "PairFunction", "Pairs"]
 
@@ -129,7 +129,7 @@ class Pairs:
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
-        alone = pair is None and not batch and not whole and is_iid(sampler)
+        alone = pair is None and not batch and not whole and traits_of(sampler).iid
         sums: Any = sys.modules.get(
             "privatize.calibration.additive"
         )  # where nobody has been there, nothing is one of them
@@ -147,7 +147,7 @@ class Pairs:
         self.classes: dict[str, Any] = {}
         self.schema: Schema | None = None
         # Whether the datasets of a block can be drawn at once, as the same numbers.
-        self.seamless = like is None and is_streamable(sampler)
+        self.seamless = like is None and traits_of(sampler).streamable
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
         self._several = False  # whether a dataset is a tuple of aligned arrays
