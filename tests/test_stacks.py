@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.batching import rows_of, stack_of
+from privatize.calibration.batching import rows_of
 from privatize.calibration.checks import check_trusted, largest
 from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.neighbours import stack_of
 from privatize.calibration.norms import NORMS as OURS
 from privatize.calibration.norms import Norm
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError

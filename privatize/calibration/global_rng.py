@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.random import mtrand
 
 from privatize.execution import threads
 
@@ -81,10 +82,10 @@ class rng_guard:  # noqa: N801 - it is used like a function
         if len(_stand_ins) < len(_entered):
             _stand_ins.append(np.random.MT19937(0))
         self._bits = _stand_ins[len(_entered) - 1]
-        bits, legacy = np.random.get_bit_generator(), np.random.get_state(legacy=False)  # noqa: NPY002
-        cached = legacy if legacy["has_gauss"] else None  # type: ignore[call-overload]
+        bits, legacy = mtrand.get_bit_generator(), np.random.get_state(legacy=False)  # noqa: NPY002
+        cached = legacy if legacy["has_gauss"] else None
         self._undo.append(functools.partial(_put_back, random.getstate(), bits, cached))
-        np.random.set_bit_generator(self._bits)
+        mtrand.set_bit_generator(self._bits)
         limited: list[Any] = []
         self._undo.append(functools.partial(threads.restore, limited))
         threads.limit(limited)
@@ -101,7 +102,7 @@ class rng_guard:  # noqa: N801 - it is used like a function
     def reseed(self) -> None:
         """Put every global generator at the start of the public seed."""
         random.setstate(self._start)
-        np.random.set_bit_generator(self._bits)  # a function may have put another one in its place
+        mtrand.set_bit_generator(self._bits)  # a function may have put another one in its place
         np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
         torch = sys.modules.get("torch")
         if torch is not None:
@@ -122,7 +123,7 @@ class rng_guard:  # noqa: N801 - it is used like a function
 
     def _peek(self) -> tuple[Any, ...]:
         """Return where the generators stand; for numpy's, the next 128 bits say so, and are used up."""
-        exchanged = np.random.get_bit_generator() is not self._bits
+        exchanged = mtrand.get_bit_generator() is not self._bits
         return random.getstate(), None if exchanged else self._bits.random_raw(4).tolist(), _torch_state()
 
     def restore(self) -> None:
@@ -179,6 +180,6 @@ def unwind(to: int) -> None:
 
 def _put_back(state: Any, bits: Any, cached: Any) -> None:
     random.setstate(state)
-    np.random.set_bit_generator(bits)
+    mtrand.set_bit_generator(bits)
     if cached is not None:
         np.random.set_state(cached)  # noqa: NPY002

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from privatize.calibration import capacity, streams
 from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import is_streamable
+from privatize.samplers.base import traits_of
 
 __all__ = ["NeighbourSampler", "RecordSampler", "Stack"]
 
@@ -50,13 +51,13 @@ class NeighbourSampler:
     (array([0.1, 0.2]), array([0.1, 0.3]))
     """
 
-    def __init__(self, sampler: Sampler, n: int, seed: int, target: Any = None) -> None:
+    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
         self.sampler, self.n, self.size, self.seed, self.target = sampler, n, n, seed, target
         self.block = streams.block_size(n)
-        self.schema: Any = None
+        self.schema: Schema | None = None
         self.bytes, self.seconds = 0, 0.0
         # Whether the datasets of a block can be drawn at once, as the same numbers.
-        self.streamable = target is None and is_streamable(sampler)
+        self.streamable = target is None and traits_of(sampler).streamable
         self.width = 0  # how many numbers a pair of a stack has, once that is known
         self.aligned = False  # whether a dataset is a tuple of aligned arrays
         self._buffers: tuple[NDArray[Any], NDArray[Any]] | None = None
@@ -214,7 +215,7 @@ class NeighbourSampler:
 class RecordSampler(NeighbourSampler):
     """Draws the two records of each pair that a sum over records needs, and entire datasets around them."""
 
-    def __init__(self, sampler: Sampler, n: int, seed: int, target: Any = None) -> None:
+    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
         super().__init__(sampler, n, seed, target)
         self.size = min(n, _LARGEST_DATASET)
         self.block = streams.block_size(1)

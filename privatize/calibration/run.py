@@ -16,7 +16,6 @@ from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.sum_checks import check_sums
-from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
 from privatize.execution.base import collect
 from privatize.execution.choose import executor
@@ -250,10 +249,9 @@ class Run:
             return _REMEDIES[self.cause.kind]
         if self.evaluator.trusted == "pair=":
             return "Make pair= work on all data that the sampler can draw."
-        schema = self.evaluator.pairs.schema
         return (
             f"Make the function work on all data that the sampler can draw, or choose another sampler. "
-            f"It gets {records.show(schema) if schema else 'data'}, as it was called with."
+            f"It gets {self.evaluator.pairs.schema or 'data'}, as it was called with."
         )
 
 

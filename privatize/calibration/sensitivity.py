@@ -28,7 +28,7 @@ from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
 from privatize.calibration.run import Collector, Memory, Run
 from privatize.calibration.weights import learn_weights
-from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.display.cards import Card
 from privatize.display.figures import round_up
 from privatize.errors import (
@@ -73,8 +73,8 @@ class Sensitivity:
         All m gaps, in index order. Read-only.
     structure : list
         The structure of the output, as JSON.
-    schema : list
-        The schema of the datasets, as JSON.
+    schema : Schema
+        The schema of the datasets.
     classes : dict
         The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
@@ -95,7 +95,7 @@ class Sensitivity:
     failed: int
     gaps: Vector = field(repr=False)
     structure: list[Any] = field(repr=False)
-    schema: list[Any] = field(repr=False)
+    schema: Schema | None = field(repr=False)
     classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
@@ -338,7 +338,7 @@ def estimate_sensitivity(
     workers: Any = None,
     progress: bool | None = None,
     version: str | None = None,
-    like: list[Any] | None = None,
+    like: Schema | None = None,
     memory: Memory | None = None,
     label: str | None = None,
     scaled: Any = None,
@@ -376,7 +376,7 @@ def estimate_sensitivity(
         Whether to show a bar. By default if it takes more than a second and somebody is watching.
     version : str, optional
         Vouches for what a worker cannot compare of the function that it received.
-    like : list, optional
+    like : Schema, optional
         Schema of the private data, whose container the drawn records are brought into.
     memory : Memory, optional
         What is known already, and where to save what is found.
@@ -456,7 +456,7 @@ rho=0.00541, bound=tolerance, seed=1)
     jitter = max(evaluating.rounding_noise, 0.0 if memory is None else memory.jitter)
     schema = evaluating.pairs.schema
     # It sums in parallel, in whatever order, whether or not that was seen.
-    if schema and "polars" in records.libraries(schema):
+    if schema is not None and "polars" in schema.libraries:
         jitter = max(jitter, SMALLEST)
     gaps.setflags(write=False)
     return Sensitivity(
@@ -473,7 +473,7 @@ rho=0.00541, bound=tolerance, seed=1)
         gaps=gaps,
         structure=evaluating.structure or [],
         classes=evaluating.classes,
-        schema=schema or [],
+        schema=schema,
         min_sensitivity=min_sensitivity,
         _looks=[plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,

@@ -75,13 +75,13 @@ class Evaluator(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in another process say, must have what it learns for itself.
-        wanted = None if self.coordinate_gaps is None else {}
+        wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
         own = {"pairs": copy.copy(self.pairs), "classes": {}, "cause": None, "coordinate_gaps": wanted}
         return vars(self) | own
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
-        pairs = self.pairs
+        pairs, target = self.pairs, self.pairs.target
         return {
             "version of numpy or of this library": [streams.SCHEME, np.__version__, streams.sources()],
             "function": self.function,
@@ -89,7 +89,7 @@ class Evaluator(ABC):
             "norm": self.norm.function,
             "pair=": None,
             "batch=": False,
-            "seed": [pairs.n, pairs.seed, self.s0, pairs.target],
+            "seed": [pairs.n, pairs.seed, self.s0, target and target.to_json()],
         }
 
     @property

@@ -12,8 +12,9 @@ from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.neighbours import NeighbourSampler, RecordSampler
 from privatize.calibration.norms import Norm
 from privatize.calibration.streams import coin_seed
+from privatize.data.schema import Schema
 from privatize.samplers import Sampler
-from privatize.samplers.base import is_iid
+from privatize.samplers.base import traits_of
 
 __all__ = ["evaluator"]
 
@@ -27,7 +28,7 @@ def evaluator(
     seed: int,
     pair: PairFunction | None = None,
     batch: Batch = False,
-    target: Any = None,
+    target: Schema | None = None,
     s0: int | None = None,
     entire: bool = False,
     **rest: Any,
@@ -35,10 +36,10 @@ def evaluator(
     """Return the evaluator of a function's pairs; with ``entire``, on entire datasets in any case."""
     rest |= {"s0": coin_seed(seed) if s0 is None else s0}
     # Two records make a pair of a sum over records, if P surely draws them independently.
-    rows = rows_of(function) if pair is None and not batch and not entire and is_iid(sampler) else None
+    rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:
-        pairs = RecordSampler(sampler, n, seed, target)
-        return SummedEvaluator(function, pairs, Norm(norm), rows=rows, **rest)
+        both = RecordSampler(sampler, n, seed, target)
+        return SummedEvaluator(function, both, Norm(norm), rows=rows, **rest)
     pairs = NeighbourSampler(sampler, n, seed, target)
     if pair is not None:
         return PairedEvaluator(function, pairs, Norm(norm), pair=pair, **rest)
