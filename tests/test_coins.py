@@ -2,12 +2,10 @@
 
 import hashlib
 import random
-import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -518,16 +516,3 @@ def test_use_of_any_kind_is_seen_afterwards(use):
         assert flips.used()
         flips.toss()
         assert not flips.used()
-
-
-def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
-    """Two processes with different code must not share work."""
-    ours = coins.sources()
-    there = tmp_path / "privatize"
-    shutil.copytree(Path(coins.__file__).parent, there, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(coins, "__file__", str(there / "coins.py"))
-    read = coins.sources.__wrapped__  # not the one that was read before
-    assert read() == ours
-    changed = there / "mechanisms" / "base.py"
-    changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
-    assert read() != ours

@@ -32,7 +32,7 @@ from privatize.calibration.pairs import NORMS, Pairs
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.execution.job import Refused
 from privatize.execution.packaging import NotShippable, Package, pack, unpack
-from privatize.identity.fingerprint import origin
+from privatize.identity.origin import origin
 from privatize.identity.reachable import bounds
 from privatize.samplers import as_sampler
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from privatize.calibration import capacity
 from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, neighbours, refuse_coins, rows_of, stack_of
-from privatize.calibration.streams import sources
 from privatize.data import records
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.execution.job import Cause, Refused, SpanResult, shown
+from privatize.identity.library import sources
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.outputs import structure as outputs
 from privatize.samplers import Sampler, draw

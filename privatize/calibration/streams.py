@@ -9,14 +9,12 @@ own generators, one for records and one for positions.
 from __future__ import annotations
 
 import functools
-import hashlib
 import operator
 import os
 import secrets
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,15 +59,6 @@ def _renew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew)
-
-
-@functools.cache
-def sources() -> str:
-    """Return a digest of this library's own code: two processes that share work must have the same."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()
 
 
 def block_size(n: int) -> int:

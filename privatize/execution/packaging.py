@@ -27,7 +27,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from privatize.execution.job import Refused
-from privatize.identity.fingerprint import Unencodable, origin, own_modules, reach
+from privatize.identity.fingerprint import Unencodable, reach
+from privatize.identity.origin import origin, own_modules
 from privatize.identity.reachable import bounds
 
 __all__ = [

@@ -63,12 +63,12 @@ from privatize.identity.fingerprint import (
     PrivateReachable,
     fingerprint,
     identity_of,
-    origin,
     seek,
     token,
     warn_changed,
 )
 from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.origin import origin
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.accuracy import noise_of

@@ -19,23 +19,16 @@ from typing import Any
 import numpy as np
 
 from privatize.identity import accessors
-from privatize.identity.fingerprint import (
-    ATOMS,
-    CONFIGURED,
-    NAMED,
-    NAMES,
-    Read,
-    code_of,
-    is_builtin,
-    is_installed,
-    is_own,
-    origin,
-    patched,
-    simple,
-    spelled,
-    values_in,
-)
+from privatize.identity.accessors import is_own
+from privatize.identity.bytecode import code_of
+from privatize.identity.bytecode import words_in_annotations as spelled
+from privatize.identity.encoder import Read
+from privatize.identity.graph import ATOMS, values_in
+from privatize.identity.graph import DESCRIPTION as NAMES
+from privatize.identity.graph import is_simple as simple
+from privatize.identity.origin import is_builtin, is_installed, origin, patched
 from privatize.identity.reachable import FEW
+from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 __all__ = ["Watch", "watch"]
 
@@ -100,7 +93,7 @@ class Watch:
                 return False
         if np.geterr() != self._errors:
             return False
-        if self._options is not None and accessors.options() != self._options:
+        if self._options is not None and pandas_options() != self._options:
             return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
@@ -170,7 +163,7 @@ class Watch:
             return False
         if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
             return False
-        _, names, attributes, imports, chains = code_of(code)
+        names, attributes, imports, chains = code_of(code)[:4]
         self._names.update(attributes)
         # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
         if imports or not NAMED.isdisjoint(attributes) or any(" by " in each for each in attributes):
@@ -237,7 +230,7 @@ class Watch:
         for module in self._modules:
             for name in self._names:
                 self._note(module, name)
-        self._options = accessors.options() if wanted is None or "pandas" in wanted else None
+        self._options = pandas_options() if wanted is None or "pandas" in wanted else None
         return True
 
 

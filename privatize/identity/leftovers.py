@@ -33,9 +33,11 @@ from typing import Any
 import numpy as np
 
 from privatize.data import frames, records
-from privatize.identity import fingerprint
+from privatize.identity import classes
+from privatize.identity.bytecode import code_of
 from privatize.identity.change_guard import Watch
-from privatize.identity.fingerprint import code_of, identity_of, is_installed, origin
+from privatize.identity.fingerprint import identity_of
+from privatize.identity.origin import is_installed, origin
 
 __all__ = ["Snapshot", "WatchedNames", "is_simple"]
 
@@ -61,7 +63,7 @@ _PLAIN |= {np.ufunc, type(np.mean)}
 _NONE: frozenset[str] = frozenset()
 _FIXED = 1 << 8  # of types that nobody can change
 # What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
-_KEPT_BY_PYTHON = fingerprint._SKIPPED | {"__abstractmethods__", "__annotations__"}
+_KEPT_BY_PYTHON = classes.SKIPPED | {"__abstractmethods__", "__annotations__"}
 _WRITTEN_BY_PYTHON = frozenset({"__builtins__", "__warningregistry__", "__cached__"})
 _CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 
@@ -177,7 +179,7 @@ def _global_names(names: Iterable[str], attributes: Iterable[str]) -> set[str]:
 def _globals_of(function: Any, held: dict[str, Any] | None = None) -> _Names:
     """Return the globals that a function uses; all of them if it can look up any."""
     scope = function.__globals__
-    _, names, attributes, _, _ = code_of(function.__code__)
+    names, attributes = code_of(function.__code__)[:2]
     spelled = _global_names(names, attributes)
     anything = any(name.startswith("anything by ") for name in attributes)
     return _Names(
@@ -354,7 +356,7 @@ class Snapshot:
             inside = (_content(cell).get("") for cell in function.__closure__ or ())
             self._next([each for each in inside if type(each) is types.FunctionType], "the function", True)
             return
-        _, names, attributes, imports, _ = code_of(code)
+        names, attributes, imports = code_of(code)[:3]
         self._stored |= _stores(code)
         self._spelled.update(names, attributes)
         scope = function.__globals__
@@ -582,7 +584,7 @@ def _stores(code: types.CodeType) -> frozenset[str]:
     """Return the names and attributes that a code object assigns to, or could by their texts."""
     found = {each.argval for each in dis.get_instructions(code) if each.opname in _STORING}
     if _BY_TEXT.intersection(code.co_names):
-        found.update(code_of(code)[2])
+        found.update(code_of(code).attributes)
     inner = [_stores(each) for each in code.co_consts if isinstance(each, types.CodeType)]
     return frozenset(found).union(*inner)
 
