@@ -13,7 +13,7 @@ import pytest
 from privatize import privatize, samplers
 from privatize.errors import ExecutionError
 from privatize.identity import accessors
-from privatize.identity.change_guard import watch
+from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import fingerprint
 
 pd = pytest.importorskip("pandas")
@@ -209,7 +209,7 @@ def test_what_is_registered_counts_by_content(case, program, monkeypatch):
         keys.append(fingerprint(f))
     assert keys[0] == keys[2] != keys[1]
     if case not in ("a value", "a value in a library's module"):  # which are watched by identity
-        assert watch(f, ["numpy", "pandas"]) is None
+        assert guard(f, ["numpy", "pandas"]) is None
 
 
 def test_a_changed_accessor_is_calibrated_again(program):
@@ -226,7 +226,7 @@ def test_a_method_that_is_replaced_later_is_seen(program):
     private = privatize(sampler=P, **PROMISE)(f)
     data = pd.DataFrame({"age": np.linspace(0, 100, 20)})
     small = [private.release(data).sensitivity for _ in range(3)]
-    watched = watch(f, ["numpy", "pandas"])
+    watched = guard(f, ["numpy", "pandas"])
     assert watched is not None and watched.same()
     program("""
         import pandas as pd
@@ -244,7 +244,7 @@ def test_options_of_pandas_are_seen():
     def f(d):
         return d["age"].mean()
 
-    key, watched = fingerprint(f), watch(f, ["numpy", "pandas"])
+    key, watched = fingerprint(f), guard(f, ["numpy", "pandas"])
     before = pd.get_option("mode.string_storage")
     try:
         pd.set_option("mode.string_storage", "python")

@@ -28,11 +28,11 @@ class Wrapper:
 
     __slots__ = ()
 
-    def runs(self) -> list[Any]:
+    def _runs(self) -> list[Any]:
         """Return what a run of it calls."""
         raise NotImplementedError
 
-    def attributes(self) -> dict[str, Any]:
+    def _attributes(self) -> dict[str, Any]:
         """Return the attributes that the user has set."""
         raise NotImplementedError
 
