@@ -205,7 +205,7 @@ def variable(cell: types.CellType, name: str, held: Any = NOTHING) -> Names:
 
 
 def attributes_of(owner: Any, place: str, read: Callable[[], Mapping[str, Any]] | None = None) -> Names:
-    """Return the attributes of a class, object, function or module: all of them, or those that `read` gives."""
+    """Return the attributes of a class, object, function or module: all, or those that `read` gives."""
     return Names(
         lambda name: f"{place}.{name}" if name != "..." else f"an attribute of {place}",
         read or (lambda: _attributes(owner)),
