@@ -31,7 +31,6 @@ from privatize.execution.progress import Progress
 from privatize.execution.span_queue import Task, Work
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.confidence import above, clopper_pearson, low_share
 from privatize.planning.plan import transfer
 from privatize.samplers import as_sampler
@@ -335,7 +334,6 @@ class _Auditing:
             whole=True,  # on whole datasets, whatever the function knows about its own gap
         )
         pairs.structure = sensitivity.structure
-        pairs.classes = dict(sensitivity.classes)
         pairs.check_sampler()
         gaps = np.full(self.count, np.nan)
 
@@ -424,7 +422,7 @@ def _told(
     Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
     units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
     """
-    size = min(_NUMBERS, outputs.size(sensitivity.structure))
+    size = min(_NUMBERS, sensitivity.structure.size)
     releases = min(releases, max(1000, _STORED // max(1, size)))
     within = np.flatnonzero(gaps <= sensitivity.value)
     if not releases or not len(within):

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 
 from privatize.calibration import capacity
 from privatize.calibration import streams as coins
-from privatize.calibration.batching import Batch, neighbours, refuse_coins, rows_of, stack_of
+from privatize.calibration.batching import Batch, neighbours, refuse_coins, stack_of
 from privatize.calibration.streams import sources
 from privatize.data import records
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.execution.job import Cause, Refused, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
-from privatize.outputs import structure as outputs
+from privatize.outputs.describe import describe, difference
+from privatize.outputs.structure import Number, Structure, StructureChanged
 from privatize.samplers import Sampler, draw
 from privatize.samplers.base import is_iid, is_streamable
 
@@ -138,12 +139,11 @@ class Pairs:
         self.whole_n = n if self.summed is None else min(n, _WHOLE)
         self.bytes = 0  # of a dataset, about
         self.block = coins.block_size(n if self.summed is None else 1)  # how many pairs share a stream
-        self.structure: list[Any] | None = None
+        self.structure: Structure | None = None
         self.tossing = False
         self.kept: dict[int, Vector] | None = None  # gaps of all numbers, where they are wanted
         self.jitter = 0.0  # how much the same evaluation has been seen to differ, by rounding
         self.cause: Cause | None = None
-        self.classes: dict[str, Any] = {}
         self.schema: list[Any] = []
         # Whether the datasets of a block can be drawn at once, as the same numbers.
         self.seamless = like is None and is_streamable(sampler)
@@ -158,6 +158,13 @@ class Pairs:
         self._next: tuple[int, Any, NDArray[np.int64]] | None = None
         self._ahead: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
         self._steps: tuple[int, _Steps] | None = None
+
+    @property
+    def known_structure(self) -> Structure:
+        """The structure of the output, once a pair has worked."""
+        if self.structure is None:
+            raise AssertionError("No pair has worked.")  # callers look first
+        return self.structure
 
     @property
     def together(self) -> bool:
@@ -180,7 +187,6 @@ class Pairs:
         # What a copy, in another process say, must have of its own.
         own: dict[str, Any] = {
             "kept": None if self.kept is None else {},
-            "classes": {},
             "cause": None,
             "_spare": None,
             "_stacked": [],
@@ -393,7 +399,7 @@ class Pairs:
                     flips.toss()
                 value = self.function(one)
                 if structure is None:
-                    structure = outputs.describe(value)
+                    structure = describe(value)
                 # At once: the function may return one and the same object again and again.
                 a = self._flat(value, structure)
                 if tossing:
@@ -407,7 +413,7 @@ class Pairs:
                     records.fresh(records.head(drawn, self.n)), position, records.record(drawn, self.n)
                 )
                 if structure is None:
-                    structure = outputs.describe(value)
+                    structure = describe(value)
                 shared = value is neighbour and not isinstance(value, int | float | np.generic)
                 a = self._flat(value, structure)
                 value = neighbour
@@ -416,7 +422,7 @@ class Pairs:
             if self.kept is not None:
                 with np.errstate(all="ignore"):
                     self.kept[index] = np.atleast_1d(np.abs(a - b))
-        except outputs.StructureChanged:
+        except StructureChanged:
             return self._failed(Cause(index, f"{STRUCTURE}: {_difference(value, structure)}"))
         except Refused:
             raise
@@ -540,17 +546,17 @@ class Pairs:
     def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
         """Return what the function of a stack makes of it, as rows."""
         batch: Any = self.function if self.batch is True else self.batch
-        return rows_of(batch(stack if self._several else stack[0]), self.structure or [], count)
+        return self.known_structure.rows(batch(stack if self._several else stack[0]), count)
 
     def _failed(self, cause: Cause | None) -> float:
         self.cause = self.cause or cause
         return math.inf
 
-    def _flat(self, value: Any, structure: list[Any]) -> Any:
+    def _flat(self, value: Any, structure: Structure) -> Any:
         """Return an output as a vector, or as a float if that is all there is to measure."""
-        if self.absolute and structure[0] in outputs.SCALARS:
-            return outputs.number(value, structure)
-        return outputs.flatten(value, structure, self.classes)
+        if self.absolute and isinstance(structure, Number):
+            return structure.number(value)
+        return structure.flatten(value, learn=True)
 
     def _norm(self, a: Any, b: Any) -> float:
         """Return the norm of a difference; infinity where it is not a number."""
@@ -566,7 +572,7 @@ class Pairs:
             return  # what it says is compared with plain evaluation afterwards
         flips.toss()
         try:
-            second = self._flat(self.function(again), self.structure or [])
+            second = self._flat(self.function(again), self.known_structure)
         except KeyboardInterrupt:
             raise
         except BaseException:  # sys.exit() as well
@@ -624,9 +630,9 @@ class Pairs:
                 one, other = self._neighbours(*self._pair_at(_index(at, i)))
                 try:
                     flips.toss()
-                    a = self._flat(self.function(one), self.structure or [])
+                    a = self._flat(self.function(one), self.known_structure)
                     flips.toss()
-                    b = self._flat(self.function(other), self.structure or [])
+                    b = self._flat(self.function(other), self.known_structure)
                     gap = self._norm(a, b)
                 except KeyboardInterrupt:
                     raise
@@ -669,8 +675,8 @@ class Pairs:
         if len(rows) != count:
             raise OutputError(f"The function made {len(rows)} rows of {count} records.")
         rows = rows.reshape(count, -1)
-        if rows.shape[1] != outputs.size(self.structure or []):
-            raise outputs.StructureChanged
+        if rows.shape[1] != self.known_structure.size:
+            raise StructureChanged
         return rows
 
     def _block_of_sums(
@@ -700,7 +706,7 @@ class Pairs:
         """Evaluate all pairs of a block of a sum at once: pair i has the records 2i and 2i+1 of one draw."""
         if self._steps is not None and self._steps[0] == block:
             return self._steps[1]
-        width = outputs.size(self.structure or [])
+        width = self.known_structure.size
         drawn = self._records(block)
         flips.toss()
         try:
@@ -751,7 +757,7 @@ class Pairs:
                 found[2 * at : 2 * at + 2] = self._rows(both)
             except Refused:
                 raise
-            except outputs.StructureChanged:
+            except StructureChanged:
                 self._failed(Cause(index, f"{STRUCTURE}: it makes rows of different lengths"))
             except BaseException as error:
                 if watch is None and isinstance(error, KeyboardInterrupt):
@@ -861,11 +867,11 @@ class Pairs:
     def _check_step(self, index: int, made: _Steps, flips: coins.Coins, pair: tuple[Any, int]) -> None:
         """Refuse a sum whose step for a pair is not that of the real function."""
         one, other = self._neighbours(*pair)
-        structure = self.structure or []
+        structure = self.known_structure
         values = []
         for data in (one, other):
             flips.toss()
-            flat = self._checked(index, lambda d: outputs.flatten(self.function(d), structure), data)
+            flat = self._checked(index, lambda d: structure.flatten(self.function(d), learn=True), data)
             values.append(flat)
         # One record moves a mean of fewer records farther.
         times = self.n / self.whole_n if self.average else 1.0
@@ -933,22 +939,22 @@ class Pairs:
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
         one, other = self._neighbours(*self._pair_at(index))
-        structure = self.structure or []
+        structure = self.known_structure
         with coins.public_coins(self.s0) as flips:
             flips.toss()
-            a = outputs.flatten(self.function(one), structure, self.classes)
+            a = structure.flatten(self.function(one), learn=True)
             flips.toss()
-            return a, outputs.flatten(self.function(other), structure, self.classes)
+            return a, structure.flatten(self.function(other), learn=True)
 
     def learn_classes(self, gaps: Vector, at: NDArray[np.int64] | None = None) -> None:
         """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
-        if self.classes or not outputs.has_classes(self.structure or []):
+        if self.known_structure.complete:
             return
         with coins.public_coins(self.s0) as flips:
             flips.toss()
             worked = int(np.isfinite(gaps).argmax())
             one, _ = self._neighbours(*self._pair_at(_index(at, worked)))
-            self._flat(self.function(one), self.structure or [])
+            self.known_structure.flatten(self.function(one), learn=True)
 
     def check_pair(self, gaps: Vector, value: float, at: NDArray[np.int64] | None = None) -> None:
         """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps.
@@ -999,7 +1005,7 @@ class Pairs:
 
     def _plain(self, data: Any, index: int) -> Vector:
         try:
-            return outputs.flatten(self.function(data), self.structure or [], self.classes)
+            return self.known_structure.flatten(self.function(data), learn=True)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # sys.exit() as well
@@ -1018,7 +1024,7 @@ def _refuse_stacks(index: int, count: int, error: Exception) -> None:
     what = (
         f"returns something else than a stack of {count} outputs, which is one output with one more axis in "
         f"front, or the same keys or parts with such stacks in them"
-        if isinstance(error, outputs.StructureChanged)
+        if isinstance(error, StructureChanged)
         else f"raises {shown(traceback.format_exception_only, error).strip()}"
     )
     raise PairError(
@@ -1065,9 +1071,9 @@ def _known_name(norm: Any) -> str:
     return str(getattr(getattr(norm, "__self__", None), "norm_name", ""))
 
 
-def _difference(value: Any, structure: list[Any] | None) -> str:
+def _difference(value: Any, structure: Structure | None) -> str:
     try:
-        return outputs.difference(value, structure or [])
+        return difference(value, structure) if structure is not None else "of another kind"
     except Exception:  # an output's own methods are anybody's code
         return "of another kind"
 

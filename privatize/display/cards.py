@@ -114,11 +114,6 @@ def figure(value: float, digits: int = 4) -> str:
     return f"{float(text):,.0f}" if "e" in text and 1 <= abs(value) < 1e7 else text
 
 
-def several(structure: Any) -> bool:
-    """Tell whether an answer of this structure is more than one number."""
-    return structure[0] not in ("float", "int", "numpy")
-
-
 def round_up(gamma: float) -> str:
     """Print gamma with four decimals, or three digits if that is more, rounded up."""
     exact = Decimal(repr(float(gamma)))  # as its user would write it

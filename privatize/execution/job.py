@@ -5,10 +5,11 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from privatize.outputs.structure import Structure
 
 __all__ = ["Cause", "Refused", "RemoteTraceback", "SpanResult", "shown"]
 
@@ -89,7 +90,7 @@ class SpanResult:
         One gap for each.
     seconds : float
         How long they took.
-    structure : list or None
+    structure : Structure or None
         Structure of the output, if it is known by now.
     tossing : bool
         Whether the function has been seen to use the global generators.
@@ -104,7 +105,7 @@ class SpanResult:
     start: int
     gaps: Vector
     seconds: float
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     tossing: bool = False
     cause: Cause | None = None
     jitter: float = 0.0

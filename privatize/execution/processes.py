@@ -34,6 +34,7 @@ from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.execution.job import Cause, Refused, SpanResult
 from privatize.execution.packaging import THREADS, Package, refusing, surroundings, unpack
 from privatize.execution.span_queue import Work
+from privatize.outputs.describe import from_json
 
 __all__ = ["evaluate", "pool"]
 
@@ -51,7 +52,9 @@ def evaluate(
     pairs: Pairs, around: Any, start: int, stop: int, learned: Any, watch: Any, *, settled: bool = False
 ) -> SpanResult:
     """Evaluate some pairs of a job that came from another process."""
-    pairs.structure, pairs.tossing = learned[0], learned[1] or pairs.tossing
+    if pairs.structure != learned[0]:  # which has no classes yet
+        pairs.structure = learned[0]
+    pairs.tossing = learned[1] or pairs.tossing
     with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around, settled=settled), refusing():
         return pairs.gaps(start, stop, flips, watch)
 
@@ -106,7 +109,7 @@ def _reply(jobs: list[Any], message: bytes, watch: Any) -> tuple[int, str, Any]:
         found = evaluate(pairs, around, start, stop, learned, watch, settled=True)
         cause = None if found.cause is None else _facts(found.cause)
         gaps = found.gaps.tobytes()
-        learned = (found.structure, found.tossing)
+        learned = (found.structure and found.structure.to_json(), found.tossing)
         kept = {index: sizes.tobytes() for index, sizes in found.kept.items()}
         return number, "found", (found.start, gaps, found.seconds, *learned, cause, found.jitter, kept)
     except PrivatizeError as error:
@@ -459,7 +462,7 @@ class Pool:
                 f"Drawing the pairs failed in a worker: {raised.text}."
             ) from raised.exception()
         start, gaps, seconds, structure, tossing, cause, jitter, sizes = content
-        cause = cause and _cause(cause)
+        cause, structure = cause and _cause(cause), structure and from_json(structure)
         kept = {index: np.frombuffer(each) for index, each in sizes.items()}
         found = SpanResult(start, np.frombuffer(gaps), seconds, structure, tossing, cause, jitter, kept)
         if (start, start + len(found.gaps)) != worker.span:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from privatize.calibration.pairs import Pairs
 from privatize.errors import ExecutionError
 from privatize.execution.job import SpanResult
 from privatize.execution.packaging import NotShippable, Package, pack
+from privatize.outputs.structure import Structure
 
 __all__ = ["Task", "Work"]
 
@@ -59,7 +59,7 @@ class Work:
         Spans of indices.
     block : int
         How many pairs share a stream: a task that begins elsewhere must draw from its beginning.
-    structure : list or None
+    structure : Structure or None
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
@@ -69,10 +69,11 @@ class Work:
     Examples
     --------
     >>> import numpy as np
-    >>> work = Work([(0, 1000)], block=256, structure=["float"])
+    >>> from privatize.outputs.describe import describe
+    >>> work = Work([(0, 1000)], block=256, structure=describe(0.0))
     >>> work.next(1)
     (0, 1)
-    >>> work.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=["float"]))
+    >>> work.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=describe(0.0)))
     >>> work.next(1)
     (1, 17)
     """
@@ -81,7 +82,7 @@ class Work:
         self,
         missing: list[tuple[int, int]],
         block: int,
-        structure: list[Any] | None,
+        structure: Structure | None,
         drawing: float = 0.0,
         *,
         together: bool = False,
@@ -97,7 +98,7 @@ class Work:
         self.moved = False  # whether some of it is evaluated in other processes
 
     @property
-    def learned(self) -> tuple[list[Any] | None, bool]:
+    def learned(self) -> tuple[Structure | None, bool]:
         """What is known about the function: its output's structure, and whether it uses global coins."""
         return self.structure, self.tossing
 

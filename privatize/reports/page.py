@@ -22,6 +22,7 @@ from privatize.display.charts import svg
 from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.function.release import error_of
+from privatize.outputs.structure import Number
 
 __all__ = ["Report", "report"]
 
@@ -262,7 +263,7 @@ def _meaning(function: PrivateFunction[..., Any], found: Sensitivity) -> str:
         "each value on the lattice is within ± {} of the raw one"
         if type(s.mechanism).__name__ == "Bernstein"
         else "each number is within ± {} of the raw one"
-        if len(np.atleast_1d(main)) > 1 or views.several(found.structure)
+        if len(np.atleast_1d(main)) > 1 or not isinstance(found.structure, Number)
         else "the answer is within ± {} of the raw one",
     )
     sentence = f"With 95% probability, {what.format(views.amount(main))}."
