@@ -20,7 +20,6 @@ from scipy import stats
 from privatize import Gaussian, Laplace, additive, estimate_sensitivity, plan, privatize, samplers
 from privatize.calibration import sensitivity
 from privatize.calibration import streams as coins
-from privatize.display import cards as views
 from privatize.errors import (
     InfiniteSensitivityError,
     NotReproducibleError,
@@ -817,7 +816,7 @@ class TestManyPairs:
         found, whole = self.both(monkeypatch, middle)
         assert repr(found) == repr(whole)
         assert "3,000" in found._repr_html_()
-        chart = views.gaps_chart(found)
+        chart = found.card().chart
         steps = next(layer for layer in chart.layers if layer.kind == "step")
         assert max(steps.y) == 1.0 and min(steps.y) > 0.9
         pytest.importorskip("matplotlib")

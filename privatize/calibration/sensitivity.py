@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privatize.calibration import capacity
 from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, check_batch
+from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.pairs import (
     KILLED,
     LARGEST,
@@ -34,8 +35,8 @@ from privatize.calibration.pairs import (
     Pairs,
 )
 from privatize.data import records
-from privatize.display import cards as views
-from privatize.display import charts as drawing
+from privatize.display.cards import Card
+from privatize.display.figures import round_up
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -298,10 +299,40 @@ class Sensitivity:
         -------
         matplotlib axes
         """
-        return drawing.onto(views.gaps_chart(self, known), ax)
+        return self.card(known).plot(ax)
 
     def _repr_html_(self) -> str:
-        return views.card("sensitivity", views.estimated(self), views.gaps_chart(self))
+        return self.card().html()
+
+    def card(self, known: float | None = None) -> Card:
+        """Return what a person sees of the estimate: names and values, and the gaps beside a known bound."""
+        rows = [
+            ("sensitivity", f"{self.value:.6g} ({self.norm})"),
+            ("records", f"n={self.n:,}"),
+            ("from", f"gap k={self.k:,} of m={self.m:,} sampled pairs"),
+            (
+                "holds for all but",
+                f"a share gamma={self.gamma:.4g} of neighbours, by the bound {self.bound!r}",
+            ),
+            ("on average over calibrations", f"a share {round_up(self.average_gamma)} at most"),
+        ]
+        if known is not None:
+            rows.insert(
+                1, ("known bound", f"{known:.6g}: the estimate is {self.value / known:.3g} times that")
+            )
+        if self.rho is not None:
+            rows.append(("of which for an unlucky calibration", f"rho={self.rho:.3g}"))
+        if self.min_sensitivity is not None:
+            rows.append(("floor", f"min_sensitivity={self.min_sensitivity:g}"))
+        if self.failed:
+            rows.append(("failed pairs", f"{self.failed:,}, which count as infinite gaps"))
+        if self.failed and self.cause:
+            rows.append(("the first cause", self.cause))
+        if self.looks > 1:
+            rows.append(("looks", f"{self.looks} plans were read from these gaps, which gamma allows for"))
+        rows.append(("seed", str(self.seed)))
+        chart = gaps_chart(self.gaps, self.plan, self.value, self.gamma, self.norm, self.n, known)
+        return Card("sensitivity", rows, chart)
 
     def certified(self) -> tuple[tuple[float, float], ...]:
         """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
@@ -313,7 +344,7 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}, average_gamma={views.round_up(self.average_gamma)}{rho}, "
+            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
             f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 

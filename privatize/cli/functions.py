@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from privatize.auditing.coverage import Audit, audit
+from privatize.auditing.auditor import audit
+from privatize.auditing.findings import Audit
 from privatize.cli.checking import check, find, table
 from privatize.cli.showing import Told, columns, duration, number, one_line
 from privatize.config.policy import policy

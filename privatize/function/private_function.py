@@ -35,7 +35,6 @@ from privatize.calibration.sensitivity import Memory, PairFunction, Sensitivity,
 from privatize.config.policy import Policy, configured, lenient, policy
 from privatize.data import records
 from privatize.data import support as domains
-from privatize.display import cards as views
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
@@ -54,6 +53,7 @@ from privatize.errors import (
 from privatize.execution import packaging as shipping
 from privatize.function import silence
 from privatize.function.binding import Binding, Call, label_of
+from privatize.function.card import function_card
 from privatize.function.recursion import Evaluation
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
@@ -238,7 +238,8 @@ class PrivateFunction(Generic[P, R]):
         return self._settings.plan
 
     def _repr_html_(self) -> str:
-        return views.function_card(self.__name__, f"({', '.join(self._binding.names)})", self._settings)
+        names = ", ".join(self._binding.names)
+        return function_card(f"{self.__name__}({names})", self._settings).html()
 
     def __repr__(self) -> str:
         s = self._settings

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privatize.data import frames
 from privatize.data import support as domains
-from privatize.display.cards import figure
+from privatize.display.figures import figure
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, plain
 
