@@ -251,7 +251,7 @@ def test_small_kinds_are_widened_before_anything_else():
     vector = describe(value).flatten(value)
     assert (vector - vector[::-1]).tolist() == [-2, 2]
     scalar = describe(np.uint8(0))
-    assert scalar.number(np.uint8(3)) - scalar.number(np.uint8(5)) == -2
+    assert scalar.numbers(np.uint8(3)) - scalar.numbers(np.uint8(5)) == -2
     assert describe([np.int8(0)]).flatten([np.int8(-128)]).tolist() == [-128]
 
 
@@ -550,7 +550,7 @@ def test_ints_stay_ints():
 @pytest.mark.parametrize("value", [10**400, -(10**400)])
 def test_an_int_beyond_every_float_is_not_finite(value):
     """It would be an OverflowError inside the library that shows the private number."""
-    assert math.isinf(describe(1).number(value))
+    assert math.isinf(describe(1).numbers(value))
     assert np.isinf(describe([1, 1.0]).flatten([value, 1.0]))[0]
     assert np.isinf(describe({"a": 1.5}).flatten({"a": value}))[0]
 

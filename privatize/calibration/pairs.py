@@ -555,7 +555,7 @@ class Pairs:
     def _flat(self, value: Any, structure: Structure) -> Any:
         """Return an output as a vector, or as a float if that is all there is to measure."""
         if self.absolute and isinstance(structure, Number):
-            return structure.number(value)
+            return structure.numbers(value)
         return structure.flatten(value, learn=True)
 
     def _norm(self, a: Any, b: Any) -> float:

@@ -135,7 +135,7 @@ class Release:
                 f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
                 f"interval around."
             ) from None
-        if structure.holds(Model):
+        if any(isinstance(node, Model) for node in structure.nodes()):
             raise SettingsError(
                 f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
                 f"noise on each number that it has learned is in `scale`."
@@ -243,7 +243,7 @@ def _rounding(structure: Structure, sizes: NDArray[np.float64]) -> NDArray[np.fl
 
 def _of_types(structure: Structure, known: dict[str, float], other: float) -> NDArray[np.float64]:
     """Return a property of the type of each number of an answer."""
-    leaves = list(structure.leaves())
+    leaves = structure.leaves()
     return np.repeat([known.get(leaf.dtype_name, other) for leaf in leaves], [leaf.size for leaf in leaves])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from privatize.errors import OutputError
 from privatize.outputs.names import name_of
-from privatize.outputs.structure import Branch, Describe, Learned, Structure, StructureChanged
+from privatize.outputs.structure import Branch, Describe, Learned, Reading, Structure, StructureChanged
 
 __all__ = ["uncommon"]
 
@@ -36,7 +36,7 @@ def uncommon(found: Sequence[str], known: Sequence[str], what: str = "") -> str 
 class List(Branch):
     """A list."""
 
-    tag = "list"
+    tags = ("list",)
     kind: ClassVar[Any] = list
     items: list[Structure]
 
@@ -44,16 +44,8 @@ class List(Branch):
     def of(cls, value: Any, describe: Describe, /) -> Self | None:
         return cls([describe(item) for item in value]) if type(value) is cls.kind else None
 
-    def parts(self, value: Any, _: bool, /) -> Sequence[Any]:
-        if type(value) is not self.kind:
-            raise StructureChanged
-        found: Sequence[Any] = value
-        return found
-
-    def stacked_parts(self, value: Any, /) -> Sequence[Any]:
-        if not isinstance(value, list | tuple):
-            raise StructureChanged
-        return value
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        return _sequence(value) if how is Reading.STACK else _sequence(value, self.kind)
 
     def assemble(self, items: list[Any], /) -> Any:
         return self.kind(items)
@@ -62,8 +54,16 @@ class List(Branch):
 class Tuple(List):
     """A tuple."""
 
-    tag = "tuple"
+    tags = ("tuple",)
     kind = tuple
+
+
+def _sequence(value: Any, *kinds: type) -> Sequence[Any]:
+    """Return a list or a tuple, of exactly one of these kinds if there are any; refuse all else."""
+    if type(value) not in kinds if kinds else not isinstance(value, list | tuple):
+        raise StructureChanged
+    found: Sequence[Any] = value
+    return found
 
 
 # -- dicts --
@@ -75,7 +75,7 @@ _DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": 
 class Dict(Branch):
     """A dict. A defaultdict comes back as a dict, without its factory, which is code."""
 
-    tag = "dict"
+    tags = ("dict",)
     kind: str
     encoded: list[list[Any]]  # the keys, as plain JSON
     items: list[Structure]
@@ -92,13 +92,9 @@ class Dict(Branch):
         """The keys."""
         return [_decoded(key) for key in self.encoded]
 
-    def parts(self, value: Any, _: bool, /) -> Sequence[Any]:
-        return self.stacked_parts(value)
-
-    def stacked_parts(self, value: Any, /) -> Sequence[Any]:
-        if not isinstance(value, dict) or len(value) != len(self.keys):
-            raise StructureChanged
-        if not all(key in value for key in self.keys):
+    def parts(self, value: Any, _: Reading, /) -> Sequence[Any]:
+        same = isinstance(value, dict) and len(value) == len(self.keys)
+        if not same or not all(key in value for key in self.keys):
             raise StructureChanged
         return [value[key] for key in self.keys]
 
@@ -162,11 +158,12 @@ class _Record(Learned):
     def values(self, value: Any) -> Sequence[Any]:
         """Return the values of the fields."""
 
-    def parts(self, value: Any, learn: bool, /) -> Sequence[Any]:
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
         kind = type(value)
-        if self.template is None and learn and name_of(kind) == self.name:
+        if self.template is None and how is Reading.LEARN and name_of(kind) == self.name:
             self.template = kind
-        if kind is not self.template:  # another class, or one that is defined again at every call
+        # Another class is refused, and one that is defined again at every call; stacks may have any.
+        if kind is not self.template and how is not Reading.STACK:
             raise StructureChanged
         return self.values(value)
 
@@ -177,7 +174,7 @@ class _Record(Learned):
 class NamedTuple(_Record):
     """A named tuple."""
 
-    tag = "namedtuple"
+    tags = ("namedtuple",)
 
     @classmethod
     def of(cls, value: Any, describe: Describe, /) -> Self | None:
@@ -196,13 +193,7 @@ class NamedTuple(_Record):
         return cls(name_of(kind), list(value._fields), [describe(item) for item in value])
 
     def values(self, value: Any) -> Sequence[Any]:
-        found: Sequence[Any] = value
-        return found
-
-    def stacked_parts(self, value: Any, /) -> Sequence[Any]:
-        if not isinstance(value, list | tuple):
-            raise StructureChanged
-        return value
+        return _sequence(value)
 
     def assemble(self, items: list[Any], /) -> Any:
         return self.template(*items)
@@ -211,7 +202,7 @@ class NamedTuple(_Record):
 class Dataclass(_Record):
     """A dataclass."""
 
-    tag = "dataclass"
+    tags = ("dataclass",)
 
     @classmethod
     def of(cls, value: Any, describe: Describe, /) -> Self | None:
@@ -228,12 +219,9 @@ class Dataclass(_Record):
         return cls(name_of(kind), names, [describe(getattr(value, name)) for name in names])
 
     def values(self, value: Any) -> Sequence[Any]:
-        return [getattr(value, name) for name in self.fields]
-
-    def stacked_parts(self, value: Any, /) -> Sequence[Any]:
         if not dataclasses.is_dataclass(value):
             raise StructureChanged
-        return self.values(value)
+        return [getattr(value, name) for name in self.fields]
 
     def assemble(self, items: list[Any], /) -> Any:
         return self.template(**dict(zip(self.fields, items, strict=True)))

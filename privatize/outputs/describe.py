@@ -10,16 +10,16 @@ from privatize.outputs.containers import Dataclass, Dict, List, NamedTuple, Tupl
 from privatize.outputs.frames import Frame
 from privatize.outputs.models import Model
 from privatize.outputs.refusals import refusal
-from privatize.outputs.structure import Array, Branch, Float, Integer, NumpyNumber, Structure, Tensor
+from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor
 
 __all__ = ["describe", "difference", "from_json"]
 
 # The first whose `of` knows an output describes it.
 _NODES: tuple[type[Structure], ...] = (
-    *(Float, Integer, NumpyNumber, Array, Frame, Tensor, Model),
+    *(Number, Array, Frame, Tensor, Model),
     *(List, Tuple, NamedTuple, Dict, Dataclass),
 )
-_BY_TAG = {node.tag: node for node in _NODES}
+_BY_TAG = {tag: node for node in _NODES for tag in node.tags}
 
 
 def describe(value: Any) -> Structure:
@@ -67,7 +67,7 @@ def from_json(stored: list[Any]) -> Structure:
     node = _BY_TAG[tag]
     if issubclass(node, Branch):
         facts[-1] = [from_json(item) for item in facts[-1]]
-    return node(*facts)
+    return Number(stored[-1]) if node is Number else node(*facts)
 
 
 def difference(value: Any, structure: Structure) -> str:

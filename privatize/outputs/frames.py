@@ -9,7 +9,7 @@ from typing import Any, Self
 from privatize.data import frames
 from privatize.errors import OutputError
 from privatize.outputs.containers import uncommon
-from privatize.outputs.structure import Describe, Learned, Structure, StructureChanged
+from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
 __all__: list[str] = []  # see privatize.outputs.describe
 
@@ -18,7 +18,7 @@ __all__: list[str] = []  # see privatize.outputs.describe
 class Frame(Learned):
     """A frame or a series: its columns of numbers, and a digest of names, labels, index and other columns."""
 
-    tag = "frame"
+    tags = ("frame",)
     form: str
     library: str
     digest: str
@@ -46,10 +46,10 @@ class Frame(Learned):
         items = [describe(array) for array, held in columns if held in ("int", "float")]
         return cls(*kind, frames.digest(value), frames.labels(value), items)
 
-    def parts(self, value: Any, learn: bool, /) -> Sequence[Any]:
-        if frames.kind(value) != (self.form, self.library):
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        if how is Reading.STACK or frames.kind(value) != (self.form, self.library):
             raise StructureChanged
-        if self.template is None and learn and frames.digest(value) == self.digest:
+        if self.template is None and how is Reading.LEARN and frames.digest(value) == self.digest:
             self.template = frames.copy(value)
         elif self.template is None or not frames.alike(value, self.template):
             raise StructureChanged

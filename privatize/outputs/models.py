@@ -22,7 +22,7 @@ from privatize.errors import OutputError
 from privatize.outputs.allowlist import FORMS, Form, above
 from privatize.outputs.constants import Unclear, encode, show
 from privatize.outputs.names import find, name_of
-from privatize.outputs.structure import Describe, Learned, Structure, StructureChanged
+from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
 __all__ = ["Fitted", "is_estimator", "known", "take_apart"]
 
@@ -291,7 +291,7 @@ class Template:
 class Model(Learned):
     """A fitted estimator: its learned numbers, and a digest of everything else."""
 
-    tag = "estimator"
+    tags = ("estimator",)
     name: str
     digest: str
     released: list[str]
@@ -309,8 +309,8 @@ class Model(Learned):
         items = [describe(item) for item in parts.values]
         return cls(name_of(type(parts.estimator)), parts.digest, parts.names, public, items)
 
-    def parts(self, value: Any, learn: bool, /) -> Sequence[Any]:
-        if not _is_fitted(value):
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        if how is Reading.STACK or not _is_fitted(value):
             raise StructureChanged
         try:
             found = take_apart(value)
@@ -318,7 +318,7 @@ class Model(Learned):
             raise StructureChanged from None
         if found.names != self.released or found.digest != self.digest:
             raise StructureChanged
-        if self.template is None and learn:
+        if self.template is None and how is Reading.LEARN:
             self.template = Template.of(found)
         if self.template is None or type(self.template.estimator) is not type(found.estimator):
             raise StructureChanged

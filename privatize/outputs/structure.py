@@ -6,11 +6,13 @@ in types, key order or shapes. What is stored of it is plain JSON.
 
 from __future__ import annotations
 
+import enum
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +28,14 @@ class StructureChanged(Exception):  # noqa: N818 - a signal between packages; us
     """An output does not have the structure that calibration saw."""
 
 
+class Reading(enum.Enum):
+    """How an output is matched with a structure."""
+
+    KNOWN = "its classes must be those that are known"
+    LEARN = "its classes may be learned, since it was computed on data from P"
+    STACK = "it is many outputs in one, as a function of a stack of datasets returns them"
+
+
 @dataclass(eq=False)
 class Structure(ABC):
     """A part of an output; its fields are what is stored.
@@ -34,7 +44,7 @@ class Structure(ABC):
     an output on data from P, and others are refused from then on.
     """
 
-    tag: ClassVar[str]
+    tags: ClassVar[tuple[str, ...]]
 
     @property
     @abstractmethod
@@ -47,37 +57,38 @@ class Structure(ABC):
         """Return the structure of an output, or None if this is not the node for it."""
 
     @abstractmethod
-    def collect(self, value: Any, parts: list[Any], learn: bool, /) -> None:
-        """Append the numbers of an output, as floats and arrays, or raise `StructureChanged`."""
-
-    @abstractmethod
-    def collect_rows(self, value: Any, count: int, columns: list[Vector], /) -> None:
-        """Append the numbers of many outputs that were computed in one call, one row for each of them."""
+    def match(self, value: Any, how: Reading, found: list[tuple[Leaf, Any]], /) -> None:
+        """Append the numbers and arrays of an output and their nodes, or raise `StructureChanged`."""
 
     @abstractmethod
     def build(self, vector: Vector, /) -> Any:
-        """Return an output of this structure that has these numbers, as many as there must be."""
+        """Return an output that has these numbers, as many as there must be."""
 
     @abstractmethod
     def names(self) -> list[str]:
         """Return what to call each number: keys, labels, positions."""
 
     @abstractmethod
-    def leaves(self) -> Iterator[Leaf]:
-        """Iterate over the numbers and arrays, in the order of the flat vector."""
-
-    @abstractmethod
     def differs(self, found: Any, /) -> str | None:
         """Say how another node of the same tag differs, if it can be said."""
 
     @property
+    def tag(self) -> str:
+        """What the node is called in what is stored."""
+        return self.tags[0]
+
+    def nodes(self) -> Iterator[Structure]:
+        """Iterate over this node and all inside it, in the order of the flat vector."""
+        yield self
+
+    def leaves(self) -> list[Leaf]:
+        """Return the numbers and arrays, in the order of the flat vector."""
+        return [node for node in self.nodes() if isinstance(node, Leaf)]
+
+    @property
     def complete(self) -> bool:
         """Whether all classes in the output are known, so that it can be rebuilt."""
-        return True
-
-    def holds(self, kind: type[Structure]) -> bool:
-        """Tell whether there is a node of this kind in it."""
-        return isinstance(self, kind)
+        return all(node.template is not None for node in self.nodes() if isinstance(node, Learned))
 
     def flatten(self, value: Any, *, learn: bool = False) -> Vector:
         """Return an output as a flat vector. Dicts are aligned by key, whatever their order.
@@ -95,13 +106,18 @@ class Structure(ABC):
         StructureChanged
             If the output does not fit.
         """
-        parts: list[Any] = []
-        self.collect(value, parts, learn)
-        if len(parts) == 1:
-            return np.atleast_1d(parts[0])
+        found: list[tuple[Leaf, Any]] = []
+        self.match(value, Reading.LEARN if learn else Reading.KNOWN, found)
+        parts = [leaf.numbers(part) for leaf, part in found]
         if all(type(part) is float for part in parts):
-            return np.array(parts, dtype=np.float64)
-        return np.concatenate([np.atleast_1d(part) for part in parts])
+            return np.array(parts)
+        return np.hstack(parts)
+
+    def rows(self, value: Any, count: int) -> Vector:
+        """Return what a function made of a stack of datasets as one row of numbers for each of them."""
+        found: list[tuple[Leaf, Any]] = []
+        self.match(value, Reading.STACK, found)
+        return np.hstack([_stacked(part, (count, *leaf.shape)) for leaf, part in found])
 
     def rebuild(self, vector: Vector) -> Any:
         """Return an output of this structure that has these numbers."""
@@ -109,22 +125,16 @@ class Structure(ABC):
             raise ValueError(f"{len(vector)} numbers do not fill a structure of {self.size}.")
         return self.build(vector)
 
-    def rows(self, value: Any, count: int) -> Vector:
-        """Return what a function made of a stack of datasets as one row of numbers for each of them."""
-        columns: list[Vector] = []
-        self.collect_rows(value, count, columns)
-        return columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
-
     def integers(self) -> NDArray[np.bool_]:
         """Return which numbers are integers."""
-        leaves = list(self.leaves())
+        leaves = self.leaves()
         return np.repeat([leaf.is_integer for leaf in leaves], [leaf.size for leaf in leaves])
 
     def difference(self, found: Structure) -> str | None:
         """Say how the structure of an output on sampled data, which is public, differs from this one."""
         if self == found:
             return None
-        if self.tag == found.tag or (isinstance(self, Number) and isinstance(found, Number)):
+        if type(self) is type(found):
             return self.differs(found)
         return f"a {found.tag} where there was a {self.tag}"
 
@@ -138,104 +148,49 @@ class Structure(ABC):
     __hash__ = None  # type: ignore[assignment]
 
 
-# -- numbers --
+def _stacked(value: Any, shape: tuple[int, ...]) -> Vector:
+    # A copy, at once: the function may return one and the same object again.
+    found = np.array(value.detach() if hasattr(value, "detach") else value)
+    if found.shape != shape or found.dtype.kind not in "iuf":
+        raise StructureChanged
+    with np.errstate(over="ignore"):  # of long doubles
+        return found.astype(np.float64, copy=False).reshape(shape[0], -1)
+
+
+# -- numbers and arrays --
 
 
 class Leaf(Structure):
-    """Numbers of one type."""
-
-    @property
-    @abstractmethod
-    def is_integer(self) -> bool:
-        """Whether they are integers."""
-
-    @property
-    @abstractmethod
-    def dtype_name(self) -> str:
-        """The name of the type."""
-
-    def leaves(self) -> Iterator[Leaf]:
-        yield self
-
-
-class Number(Leaf):
-    """One number."""
-
-    size = 1
-
-    def number(self, value: Any) -> float:
-        """Return the output as a float. A float may come as an int, but not the reverse."""
-        kind = type(value)
-        if kind is not np.float64 and kind is not float:
-            integer = kind is int or isinstance(value, np.integer)
-            if not (integer or isinstance(value, np.floating) or _is_zero_dimensional(value)):
-                raise StructureChanged
-            if integer:
-                try:
-                    return float(value)
-                except OverflowError:  # an int beyond every float
-                    return math.inf
-        if self.is_integer:
-            raise StructureChanged
-        return float(value)
-
-    def collect(self, value: Any, parts: list[Any], _: bool, /) -> None:
-        parts.append(self.number(value))
-
-    def collect_rows(self, value: Any, count: int, columns: list[Vector], /) -> None:
-        columns.append(_stacked(value, (count,)))
-
-    def names(self) -> list[str]:
-        return [""]
-
-    def differs(self, found: Any, /) -> str | None:
-        return f"a {found.to_json()[-1]} where there was a {self.to_json()[-1]}"
-
-
-class Float(Number):
-    """Python's float."""
-
-    tag = dtype_name = "float"
-    is_integer = False
-
-    @classmethod
-    def of(cls, value: Any, _: Describe, /) -> Self | None:
-        return cls() if type(value) is float else None
-
-    def build(self, vector: Vector, /) -> float:
-        return float(vector[0])
-
-
-class Integer(Number):
-    """Python's int."""
-
-    tag = dtype_name = "int"
-    is_integer = True
-
-    @classmethod
-    def of(cls, value: Any, _: Describe, /) -> Self | None:
-        return cls() if type(value) is int else None
-
-    def build(self, vector: Vector, /) -> int:
-        return round(float(vector[0]))
-
-
-def _is_zero_dimensional(value: Any) -> bool:
-    return type(value) is np.ndarray and value.shape == () and value.dtype.kind == "f"
-
-
-class _Typed(Leaf):
-    """Numbers of one of numpy's types, whose name is stored."""
+    """Numbers of one type, which is known by its name."""
 
     dtype: str
+    shape: Sequence[int]
+
+    @abstractmethod
+    def numbers(self, value: Any) -> Any:
+        """Return the output as a float, or as a flat vector of its own."""
+
+    @cached_property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
     @cached_property
     def is_integer(self) -> bool:
         return np.dtype(self.dtype).kind in "iu"
 
-    @cached_property
+    @property
     def dtype_name(self) -> str:
         return np.dtype(self.dtype).name
+
+    def match(self, value: Any, _: Reading, found: list[tuple[Leaf, Any]], /) -> None:
+        found.append((self, value))
+
+    def flatten(self, value: Any, *, learn: bool = False) -> Vector:  # noqa: ARG002 - nothing to learn
+        found = self.numbers(value)  # without the list: this is the usual case
+        return found if type(found) is np.ndarray else np.array([found])
+
+    def names(self) -> list[str]:
+        return [",".join(map(str, at)) for at in np.ndindex(*self.shape)]
 
     def cast(self, values: Vector) -> NDArray[Any]:
         """Return noised values in the output's own dtype; integers saturate, they never wrap."""
@@ -251,27 +206,60 @@ class _Typed(Leaf):
             return np.where(top, ends.max, np.where(top, 0.0, out).astype(kind)).astype(kind)
 
 
-@dataclass(eq=False)
-class NumpyNumber(_Typed, Number):
-    """One of numpy's scalars."""
+_FLOAT = np.dtype(np.float64).str
 
-    tag = "numpy"
+
+@dataclass(eq=False)
+class Number(Leaf):
+    """One number, of Python's types or numpy's."""
+
+    tags = ("numpy", "float", "int")
     dtype: str
+    shape = ()
 
     @classmethod
     def of(cls, value: Any, _: Describe, /) -> Self | None:
-        numeric = isinstance(value, np.generic) and value.dtype.kind in "iuf"
-        return cls(value.dtype.str) if numeric else None
+        if type(value) in (float, int):
+            return cls(type(value).__name__)
+        return cls(value.dtype.str) if isinstance(value, np.generic) and value.dtype.kind in "iuf" else None
+
+    def numbers(self, value: Any) -> float:
+        """Return the output as a float. A float may come as an int, but not the reverse."""
+        kind = type(value)
+        if kind is not np.float64 and kind is not float:
+            if kind is int or isinstance(value, np.integer):
+                try:
+                    return float(value)
+                except OverflowError:  # an int beyond every float
+                    return math.inf
+            scalar = kind is np.ndarray and value.shape == () and value.dtype.kind == "f"
+            if not scalar and not isinstance(value, np.floating):
+                raise StructureChanged
+        if self.is_integer:
+            raise StructureChanged
+        return float(value)
 
     def build(self, vector: Vector, /) -> Any:
-        return self.cast(vector)[0]
+        if self.tag != "numpy":
+            return float(vector[0]) if self.dtype == "float" else round(float(vector[0]))
+        return vector[0] if self.dtype == _FLOAT else self.cast(vector)[0]
+
+    @property
+    def tag(self) -> str:
+        return self.dtype if self.dtype in self.tags else "numpy"
+
+    def differs(self, found: Any, /) -> str | None:
+        return f"a {found.dtype} where there was a {self.dtype}"
+
+    def to_json(self) -> list[Any]:
+        return [self.dtype] if self.dtype in self.tags else super().to_json()
 
 
 @dataclass(eq=False)
-class Array(_Typed):
+class Array(Leaf):
     """An array of numpy."""
 
-    tag = "array"
+    tags = ("array",)
     dtype: str
     shape: list[int]
 
@@ -280,30 +268,19 @@ class Array(_Typed):
         numeric = type(value) is np.ndarray and value.dtype.kind in "iuf"
         return cls(value.dtype.str, list(value.shape)) if numeric else None
 
-    @cached_property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def collect(self, value: Any, parts: list[Any], _: bool, /) -> None:
+    def numbers(self, value: Any) -> Vector:
         if type(value) is not np.ndarray or list(value.shape) != self.shape:
             raise StructureChanged
         dtype = value.dtype
         if dtype.kind not in ("iu" if self.is_integer else "iuf"):
             raise StructureChanged
         if dtype.itemsize <= 8:
-            parts.append(value.astype(np.float64).ravel())
-        else:
-            with np.errstate(over="ignore"):  # a long double may be beyond every float: no warning tells
-                parts.append(value.astype(np.float64).ravel())
-
-    def collect_rows(self, value: Any, count: int, columns: list[Vector], /) -> None:
-        columns.append(_stacked(value, (count, *self.shape)))
+            return value.astype(np.float64).ravel()
+        with np.errstate(over="ignore"):  # a long double beyond every float is infinite, without a warning
+            return value.astype(np.float64).ravel()
 
     def build(self, vector: Vector, /) -> Any:
         return self.cast(vector).reshape(self.shape)
-
-    def names(self) -> list[str]:
-        return [",".join(map(str, at)) for at in np.ndindex(*self.shape)]
 
     def differs(self, found: Any, /) -> str | None:
         if found.shape != self.shape:
@@ -315,7 +292,7 @@ class Array(_Typed):
 class Tensor(Array):
     """A tensor of PyTorch. Types that numpy does not have are widened."""
 
-    tag = "tensor"
+    tags = ("tensor",)
     torch_dtype: str
 
     @classmethod
@@ -329,8 +306,8 @@ class Tensor(Array):
     def dtype_name(self) -> str:
         return self.torch_dtype
 
-    def collect(self, value: Any, parts: list[Any], learn: bool, /) -> None:
-        super().collect(_numpy(value) if _is_tensor(value) else None, parts, learn)
+    def numbers(self, value: Any) -> Vector:
+        return super().numbers(_numpy(value) if _is_tensor(value) else None)
 
     def build(self, vector: Vector, /) -> Any:
         import torch
@@ -351,30 +328,17 @@ def _numpy(tensor: Any) -> NDArray[Any]:
     return found
 
 
-def _stacked(value: Any, shape: tuple[int, ...]) -> Vector:
-    # A copy, at once: the function may return one and the same object again.
-    found = np.array(value.detach() if hasattr(value, "detach") else value)
-    if found.shape != shape or found.dtype.kind not in "iuf":
-        raise StructureChanged
-    with np.errstate(over="ignore"):  # of long doubles
-        return found.astype(np.float64, copy=False).reshape(shape[0], -1)
-
-
 # -- what is made of others --
 
 
 class Branch(Structure):
-    """A container of other nodes, which are its last field, `items`."""
+    """A container of other nodes, which are its last field."""
 
     items: list[Structure]
 
     @abstractmethod
-    def parts(self, value: Any, learn: bool, /) -> Sequence[Any]:
-        """Return what the items of an output are; raise `StructureChanged` if it is of another kind."""
-
-    def stacked_parts(self, _: Any, /) -> Sequence[Any]:
-        """Return the items of many outputs in one; frames and models have no stacks."""
-        raise StructureChanged
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        """Return what the items of an output are, or raise `StructureChanged`."""
 
     @abstractmethod
     def assemble(self, items: list[Any], /) -> Any:
@@ -388,41 +352,26 @@ class Branch(Structure):
     def size(self) -> int:
         return sum(item.size for item in self.items)
 
-    @property
-    def complete(self) -> bool:
-        return all(item.complete for item in self.items)
+    def nodes(self) -> Iterator[Structure]:
+        yield self
+        for item in self.items:
+            yield from item.nodes()
 
-    def holds(self, kind: type[Structure]) -> bool:
-        return isinstance(self, kind) or any(item.holds(kind) for item in self.items)
-
-    def collect(self, value: Any, parts: list[Any], learn: bool, /) -> None:
-        found = self.parts(value, learn)
-        if len(found) != len(self.items):
+    def match(self, value: Any, how: Reading, found: list[tuple[Leaf, Any]], /) -> None:
+        parts = self.parts(value, how)
+        if len(parts) != len(self.items):
             raise StructureChanged
-        for part, item in zip(found, self.items, strict=True):
-            item.collect(part, parts, learn)
-
-    def collect_rows(self, value: Any, count: int, columns: list[Vector], /) -> None:
-        found = self.stacked_parts(value)
-        if len(found) != len(self.items):
-            raise StructureChanged
-        for part, item in zip(found, self.items, strict=True):
-            item.collect_rows(part, count, columns)
+        for part, item in zip(parts, self.items, strict=True):
+            item.match(part, how, found)
 
     def build(self, vector: Vector, /) -> Any:
-        made, at = [], 0
-        for item in self.items:
-            made.append(item.build(vector[at : at + item.size]))
-            at += item.size
-        return self.assemble(made)
+        ends = accumulate(item.size for item in self.items)
+        made = (item.build(vector[end - item.size : end]) for item, end in zip(self.items, ends, strict=True))
+        return self.assemble(list(made))
 
     def names(self) -> list[str]:
         parts = zip(self.heads(), self.items, strict=True)
         return [f"{head} {name}".strip() for head, item in parts for name in item.names()]
-
-    def leaves(self) -> Iterator[Leaf]:
-        for item in self.items:
-            yield from item.leaves()
 
     def differs(self, found: Any, /) -> str | None:
         if len(found.items) != len(self.items):
@@ -439,10 +388,6 @@ class Learned(Branch):
     """A container of a class that is not stored, but learned from an output."""
 
     template: Any = None  # what makes an output anew
-
-    @property
-    def complete(self) -> bool:
-        return self.template is not None and super().complete
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "template"}
