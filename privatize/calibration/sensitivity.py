@@ -8,6 +8,7 @@ position replaced, so that functions that care about order are measured fairly. 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 import math
@@ -709,7 +710,7 @@ class _Run:
 
     def _learn(self, found: SpanResult) -> None:
         pairs = self.task.pairs
-        pairs.structure = pairs.structure or found.structure
+        pairs.structure = pairs.structure or copy.deepcopy(found.structure)  # without classes from elsewhere
         pairs.jitter = max(pairs.jitter, found.jitter)
         failed = int(np.isinf(found.gaps).sum())
         if failed:

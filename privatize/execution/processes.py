@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import ctypes
 import io
 import itertools
@@ -52,8 +53,8 @@ def evaluate(
     pairs: Pairs, around: Any, start: int, stop: int, learned: Any, watch: Any, *, settled: bool = False
 ) -> SpanResult:
     """Evaluate some pairs of a job that came from another process."""
-    if pairs.structure != learned[0]:  # which has no classes yet
-        pairs.structure = learned[0]
+    if pairs.structure != learned[0]:
+        pairs.structure = copy.deepcopy(learned[0])  # a copy has no classes yet: here they are others
     pairs.tossing = learned[1] or pairs.tossing
     with pairs.around(), public_coins(pairs.s0) as flips, surroundings(around, settled=settled), refusing():
         return pairs.gaps(start, stop, flips, watch)

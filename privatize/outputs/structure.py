@@ -385,7 +385,7 @@ class Branch(Structure):
 
 
 class Learned(Branch):
-    """A container of a class that is not stored, but learned from an output."""
+    """A container of a class that is not stored, but learned from an output. Copies must learn it anew."""
 
     template: Any = None  # what makes an output anew
 
