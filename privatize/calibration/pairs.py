@@ -8,6 +8,7 @@ yields exactly one value, its true gap or infinity.
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 import sys
@@ -26,13 +27,14 @@ from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, neighbours, refuse_coins, stack_of
 from privatize.calibration.streams import sources
 from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
-from privatize.execution.job import Cause, Refused, SpanResult, shown
+from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import is_iid, is_streamable
+from privatize.samplers.base import traits_of
 
 __all__ = ["LARGEST", "PairFunction", "Pairs"]
 
@@ -58,10 +60,8 @@ _SLACK = 2.0**-47
 ROUNDING = 2.0**-20
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
-STRUCTURE = "the function returned outputs of different structure"
-TIMED_OUT = "the function took more than timeout="
-KILLED = "the function's process was killed (SIGKILL"
-NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+_STRUCTURE = "the function returned outputs of different structure"
+_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 _DISAGREES = "additive(...) disagrees with plain evaluation"
 _DRIFTS = (
     "The function gave another answer for identical data at the end of the calibration than before. It must "
@@ -116,20 +116,23 @@ class Pairs:
         seed: int,
         pair: PairFunction | None = None,
         batch: Batch = False,
-        like: list[Any] | None = None,
-        around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+        like: Schema | None = None,
+        worker_context: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
         whole: bool = False,
+        version: str | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
-        self.seed, self.pair, self.like, self.around = seed, pair, like, around
+        self.seed, self.pair, self.like, self.worker_context = seed, pair, like, worker_context
+        self.version, self.timeout = version, timeout
         self.batch = batch
         self.s0 = coins.coin_seed(seed) if s0 is None else s0
         # On one number the library's own norms are the absolute value.
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
-        alone = pair is None and not batch and not whole and is_iid(sampler)
+        alone = pair is None and not batch and not whole and traits_of(sampler).iid
         sums: Any = sys.modules.get(
             "privatize.calibration.additive"
         )  # where nobody has been there, nothing is one of them
@@ -144,9 +147,9 @@ class Pairs:
         self.kept: dict[int, Vector] | None = None  # gaps of all numbers, where they are wanted
         self.jitter = 0.0  # how much the same evaluation has been seen to differ, by rounding
         self.cause: Cause | None = None
-        self.schema: list[Any] = []
+        self.schema: Schema | None = None
         # Whether the datasets of a block can be drawn at once, as the same numbers.
-        self.seamless = like is None and is_streamable(sampler)
+        self.seamless = like is None and traits_of(sampler).streamable
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
         self._several = False  # whether a dataset is a tuple of aligned arrays
@@ -180,7 +183,7 @@ class Pairs:
             "norm": self.norm,
             "pair=": self.pair,
             "batch=": self.batch,
-            "seed": [self.n, self.seed, self.s0, self.like],
+            "seed": [self.n, self.seed, self.s0, self.like and self.like.to_json()],
         }
 
     def __getstate__(self) -> dict[str, Any]:
@@ -296,6 +299,19 @@ class Pairs:
         return one, other
 
     # -- evaluating --
+
+    def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
+        """Evaluate the pairs from one index up to another, with the global generators under guard.
+
+        A `heartbeat` is given in workers, and called with every index before its pair is evaluated: there an
+        interrupt is not the user's, and the caller's own contexts are to be entered first.
+        """
+        if self.structure != learned.structure:
+            self.structure = copy.deepcopy(learned.structure)  # without its classes: here they may be others
+        self.tossing = self.tossing or learned.uses_global_rng
+        context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
+        with context, coins.public_coins(self.s0) as flips:
+            return self.gaps(*span, flips, heartbeat)
 
     def gaps(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None = None
@@ -423,13 +439,15 @@ class Pairs:
                 with np.errstate(all="ignore"):
                     self.kept[index] = np.atleast_1d(np.abs(a - b))
         except StructureChanged:
-            return self._failed(Cause(index, f"{STRUCTURE}: {_difference(value, structure)}"))
+            return self._failed(Cause(index, "structure", f"{_STRUCTURE}: {_difference(value, structure)}"))
         except Refused:
             raise
         except OutputError:
             if structure is None:
                 raise
-            return self._failed(Cause(index, "the function returned something that cannot be released"))
+            return self._failed(
+                Cause(index, "output", "the function returned something that cannot be released")
+            )
         except BaseException as error:  # sys.exit() in a function is a failure of that pair
             if watch is None and isinstance(error, KeyboardInterrupt):
                 raise
@@ -451,7 +469,7 @@ class Pairs:
             self._check_function(a, again, flips)
         if gap <= LARGEST:
             return gap
-        return self._failed(Cause(index, NOT_FINITE))
+        return self._failed(Cause(index, "not_finite", _NOT_FINITE))
 
     # -- many in one call --
 
@@ -540,7 +558,7 @@ class Pairs:
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
         if not (gaps <= LARGEST).all():
             for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
-                gaps[at] = self._failed(Cause(start + at, NOT_FINITE))
+                gaps[at] = self._failed(Cause(start + at, "not_finite", _NOT_FINITE))
         return gaps
 
     def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
@@ -758,7 +776,7 @@ class Pairs:
             except Refused:
                 raise
             except StructureChanged:
-                self._failed(Cause(index, f"{STRUCTURE}: it makes rows of different lengths"))
+                self._failed(Cause(index, "structure", f"{_STRUCTURE}: it makes rows of different lengths"))
             except BaseException as error:
                 if watch is None and isinstance(error, KeyboardInterrupt):
                     raise

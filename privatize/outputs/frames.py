@@ -33,8 +33,9 @@ class Frame(Learned):
         kinds = frames.kinds(value)
         if kind[0] == "series" and kinds[0] not in ("int", "float"):
             raise OutputError(
-                f"The function returns a Series of {frames.describe(value)[2][0][1]}, to which no noise can "
-                f"be added. Return numbers; to choose among fixed answers use Exponential(responses=[...])."
+                f"The function returns a Series of {frames.describe(value).columns[0].dtype}, to which no "
+                f"noise can be added. Return numbers; to choose among fixed answers use "
+                f"Exponential(responses=[...])."
             )
         for name, held in zip(frames.names(value), kinds, strict=True):
             if held in ("bool", "object", "other"):

@@ -143,7 +143,7 @@ class Structure(ABC):
         return [self.tag, *(getattr(self, each.name) for each in fields(self))]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Structure) and self.to_json() == other.to_json()
+        return self is other or (isinstance(other, Structure) and self.to_json() == other.to_json())
 
     __hash__ = None  # type: ignore[assignment]
 
