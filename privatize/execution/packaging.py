@@ -28,7 +28,7 @@ import numpy as np
 
 from privatize.execution.job import Refused
 from privatize.identity.fingerprint import Unencodable, origin, own_modules, reach
-from privatize.identity.reachable import bounds
+from privatize.identity.memory import bounds
 
 __all__ = [
     "THREADS",

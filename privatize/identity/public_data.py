@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.identity.reachable import Private, columns_of, comparable
+from privatize.identity.columns import columns_of, comparable
+from privatize.identity.reachable import Private
 from privatize.samplers.public import bootstraps
 
 __all__ = ["draws_public", "is_private"]
