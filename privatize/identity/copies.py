@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.data.columns import comparable
 from privatize.data.support import missing
-from privatize.identity.columns import comparable, is_plain
+from privatize.identity.memory import is_plain
 
 __all__ = ["FEW", "Copies"]
 

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import itertools
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LISTED", "arrays", "bounds", "library", "owners", "pandas_parts", "ranges"]
+from privatize.data.columns import columns_of, objects
+from privatize.data.support import missing
+
+__all__ = [
+    *("ATOMS", "CODE", "LISTED", "arrays", "bounds", "is_plain", "library", "listed", "owners"),
+    *("pandas_parts", "ranges"),
+]
 
 Array = NDArray[Any]
 Range = tuple[int, int]
 
+CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
+ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 LISTED = (list, tuple, set, frozenset, dict)
 """Containers of Python's own, whose objects lie anywhere."""
 
@@ -99,6 +110,30 @@ def arrays(value: Any) -> Iterator[Array]:
             yield from map(np.asarray, value.columns if hasattr(value, "columns") else [value])
         elif where == "array":
             yield np.asarray(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is one number, string or date: comparing others would run anybody's code."""
+    return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
+
+
+def listed(value: Any) -> Iterator[Array]:
+    """Yield the values directly in a list, tuple, set or dict, or in the records in it, as arrays."""
+    with contextlib.suppress(Exception):
+        sides = (list(value.values()), list(value)) if isinstance(value, dict) else (list(value),)
+        for items in sides:
+            first = items[0]
+            if isinstance(first, dict):
+                yield from columns_of([item for item in items if isinstance(item, dict)])
+            elif isinstance(first, list | tuple):
+                for column in itertools.zip_longest(*items):
+                    yield objects(list(column))
+            elif isinstance(first, np.ndarray):
+                yield np.array(items)
+            elif is_plain(first):
+                yield objects(items)
+            elif hasattr(first, "__dict__") and not isinstance(first, CODE):
+                yield from columns_of([vars(item) for item in items])
 
 
 def _sparse(value: Any) -> Iterator[Array]:

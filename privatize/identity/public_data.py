@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.identity.columns import columns_of, comparable
+from privatize.data.columns import columns_of, comparable
 from privatize.identity.reachable import Private
 from privatize.samplers.public import bootstraps
 

@@ -18,9 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from privatize.identity.columns import ATOMS, CODE, listed
 from privatize.identity.copies import FEW, Copies
-from privatize.identity.memory import LISTED, Array, Range, arrays, library, owners, pandas_parts, ranges
+from privatize.identity.memory import (
+    ATOMS,
+    CODE,
+    LISTED,
+    Array,
+    Range,
+    arrays,
+    library,
+    listed,
+    owners,
+    pandas_parts,
+    ranges,
+)
 
 __all__ = ["FEW", "Declared", "Private", "Sized"]
 

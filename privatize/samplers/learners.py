@@ -15,7 +15,7 @@ from privatize.data.support import OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, copied, loose, names_of
-from privatize.samplers.foreign import as_sampler
+from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
 from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, shares, show
@@ -58,15 +58,11 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
         return _split(loose(as_sampler(features)), labels)
     made = _Labelled(
         loose(as_sampler(features)),
-        labels if _is_function(labels) else loose(as_sampler(labels)),
+        labels if is_function(labels) else loose(as_sampler(labels)),
         Support.of(support),
     )
     some(made)  # or refused
     return made
-
-
-def _is_function(labels: Any) -> bool:
-    return callable(labels) and not isinstance(labels, Sampler | type) and not hasattr(labels, "rvs")
 
 
 @kind("labelled")
