@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -65,7 +65,7 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     return made
 
 
-@kind("labelled")
+@kind("labelled", "features", "labels")
 class _Labelled(Distribution):
     features: Sampler
     labels: Sampler | Callable[..., Any]
@@ -76,10 +76,6 @@ class _Labelled(Distribution):
         if isinstance(self.labels, Sampler):
             return x, self.labels.draw(n, rng)
         return x, inside(with_rng(self.labels, x, rng), self.given)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.features
-        yield self.labels
 
     @property
     def support(self) -> Any:
@@ -99,7 +95,7 @@ def _split(parent: Distribution, label: str) -> Distribution:
     return _Split(parent, label, tuple(others), (parent[others].support, one.support))
 
 
-@kind("labelled column", view=True)
+@kind("labelled column", "parent", view=True)
 class _Split(Distribution):
     parent: Distribution
     label: str
@@ -113,12 +109,6 @@ class _Split(Distribution):
         else:
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
-
-    def parts(self) -> Iterator[Any]:
-        yield self.parent
-
-    def parameters(self) -> dict[str, Any]:
-        return {"parent": self.parent, "label": self.label}
 
     def _identity(self) -> Any:
         return self.parent, self.label

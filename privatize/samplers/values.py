@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -265,7 +265,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
     return _Missing(loose(as_sampler(values)), share)
 
 
-@kind("with missing")
+@kind("with missing", "values")
 class _Missing(Distribution):
     values: Sampler
     rate: float
@@ -277,9 +277,6 @@ class _Missing(Distribution):
         drawn = column_of(self.values, n, rng)
         missing = rng.random(n) < self.rate
         return replace(drawn, missing=missing if drawn.missing is None else missing | drawn.missing)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.values
 
     @property
     def support(self) -> Any:
