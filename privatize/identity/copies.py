@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.columns import comparable
+from privatize.data.parts import comparable
 from privatize.data.support import missing
 from privatize.identity.memory import is_plain
 
@@ -116,15 +116,14 @@ class _Column:
         """
         if self.text != private.text or self.values.dtype != private.values.dtype:
             return False
-        short, long = self.values, private.values
-        if len(short) > len(long):
-            short, long = long, short
+        short, long = sorted((self.values, private.values), key=len)
         if len(short) < _SOME:
             # The cheap questions first: there are many short lists, and long columns.
             if not _measured(short) or short.tobytes() not in long.tobytes():
                 return False
             return _measured(long, 0.5) and _tells(short)
-        if len(short) == len(long) and not self.text and _same_order(short, long):
+        same = len(short) == len(long)
+        if same and not self.text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
         probes = short[:: max(1, len(short) // 8)]
         hits = (long == probes[:, None]).any(axis=1)
@@ -133,18 +132,9 @@ class _Column:
             return False
         if hits[0] and short.tobytes() in long.tobytes():
             return _tells(short, bits=3 * _BITS) and not (lists and _code_book(self.values, private.values))
-        if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
+        if same and hits.all() and (np.sort(short) == np.sort(long)).all():
             return _tells(np.sort(short), _SOME)
-        if short.dtype != np.float32:
-            return False
-        values = np.unique(short[np.isfinite(short)])
-        # Not codes and counts: a public table of codes has those of everybody.
-        if len(values) < max(_SOME, len(short) // 2) or np.mean(values == np.rint(values)) > 0.5:
-            return False
-        known = np.unique(long[np.isfinite(long)])
-        gap = float(np.diff(known).min(initial=np.inf))
-        taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
-        if np.isin(values, known).mean() < max(0.5, 3 * taken) or not _tells(short, bits=3 * _BITS):
+        if not _shares_measured(short, long):
             return False
         repeated = len(np.unique(private.values)) < len(private.values) / 2
         return not (lists and (repeated or _code_book(self.values, private.values)))
@@ -168,6 +158,20 @@ def _measured(values: Array, different: float = 0.9) -> bool:
     if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
         return False
     return len(np.unique(values)) >= different * len(values)
+
+
+def _shares_measured(short: Array, long: Array) -> bool:
+    """Tell whether most numbers of a column are measured ones of another, and those are not on a grid."""
+    if short.dtype != np.float32:
+        return False
+    values = np.unique(short[np.isfinite(short)])
+    # Not codes and counts: a public table of codes has those of everybody.
+    if len(values) < max(_SOME, len(short) // 2) or np.mean(values == np.rint(values)) > 0.5:
+        return False
+    known = np.unique(long[np.isfinite(long)])
+    gap = float(np.diff(known).min(initial=np.inf))
+    taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
+    return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
 
 
 def _code_book(public: Array, private: Array) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.columns import columns_of, objects
+from privatize.data.parts import columns_of, objects
 from privatize.data.support import missing
 
 __all__ = [
@@ -74,10 +74,8 @@ def _views(value: Any) -> Iterator[Array]:
     where = library(value)
     if isinstance(value, np.ndarray):
         yield value
-    elif isinstance(value, np.flatiter):
-        yield value.base
-    elif isinstance(value, np.nditer):
-        yield from value.operands
+    elif isinstance(value, np.flatiter | np.nditer):
+        yield from value.operands if isinstance(value, np.nditer) else [value.base]
     elif where == "scipy" and hasattr(value, "tocsr"):
         yield from _sparse(value)
     elif where == "pyarrow":

@@ -71,8 +71,8 @@ class Private:
         if id(value) in self._ids:
             return True
         if isinstance(value, LISTED):
-            rows = (item for item in _items(value) if type(item) is tuple) if self._has_rows else ()
-            if any(id(row) in self._ids for row in rows):
+            rows = _items(value) if self._has_rows else ()
+            if any(type(row) is tuple and id(row) in self._ids for row in rows):
                 return True
             return len(value) >= FEW and self._compared(listed(value), Copies.has)
         if self._shared(value) or self._compared(arrays(value), Copies.has):

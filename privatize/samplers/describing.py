@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import support as domains
-from privatize.data.columns import as_array, parts_of
+from privatize.data.parts import as_array, parts_of
 from privatize.display.figures import figure
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, support_of

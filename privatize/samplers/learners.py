@@ -18,7 +18,7 @@ from privatize.samplers.distribution import Distribution, copied, loose, names_o
 from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
-from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, shares, show
+from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, scalars, shares, show
 
 __all__ = ["blobs", "labelled"]
 
@@ -161,11 +161,9 @@ def blobs(
         raise SamplerError(f"blobs(): std={std!r} must be positive, one for all clouds or one for each.")
     if labels is not None and (isinstance(labels, str) or not np.iterable(labels)):
         raise SamplerError(f"blobs(): labels={labels!r} must be a list of {len(places)}.")
-    names = tuple(range(len(places)) if labels is None else labels)
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
-    if not all(isinstance(name, str | int | float) for name in names) or (
-        len(names) != len(places) or len(set(names)) < len(names) or len({type(n) for n in names}) > 1
-    ):
+    names, kinds = scalars(range(len(places)) if labels is None else labels)
+    one_type = len(kinds) == 1 and all(issubclass(each, str | int | float) for each in kinds)
+    if not one_type or len(names) != len(places) or len(set(names)) < len(names):
         raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different ones of one type.")
     edges = bounds("blobs", low, high, places.shape[1])
     share = shares("weights", weights, len(places), "clouds")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames, records
-from privatize.data.columns import as_array, parts_of
+from privatize.data.parts import as_array, parts_of
 from privatize.data.support import Maybe, OneOf, missing
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
