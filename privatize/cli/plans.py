@@ -7,15 +7,42 @@ import math
 import textwrap
 from typing import Any
 
-from privatize.cli.showing import Told, columns, cost, duration, one_line
+from privatize.cli.command import Argument, Outcome, command
+from privatize.cli.showing import columns, cost, duration, one_line
 from privatize.errors import PlanError, SettingsError
 from privatize.planning.plan import BOUNDS, plan
 
-__all__ = ["planned"]
+__all__ = ["plans"]
 
 
-def planned(given: argparse.Namespace) -> Told:
-    """Plan with every bound, or with one."""
+def _pairs(text: str) -> int | str:
+    if text in ("least", "balanced"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        message = f"{text!r} is not a number of pairs, 'least' or 'balanced'"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+_COST = "time of one run of the function: 0.5, 500us, 10ms, 2s, 1min (default: 10ms)"
+
+
+@command(
+    "plan",
+    Argument("--gamma", type=float, help="confidence of random DP: the promise may fail on this share"),
+    Argument("--m", type=_pairs, metavar="N|least|balanced", help="number of pairs (default: both)"),
+    Argument("--bound", choices=BOUNDS, help="one bound only"),
+    Argument("--cost", default="10ms", help=_COST),
+    Argument("--workers", type=int, default=1, metavar="W", help="number of cores (default: 1)"),
+)
+def plans(given: argparse.Namespace) -> Outcome:
+    """Tell how many pairs of neighbours each bound needs, and how long that takes.
+
+    privatize plan --gamma 0.05
+    privatize plan --gamma 0.01 --bound tolerance --cost 2s --workers 8
+    privatize plan --m 1000              # which gamma do 1000 pairs support?
+    """
     if given.gamma is None and not isinstance(given.m, int):
         raise SettingsError(
             "plan needs --gamma 0.05, say, for the pairs that it takes, or --m 557 for what they support."
@@ -29,7 +56,7 @@ def planned(given: argparse.Namespace) -> Told:
     facts = {"gamma": given.gamma, "m": given.m, "cost": seconds, "workers": given.workers, "rows": rows}
     if all("problem" in row for row in rows):
         raise PlanError(_hopeless(given.gamma, rows))
-    return Told(_text(given, seconds, rows), facts)
+    return Outcome(_text(given, seconds, rows), facts)
 
 
 def _row(gamma: float | None, mode: Any, bound: Any, seconds: float, workers: int) -> dict[str, Any]:
