@@ -604,6 +604,6 @@ def test_check_from_python(rule, monkeypatch):
     (folder / "checked_from_python.py").write_text(MEAN)
     monkeypatch.setattr(sys, "path", [*sys.path])
     found = examined([str(folder / "checked_from_python.py")])
-    assert [one.name for one in found] == ["checked_from_python:mean"] and found[0].problems == ()
+    assert [one.function for one in found] == ["checked_from_python:mean"] and found[0].problems == ()
     assert table(found).splitlines()[-1] == "1 private function, 0 with problems"
     assert table([]) == "0 private functions, 0 with problems"

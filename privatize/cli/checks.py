@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from privatize.cli.command import Argument, Outcome, command
@@ -24,7 +24,7 @@ class Finding:
 
     Attributes
     ----------
-    name : str
+    function : str
         ``module:function``.
     promise : str
         Mechanism and parameters.
@@ -32,14 +32,9 @@ class Finding:
         What breaks the policy, or is not remembered.
     """
 
-    name: str
+    function: str
     promise: str
     problems: tuple[str, ...]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The same as plain JSON."""
-        return {"function": self.name, "promise": self.promise, "problems": list(self.problems)}
 
 
 @command("check", Argument("targets", nargs="+", metavar="module-or-path", help="modules, files or folders"))
@@ -51,8 +46,7 @@ def check(given: argparse.Namespace) -> Outcome:
     """
     findings, rules = examined(given.targets), policy().file
     failed = sum(bool(finding.problems) for finding in findings)
-    facts: dict[str, Any] = {"policy": None if rules is None else str(rules), "problems": failed}
-    facts["functions"] = [finding.facts for finding in findings]
+    facts = {"policy": rules and str(rules), "functions": list(map(asdict, findings)), "problems": failed}
     return Outcome(table(findings), facts, 1 if failed else 0)
 
 
@@ -78,7 +72,7 @@ def examined(targets: Iterable[str]) -> list[Finding]:
         listing.active = False
         lenient.reset(before)
     findings = list(found.values())
-    listed = {finding.name for finding in findings}
+    listed = {finding.function for finding in findings}
     for name in policy().sizes:
         module_name = name.partition(":")[0]
         if name not in listed and (module_name in names or not exists(module_name)):
@@ -124,11 +118,11 @@ def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
 
 def table(findings: list[Finding]) -> str:
     """Return findings as lines of text."""
-    width = max((len(finding.name) for finding in findings), default=0)
+    width = max((len(finding.function) for finding in findings), default=0)
     lines = []
     for finding in findings:
         state = "FAILS" if finding.problems else "ok"
-        lines.append(f"{state:5s}  {finding.name:<{width}}  {finding.promise}")
+        lines.append(f"{state:5s}  {finding.function:<{width}}  {finding.promise}")
         lines += [f"       {'':<{width}}  {problem}" for problem in finding.problems]
     failed = sum(bool(finding.problems) for finding in findings)
     lines.append(f"{counted(len(findings), 'private function')}, {failed} with problems")

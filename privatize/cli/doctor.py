@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import platform
 import re
@@ -29,15 +28,14 @@ from privatize.storage.database import Database, DatabaseError
 __all__ = ["doctor"]
 
 _EXTRAS = {
-    "plot": ("matplotlib", "matplotlib", "plot() with matplotlib"),
-    "postgres": ("psycopg", "psycopg", "stores and ledgers in PostgreSQL"),
-    "dask": ("distributed", "distributed", "calibration on Dask"),
-    "ray": ("ray", "ray", "calibration on Ray"),
-    "accounting": ("dp_accounting", "dp-accounting", "tight composition"),
-    "sklearn": ("sklearn", "scikit-learn", "private estimators"),
-    "completion": ("argcomplete", "argcomplete", "completion in the shell"),
+    "plot": ("matplotlib", "plot() with matplotlib"),
+    "postgres": ("psycopg", "stores and ledgers in PostgreSQL"),
+    "dask": ("distributed", "calibration on Dask"),
+    "ray": ("ray", "calibration on Ray"),
+    "accounting": ("dp-accounting", "tight composition"),
+    "sklearn": ("scikit-learn", "private estimators"),
+    "completion": ("argcomplete", "completion in the shell"),
 }
-_CORE = ("numpy", "scipy", "cloudpickle", "multiprocess", "platformdirs", "threadpoolctl", "tqdm", "narwhals")
 
 
 @command("doctor")
@@ -78,21 +76,19 @@ def _version(name: str) -> str | None:
 
 def _dependencies(broken: list[str]) -> dict[str, Any]:
     """Return the versions of what cannot be done without, and the least that will do."""
-    least: dict[str, str] = {}
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        found = (
-            re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line) for line in metadata.requires("privatize") or []
-        )
-        least = {match[1]: match[2] for match in found if match}
-    facts = {}
-    for name in dict.fromkeys([*_CORE, *least]):
-        have, need = _version(name), least.get(name)
-        fine = have is not None and (need is None or _release(have) >= _release(need))
+    facts: dict[str, Any] = {}
+    needed = metadata.requires("privatize") if _version("privatize") else None
+    for line in needed or ():
+        found = re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line)
+        if found is None:  # of an extra
+            continue
+        name, need = found.groups()
+        have = _version(name)
+        fine = have is not None and _release(have) >= _release(need)
         facts[name] = {"version": have, "least": need, "fine": fine}
         if not fine:
-            wanted = name if need is None else f"{name}>={need}"
             state = "is not installed" if have is None else f"{have} is too old"
-            broken.append(f"{name} {state}: pip install '{wanted}'")
+            broken.append(f"{name} {state}: pip install '{name}>={need}'")
     return facts
 
 
@@ -104,14 +100,10 @@ def _release(version: str) -> tuple[int, ...]:
 
 def _extras() -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    for extra, (module, name, purpose) in _EXTRAS.items():
-        try:
-            there = importlib.util.find_spec(module) is not None
-        except (ImportError, ValueError):
-            there = False
-        version = _version(name) if there else None
-        facts[extra] = {"library": name, "present": there, "version": version, "for": purpose}
-        if not there:
+    for extra, (name, purpose) in _EXTRAS.items():
+        version = _version(name)
+        facts[extra] = {"library": name, "present": version is not None, "version": version, "for": purpose}
+        if version is None:
             facts[extra]["install"] = f"pip install 'privatize[{extra}]'"
     return facts
 
@@ -120,10 +112,7 @@ def _extras() -> dict[str, Any]:
 
 
 def _cores() -> dict[str, Any]:
-    try:
-        allowed: int | None = len(os.sched_getaffinity(0))
-    except AttributeError:  # pragma: no cover - not on every system
-        allowed = None
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     limit = None
     with contextlib.suppress(OSError, ValueError):  # no such limit
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
@@ -256,9 +245,8 @@ def _text(facts: dict[str, Any]) -> str:
     ]
     lines = [labelled(_wrapped(name, value)) for name, value in rows]
     for at, (extra, each) in enumerate(facts["extras"].items()):
-        state = f"{each['library']} {each['version'] or ''}" if each["present"] else each["install"]
-        mark = "yes" if each["present"] else "no "
-        shown = f"{mark} {extra:11s} {state:37s} {each['for']}"
+        state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
+        shown = f"{'yes' if each['present'] else 'no ':3s} {extra:11s} {state:37s} {each['for']}"
         lines.append(labelled([("" if at else "extras", shown)]))
     many = len(facts["broken"])
     verdict = "1 thing is broken" if many == 1 else f"{many} things are broken"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import operator
 import os
 import sys
 import types
@@ -31,19 +32,22 @@ def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
     if Path(target).is_dir() and not exists(target):
         raise SettingsError(f"{target} is a folder: name one of its files, {target}/file.py:{path}.")
     module = _single(target)
-    thing: Any = module
-    for part in path.split("."):
-        if not hasattr(thing, part):
-            raise SettingsError(f"{target} has no {path!r}.{_known(module)}")
-        thing = getattr(thing, part)
+    thing = _inside(module, path)
+    if thing is None:
+        names = ", ".join(name.rpartition(":")[2] for name, _, _ in functions(module))
+        known = f"Its private functions: {names}." if names else "It has no private function."
+        raise SettingsError(f"{target} has no {path!r}. {known}")
     if not isinstance(thing, PrivateFunction):
         raise SettingsError(f"{name} is a {type(thing).__name__}, not a private function: decorate it.")
     return _named(thing, f"{module.__name__}:{path}"), thing
 
 
-def _known(module: types.ModuleType) -> str:
-    names = [name.rpartition(":")[2] for name, _, _ in functions(module)]
-    return f" Its private functions: {', '.join(names)}." if names else " It has no private function."
+def _inside(module: types.ModuleType | None, path: str) -> Any:
+    """Return what a module has under a dotted path, or None."""
+    try:
+        return operator.attrgetter(path)(module)
+    except AttributeError:
+        return None
 
 
 def exists(module: str) -> bool:
@@ -121,8 +125,5 @@ def functions(module: types.ModuleType, holder: type | None = None, path: str = 
 
 def _named(function: PrivateFunction[..., Any], found: str) -> str:
     """Return a function's own name, if that leads to it, or else where it was found."""
-    module, path = function.__module__, getattr(function, "__qualname__", "")
-    thing: Any = sys.modules.get(module)
-    for part in path.split("."):
-        thing = getattr(thing, part, None)
-    return f"{module}:{path}" if thing is function else found
+    module, path = function.__module__, getattr(function, "__qualname__", function.__name__)
+    return f"{module}:{path}" if _inside(sys.modules.get(module), path) is function else found

@@ -25,6 +25,7 @@ def _pairs(text: str) -> int | str:
         raise argparse.ArgumentTypeError(message) from None
 
 
+_NUMBERS = {"m": ",", "k": ",", "gamma": ".4g", "rho": ".3g", "evaluations": ","}
 _COST = "time of one run of the function: 0.5, 500us, 10ms, 2s, 1min (default: 10ms)"
 
 
@@ -82,21 +83,15 @@ def _hopeless(gamma: float | None, rows: list[dict[str, Any]]) -> str:
 
 def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]]) -> str:
     cores = "1 core" if given.workers == 1 else f"{given.workers} cores"
-    shown = [("bound", "mode", "m", "k", "gamma", "rho", "evaluations", "time")]
-    notes = []
+    shown = [("bound", "mode", *_NUMBERS, "time")]
     for row in rows:
-        head = (row["bound"], row["mode"])
-        if "problem" in row:
-            shown.append((*head, "-" if row["m"] is None else f"{row['m']:,}", *["-"] * 4, "out of reach"))
-            notes.append(f"{row['bound']}: {row['problem']}")
-            continue
-        rho = "-" if row["rho"] is None else f"{row['rho']:.3g}"
-        numbers = (f"{row['m']:,}", f"{row['k']:,}", f"{row['gamma']:.4g}", rho, f"{row['evaluations']:,}")
-        shown.append((*head, *numbers, duration(row["seconds"])))
+        numbers = ("-" if row.get(name) is None else format(row[name], how) for name, how in _NUMBERS.items())
+        time = "out of reach" if "problem" in row else duration(row["seconds"])
+        shown.append((row["bound"], row["mode"], *numbers, time))
+    notes = dict.fromkeys(f"{row['bound']}: {row['problem']}" for row in rows if "problem" in row)
     default = any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows)
     lines = [columns(shown, right=range(2, 8)), ""]
-    for note in dict.fromkeys(notes):
-        lines += textwrap.wrap(note, 100)
+    lines += [line for note in notes for line in textwrap.wrap(note, 100)]
     lines.append(
         f"The function runs twice for each of m sampled pairs; the time is for {duration(seconds)} a run "
         f"(--cost) on {cores}."

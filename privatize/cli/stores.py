@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import tempfile
 from collections import Counter
@@ -39,10 +40,7 @@ def whereabouts(given: str | None) -> str:
     return url
 
 
-@contextlib.contextmanager
-def _reading(url: str) -> Iterator[Store]:
-    with reading(Store, url, "estimates", "a store of estimates") as store:
-        yield store
+_reading = functools.partial(reading, Store, table="estimates", what="a store of estimates")
 
 
 @contextlib.contextmanager
@@ -63,11 +61,10 @@ def _nothing(url: str) -> str:
 
 
 def _entries(url: str) -> list[dict[str, Any]]:
-    try:
-        with _reading(url) as store:
-            return store.entries()
-    except NotThere:
-        return []
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(NotThere), _reading(url) as store:
+        found = store.entries()
+    return found
 
 
 def _name(entry: dict[str, Any]) -> str:
@@ -107,9 +104,12 @@ def _facts(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state(entry: dict[str, Any]) -> str:
-    if "damaged" in entry or entry["failure"]:
-        return "damaged" if "damaged" in entry else "refused"
-    return "ready" if entry["facts"].get("checked") else "unfinished"
+    states = {
+        "damaged": "damaged" in entry,
+        "refused": entry["failure"],
+        "ready": entry["facts"].get("checked"),
+    }
+    return next((name for name, holds in states.items() if holds), "unfinished")
 
 
 def _short(entry: dict[str, Any], entries: list[dict[str, Any]]) -> str:
@@ -263,16 +263,10 @@ def export(given: argparse.Namespace) -> Outcome:
         raise SettingsError(f"{target} is there already, and is not overwritten: name a new file.")
     if not target.parent.is_dir():
         raise SettingsError(f"There is no folder {target.parent} to write {target.name} into.")
-    with (
-        contextlib.suppress(NotThere),
-        _reading(url) as store,
-        tempfile.TemporaryDirectory(prefix=".privatize-", dir=target.parent) as folder,
-    ):
-        entries = store.entries()
-        chosen = _resolved(given.keys, entries, url) if given.keys else entries
+    with tempfile.TemporaryDirectory(prefix=".privatize-", dir=target.parent) as folder:
         made = Path(folder) / "export.db"
-        with _writing(str(made)) as other:
-            outcomes = _copied(store, other, chosen)
+        with contextlib.suppress(NotThere):
+            outcomes = _carry(url, str(made), given.keys)
         if "copied" in outcomes.values():
             made.rename(target)
     if not outcomes:
@@ -290,10 +284,7 @@ def import_(given: argparse.Namespace) -> Outcome:
     if url == "memory":
         raise SettingsError("There is no store to import into: PRIVATIZE_STORE is empty. Pass --store FILE.")
     try:
-        with _reading(str(source)) as store:
-            entries = store.entries()
-            with _writing(url) as other:
-                outcomes = _copied(store, other, entries)
+        outcomes = _carry(str(source), url, [])
     except NotThere:
         why = "there is nothing in it" if source.exists() else "there is no such file"
         raise SettingsError(f"{given.file} cannot be imported: {why}.") from None
@@ -308,15 +299,17 @@ def _file(text: str) -> Path:
     return Path(text.removeprefix("sqlite:///")).expanduser().absolute()
 
 
-def _copied(store: Store, other: Store, entries: list[dict[str, Any]]) -> dict[str, str]:
-    """Copy estimates, each in a transaction; return what became of them."""
+def _carry(source: str, target: str, keys: list[str]) -> dict[str, str]:
+    """Copy estimates, each in a transaction, all of them or these; return what became of each."""
     outcomes: dict[str, str] = {}
-    for entry in entries:
-        key = str(entry["key"])
-        try:
-            outcomes[key] = "copied" if store.copy_to(other, key) == "copied" else "there"
-        except (ValueError, KeyError) as error:
-            outcomes[key] = one_line(error)
+    with _reading(source) as store, _writing(target) as other:
+        entries = store.entries()
+        for entry in _resolved(keys, entries, source) if keys else entries:
+            try:
+                copied = store.copy_to(other, entry["key"]) == "copied"
+                outcomes[entry["key"]] = "copied" if copied else "there"
+            except (ValueError, KeyError) as error:
+                outcomes[entry["key"]] = one_line(error)
     return outcomes
 
 
