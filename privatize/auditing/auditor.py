@@ -26,10 +26,11 @@ from privatize.calibration import streams as coins
 from privatize.calibration.pairs import Pairs
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
-from privatize.execution.choose import collect, executor
+from privatize.execution.base import collect
+from privatize.execution.choose import executor
 from privatize.execution.job import SpanResult
 from privatize.execution.progress import Progress
-from privatize.execution.span_queue import Task, Work
+from privatize.execution.span_queue import SpanQueue
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
@@ -190,7 +191,9 @@ class _Auditor:
             norm=self.mechanism.norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
             like=self.like,
-            around=self.around,
+            worker_context=self.around,
+            version=settings.version,
+            timeout=settings.timeout,
             s0=sensitivity.coin_seed,
             whole=True,  # on whole datasets, whatever the function knows about its own gap
         )
@@ -202,13 +205,12 @@ class _Auditor:
         def take(found: SpanResult) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
-        task = Task(pairs, settings.version, settings.timeout)
+        work = SpanQueue([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
         where = executor(workers, settings.timeout)
         label = f"audit of {self.private.__name__}"
         bar = Progress(label, self.count, 0, self.progress)
-        self.private._marked(lambda: collect(task, work, where, bar, take, label))
+        self.private._marked(lambda: collect(pairs, work, where, bar, take, label))
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps

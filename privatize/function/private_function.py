@@ -50,7 +50,7 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.execution import packaging as shipping
+from privatize.execution.packaging.pickler import by_value as packed_by_value
 from privatize.function import silence
 from privatize.function.binding import Binding, Call, label_of
 from privatize.function.card import function_card
@@ -549,7 +549,7 @@ class PrivateFunction(Generic[P, R]):
         # cloudpickle ships __main__ by value, since workers have another one.
         caller = sys._getframe(1).f_globals.get("__name__", "")
         by_value = module == "__main__" and caller.startswith("cloudpickle")
-        if found is self and not by_value and not shipping.by_value(module):
+        if found is self and not by_value and not packed_by_value(module):
             return str(name)
         attributes = self._identity()[2]
         root = None if self._root is self else self._root

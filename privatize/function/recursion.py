@@ -28,7 +28,7 @@ _LIBRARIES = frozenset(
         *("networkx", "jax", "numba", "xarray", "dask", "tqdm"),
     }
 )
-_HERE = str(Path(__file__).parent) + os.sep
+_HERE = str(Path(__file__).parents[1]) + os.sep
 
 
 class Evaluation:
