@@ -6,9 +6,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import inspect
 import os
 import sqlite3
 import sys
+import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -26,17 +28,10 @@ __all__ = ["main"]
 
 FINE, FAILS, WRONG, INTERRUPTED = 0, 1, 2, 130
 
-_ABOUT = "Random differentially private answers from any function of a dataset.\n\nprivatize demo"
-_COMMANDS = (demonstration.demo, plans.plans, estimates.estimate, audits.audit, checks.check)
-_ROOT = Command("privatize", _ABOUT, actions=(*_COMMANDS, stores.GROUP, ledgers.GROUP, doctor.doctor))
-_EXIT = """
-exit codes:
-  0    done, and what was looked at holds
-  1    it does not: an audit fails, a check finds problems, a ledger or an estimate is damaged, doctor
-       finds something broken, or a function cannot be calibrated
-  2    wrong usage, or it could not be done
-  130  interrupted
-"""
+_COMMANDS = (
+    *(demonstration.demo, plans.plans, estimates.estimate, audits.audit, checks.check),
+    *(stores.GROUP, ledgers.GROUP, doctor.doctor),
+)
 
 
 class _Usage(Exception):  # noqa: N818 - a signal to main
@@ -51,11 +46,12 @@ _FORESEEN = (*_OURS, sqlite3.Error, ValueError, ImportError, OSError)
 class _Parser(argparse.ArgumentParser):
     """A parser of a command, which says in one line what is wrong."""
 
-    def __init__(self, command: Command, prog: str, epilog: str = "", **settings: Any) -> None:
-        about, _, example = command.about.partition("\n\n")
-        examples = "".join(f"\n  {line}" for line in example.splitlines())
+    def __init__(self, command: Command, prog: str, **settings: Any) -> None:
+        about, _, rest = command.about.partition("\n\n")
+        examples, _, more = rest.partition("\n\n")
+        epilog = f"example:\n{textwrap.indent(examples, '  ')}\n\n{more}"
         settings |= {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
-        super().__init__(prog=prog, description=about, epilog=f"example:{examples}\n{epilog}", **settings)
+        super().__init__(prog=prog, description=about, epilog=epilog, **settings)
         # No default, or that of a command would win over what was said before it.
         for name, about in (("--json", "print one JSON document"), ("--debug", "show where an error arose")):
             self.add_argument(name, action="store_true", default=argparse.SUPPRESS, help=about)
@@ -74,13 +70,23 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(_ROOT, _ROOT.name, _EXIT)
+    parser = _Parser(Command("privatize", inspect.getdoc(main) or "", actions=_COMMANDS), "privatize")
     parser.add_argument("--version", action="version", version=f"privatize {__version__}")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
+    """Random differentially private answers from any function of a dataset.
+
+    privatize demo
+
+    exit codes:
+      0    done, and what was looked at holds
+      1    it does not: an audit fails, a check finds problems, a ledger or an estimate is damaged, doctor
+           finds something broken, or a function cannot be calibrated
+      2    wrong usage, or it could not be done
+      130  interrupted
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     with contextlib.suppress(ImportError):
