@@ -225,9 +225,11 @@ def _try_file(path: Path, table: str) -> str:
 
 def _text(facts: dict[str, Any]) -> str:
     cores, threads = facts["cores"], facts["threads"]
-    limits = [f"{cores['machine']} in the machine"]
-    limits += [f"{cores['affinity']} allowed to this process"] if cores["affinity"] is not None else []
-    limits += [f"a limit of {cores['cgroup']:g} by the container"] if cores["cgroup"] is not None else []
+    limits = {
+        f"{cores['machine']} in the machine": True,
+        f"{cores['affinity']} allowed to this process": cores["affinity"],
+        f"a limit of {cores['cgroup'] or 0:g} by the container": cores["cgroup"],
+    }
     libraries = ", ".join(f"{each['library']}: {each['threads']}" for each in threads["libraries"])
     named = [f"{name}={value}" for name, value in threads["environment"].items() if value is not None]
     rows = [
@@ -235,7 +237,7 @@ def _text(facts: dict[str, Any]) -> str:
         ("python", f"{facts['python']}, {facts['platform']}"),
         ("", facts["executable"]),
         ("needs", ", ".join(_needed(name, each) for name, each in facts["dependencies"].items())),
-        ("cores", f"{cores['used']} used ({', '.join(limits)})"),
+        ("cores", f"{cores['used']} used ({', '.join(filter(limits.get, limits))})"),
         ("workers", f"started by {facts['start_method']}"),
         ("threads", f"{libraries or 'no BLAS is loaded'}; one each while a function is evaluated"),
         ("", f"set: {', '.join(named)}" if named else f"not set: {', '.join(THREADS)}"),
@@ -244,13 +246,19 @@ def _text(facts: dict[str, Any]) -> str:
         *_place("ledger", facts["ledger"]),
     ]
     lines = [labelled(_wrapped(name, value)) for name, value in rows]
-    for at, (extra, each) in enumerate(facts["extras"].items()):
-        state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
-        shown = f"{'yes' if each['present'] else 'no ':3s} {extra:11s} {state:37s} {each['for']}"
-        lines.append(labelled([("" if at else "extras", shown)]))
     many = len(facts["broken"])
     verdict = "1 thing is broken" if many == 1 else f"{many} things are broken"
-    return "\n".join([*lines, verdict if many else "everything works"])
+    return "\n".join([*lines, _listed(facts["extras"]), verdict if many else "everything works"])
+
+
+def _listed(extras: dict[str, Any]) -> str:
+    """Return a line for each extra."""
+    rows: list[tuple[str, str]] = []
+    for extra, each in extras.items():
+        state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
+        shown = f"{'yes' if each['present'] else 'no ':3s} {extra:11s} {state:37s} {each['for']}"
+        rows.append(("" if rows else "extras", shown))
+    return labelled(rows)
 
 
 def _wrapped(name: str, value: str) -> list[tuple[str, str]]:

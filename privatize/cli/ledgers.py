@@ -149,16 +149,21 @@ def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
     lines = [head, columns(rows, right=range(1, 4), indent="  ")]
-    lines += [f"in all {budget['statement']}"] if history and "statement" in budget else []
     if not history:
         return "\n".join([*lines, "no charges yet"])
+    lines += [f"in all {budget['statement']}"] if "statement" in budget else []
+    return "\n".join([*lines, _charges(history, symbols)])
+
+
+def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
+    """Return every charge as a line, with what is unusual about any of them."""
     usual = {"strength": "sampled", "purpose": "answer", "part": "", "who": ""}
     wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
     table = [["no.", "at (UTC)", *names[2:]]]
     table += [[_cell(row, name) for name in names] for row in history]
     right = [at for at, name in enumerate(names) if name in ("number", "n", *_SYMBOLS)]
-    return "\n".join([*lines, columns(table, right=right)])
+    return columns(table, right=right)
 
 
 def _cell(row: dict[str, Any], name: str) -> str:

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,19 +103,14 @@ def _facts(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state(entry: dict[str, Any]) -> str:
-    states = {
-        "damaged": "damaged" in entry,
-        "refused": entry["failure"],
-        "ready": entry["facts"].get("checked"),
-    }
-    return next((name for name, holds in states.items() if holds), "unfinished")
+    done = "ready" if entry["facts"].get("checked") else "unfinished"
+    return "damaged" if "damaged" in entry else "refused" if entry["failure"] else done
 
 
 def _short(entry: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     """Return the beginning of a key, as much as tells it from the others."""
-    others = [other["key"] for other in entries if other["key"] != entry["key"]]
     key, length = str(entry["key"]), _SHORT
-    while length < len(key) and any(other.startswith(key[:length]) for other in others):
+    while length < len(key) and sum(other["key"].startswith(key[:length]) for other in entries) > 1:
         length += 1
     return key[:length]
 
@@ -132,9 +126,8 @@ def _resolved(keys: list[str], entries: list[dict[str, Any]], url: str) -> list[
             raise SettingsError(f"There is no estimate {given!r}{where}.")
         if len(matching) > 1:
             names = ", ".join([*(_short(entry, entries) for entry in matching[:4]), "..."][: len(matching)])
-            raise SettingsError(
-                f"{given!r} is the beginning of {len(matching)} keys ({names}): give more of it."
-            )
+            many = f"is the beginning of {len(matching)} keys ({names})"
+            raise SettingsError(f"{given!r} {many}: give more of it.")
         found[matching[0]["key"]] = matching[0]
     return list(found.values())
 
@@ -306,22 +299,24 @@ def _carry(source: str, target: str, keys: list[str]) -> dict[str, str]:
         entries = store.entries()
         for entry in _resolved(keys, entries, source) if keys else entries:
             try:
-                copied = store.copy_to(other, entry["key"]) == "copied"
-                outcomes[entry["key"]] = "copied" if copied else "there"
+                outcomes[entry["key"]] = store.copy_to(other, entry["key"])
             except (ValueError, KeyError) as error:
                 outcomes[entry["key"]] = one_line(error)
     return outcomes
 
 
+_OTHER = "left alone: another one, with another seed, is there under the same key"
+
+
 def _outcome(outcomes: dict[str, str], url: str, file: str, target: str) -> Outcome:
-    counts = Counter(outcomes.values())
-    damaged = {key: outcome for key, outcome in outcomes.items() if outcome not in ("copied", "there")}
-    lines = [f"{counted(counts['copied'], 'estimate')} copied to {target}"]
-    lines += [f"{counted(counts['there'], 'estimate')} there already"] if counts["there"] else []
-    facts = {"store": place(url), "file": file, "copied": counts["copied"], "there": counts["there"]}
-    problems = tuple(f"skipped: {text}" for text in damaged.values())
-    facts |= {"damaged": damaged, "estimates": outcomes}
-    return Outcome("\n".join(lines), facts, 1 if damaged else 0, problems)
+    words = {"copied": f"copied to {target}", "there": "there already", "other": _OTHER}
+    counts = {word: list(outcomes.values()).count(word) for word in words}
+    damaged = {key: outcome for key, outcome in outcomes.items() if outcome not in words}
+    shown = [(counts[word], text) for word, text in words.items() if counts[word] or word == "copied"]
+    facts = {"store": place(url), "file": file, **counts, "damaged": damaged, "estimates": outcomes}
+    problems = tuple(f"skipped: {message}" for message in damaged.values())
+    text = "\n".join(f"{counted(count, 'estimate')} {text}" for count, text in shown)
+    return Outcome(text, facts, 1 if damaged else 0, problems)
 
 
 GROUP = Command(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import html
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -203,29 +204,31 @@ def _short(tick: float) -> str:
 def _layer(layer: Layer, across: _Axis, up: _Axis) -> str:
     color = COLORS[layer.color]
     style = f"stroke='{color}' stroke-width='2' fill='none'" + " stroke-dasharray='5 4'" * layer.dashed
+    if layer.kind == "interval":
+        style = f"stroke='{color}' stroke-width='3' stroke-opacity='.45'"
     x = [f"{across(each):.1f}" for each in layer.x]
     y, top = ([f"{up(each):.1f}" for each in values] for values in (layer.y, layer.top))
-    corners = list(zip(x, y, strict=False))
-    paths: list[str] = []
-    match layer.kind:
-        case "point":
-            return "".join(f"<circle cx='{a}' cy='{b}' r='4.5' fill='{color}'/>" for a, b in corners)
-        case "band":
-            outline = " ".join(f"{a},{b}" for a, b in [*corners, *zip(x[::-1], top[::-1], strict=True)])
-            return f"<polygon points='{outline}' fill='{color}' fill-opacity='.22'/>"
-        case "upright":
-            paths = [f"M{a},{_TOP:.0f} V{up.start:.0f}" for a in x]
-        case "level":
-            paths = [f"M{_LEFT:.0f},{b} H{across.end:.0f}" for b in y]
-        case "interval":
-            paths = [f"M{a},{b} V{c}" for a, b, c in zip(x, y, top, strict=True)]
-            style = f"stroke='{color}' stroke-width='3' stroke-opacity='.45'"
-        case "step":  # across, then up
-            turns = zip(x[1:], y, strict=False)
-            corners = [corners[0], *(each for pair in zip(turns, corners[1:], strict=True) for each in pair)]
-    if paths:
-        return "".join(f"<path d='{path}' {style}/>" for path in paths)
-    return f"<polyline points='{' '.join(f'{a},{b}' for a, b in corners)}' {style}/>"
+    if layer.kind in _PATHS:
+        return "".join(f"<path d='{path}' {style}/>" for path in _PATHS[layer.kind](x, y, top))
+    points = list(map(",".join, zip(x, y, strict=True)))
+    if layer.kind == "point":
+        return "".join(
+            f"<circle cx='{a}' cy='{b}' r='4.5' fill='{color}'/>" for a, b in zip(x, y, strict=True)
+        )
+    if layer.kind == "band":
+        points += map(",".join, zip(x[::-1], top[::-1], strict=True))
+        return f"<polygon points='{' '.join(points)}' fill='{color}' fill-opacity='.22'/>"
+    if layer.kind == "step":  # across, then up
+        turns = map(",".join, zip(x[1:], y, strict=False))
+        points = [points[0], *itertools.chain(*zip(turns, points[1:], strict=True))]
+    return f"<polyline points='{' '.join(points)}' {style}/>"
+
+
+_PATHS: dict[str, Callable[[list[str], list[str], list[str]], list[str]]] = {
+    "upright": lambda x, _y, _top: [f"M{a},{_TOP:.0f} V{_HEIGHT - _BOTTOM:.0f}" for a in x],
+    "level": lambda _x, y, _top: [f"M{_LEFT:.0f},{b} H{_WIDTH - _RIGHT:.0f}" for b in y],
+    "interval": lambda x, y, top: [f"M{a},{b} V{c}" for a, b, c in zip(x, y, top, strict=True)],
+}
 
 
 def _swatch(layer: Layer) -> str:
