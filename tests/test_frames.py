@@ -19,7 +19,7 @@ from privatize.data import clipping, columns, frames, pandas_frames, records  # 
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
-from privatize.samplers.public import is_private  # noqa: E402
+from privatize.identity.public_data import is_private  # noqa: E402
 
 nan, inf = np.nan, np.inf
 NUMBER = 918273.6450912

@@ -21,8 +21,9 @@ from privatize import (
     samplers,
     sums,
 )
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.additive import rows_of
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.errors import (
     DataError,
     InfiniteSensitivityError,
@@ -36,7 +37,8 @@ from privatize.errors import (
 from privatize.identity.fingerprint import fingerprint
 from privatize.mechanisms.base import l1
 from privatize.samplers import Distribution
-from privatize.sums import additive, rows_of
+from privatize.samplers.base import Traits, traits_of
+from privatize.sums import additive
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0, -1, 5], [1, 1, 9])
@@ -103,12 +105,11 @@ class TestReady:
     def test_gaps_are_those_of_the_same_records(self, name):
         """On the very records of a pair, the plain function moves as far as the sum says that it does."""
         ours, plain, sampler = READY[name]
-        pairs = Pairs(ours, n=40, sampler=sampler, norm=l1, seed=3)
-        with coins.public_coins(pairs.s0) as flips:
-            found = pairs.gaps(0, 300, flips)
-        assert pairs.summed is not None
+        pairs = evaluator(ours, n=40, sampler=sampler, norm=l1, seed=3)
+        found = pairs.evaluate((0, 300), pairs.learned)
+        assert isinstance(pairs, SummedEvaluator)
         for i in (0, 1, 7, 255, 256, 299):
-            drawn, position = pairs._pair_at(i)
+            drawn, position = pairs.pairs.pair_at(i)
             one, other = drawn[:40], drawn[:40].copy()
             other[position] = drawn[40]
             a, b = plain(one), plain(other)
@@ -149,9 +150,8 @@ def test_every_chunking_gives_the_same_gaps():
     """However pairs are handed out, the estimate is the same."""
     whole = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
     for size in (1, 7, 100, 256, 300):
-        pairs = Pairs(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            parts = [pairs.gaps(at, min(at + size, 600), flips).gaps for at in range(0, 600, size)]
+        pairs = evaluator(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
+        parts = [pairs.evaluate((at, min(at + size, 600)), pairs.learned).gaps for at in range(0, 600, size)]
         assert np.array_equal(np.concatenate(parts), whole)
 
 
@@ -275,11 +275,19 @@ class TestCalls:
     def test_a_mechanism_may_say_what_it_hands_on(self):
         """A function of a mechanism's own does not hide the sum that is in it."""
 
+        class Values:
+            def __init__(self, inner):
+                self.inner = inner
+
+            def __call__(self, data, s0):
+                return self.inner(data, s0)
+
+            def __privatize_rows__(self, rows_of):
+                return rows_of(self.inner)
+
         class Telling(Bernstein):
             def evaluate(self, call, opened):
-                values = super().evaluate(call, opened)
-                values.hands_on = functools.partial(call, point=self.points()) if opened else call
-                return values
+                return Values(super().evaluate(call, opened))
 
         private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Telling(lattice=10), seed=1)
         expected = estimate(sums.kde(LATTICE, 0.1), n=200).gaps
@@ -394,10 +402,9 @@ class TestRefusals:
                 raise ValueError("too large")
             return x
 
-        pairs = Pairs(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            found = pairs.gaps(0, 256, flips)
-        drawn = pairs._records(0).reshape(256, 2)
+        pairs = evaluator(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
+        found = pairs.evaluate((0, 256), pairs.learned)
+        drawn = pairs.pairs.records(0).reshape(256, 2)
         assert np.array_equal(np.isinf(found.gaps), (drawn > 0.99).any(axis=1))
         assert "too large" in found.cause.text
 
@@ -452,7 +459,7 @@ class TestRefusals:
             return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
 
         P = samplers.from_function(strata, independent=vouched)
-        assert P.one_by_one == vouched
+        assert traits_of(P).iid == vouched
         assert ("independent=True" in repr(P)) == vouched
         if not vouched:
             assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
@@ -460,14 +467,14 @@ class TestRefusals:
             samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
             samplers.uniform(0, 1).map(np.sqrt).map(lambda x: x + 1),
         ):
-            assert not other.one_by_one
+            assert not traits_of(other).iid
         for ours in (
             samplers.uniform(0, 1).map(np.sqrt),
             samplers.bootstrap(np.arange(20.0)),
             samplers.as_sampler(stats.expon()),
             samplers.table(a=samplers.uniform(0, 1)),
         ):
-            assert ours.one_by_one
+            assert traits_of(ours).iid
 
     def test_exchangeable_records_are_evaluated_plainly(self):
         """Records that share a parameter are no independent draws, so whole datasets are drawn."""
@@ -478,8 +485,8 @@ class TestRefusals:
             def draw(self, n, rng):
                 return rng.normal() + rng.random(n)
 
-        pairs = Pairs(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
-        assert pairs.summed is None and pairs.block == 256
+        pairs = evaluator(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
+        assert not isinstance(pairs, SummedEvaluator) and pairs.block == 256
         assert np.array_equal(
             estimate(sums.means(), sampler=Shared()).gaps,
             estimate(lambda x: sums.means()(x), sampler=Shared()).gaps,
@@ -577,12 +584,11 @@ def test_sums_round_pairwise():
 
 def test_large_offsets_have_room_for_rounding():
     """Where values are huge and gaps tiny, the gaps of real evaluations stay within those claimed."""
-    pairs = Pairs(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
-    with coins.public_coins(pairs.s0) as flips:
-        found = pairs.gaps(0, 100, flips)
-        for i in range(100):
-            one, other = pairs._neighbours(*pairs._pair_at(i))
-            assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
+    pairs = evaluator(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
+    found = pairs.evaluate((0, 100), pairs.learned)
+    for i in range(100):
+        one, other = pairs.pairs.neighbours(*pairs.pairs.pair_at(i))
+        assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
 
 
 def test_audits_hold():
@@ -619,9 +625,9 @@ class TestIndependentOnlyIfKnown:
             return np.sort(theta) * len(theta) ** 0.2 + rng.random(len(theta))
 
         P = samplers.marginal(samplers.normal(0, 1), spread)
-        assert not P.one_by_one
+        assert not traits_of(P).iid
         f = additive(np.positive)
-        assert Pairs(f, n=100, sampler=P, norm=l1, seed=1).summed is None
+        assert not isinstance(evaluator(f, n=100, sampler=P, norm=l1, seed=1), SummedEvaluator)
         assert np.array_equal(
             estimate(f, n=100, sampler=P).gaps, estimate(lambda x: f(x), n=100, sampler=P).gaps
         )
@@ -648,14 +654,15 @@ class TestIndependentOnlyIfKnown:
             samplers.from_function(lambda n, rng: rng.random(n), independent=True),
         ):
             for made in self.made_of(part):
-                assert made.one_by_one, made
+                assert traits_of(made).iid, made
 
     def test_what_is_made_of_others(self):
         """One part that sorts, shifts or counts would pass unseen inside a table, a mixture or a map."""
         ours = samplers.uniform(0, 1)
 
         class Claims:
-            one_by_one = independent = seamless = settled = True
+            iid = independent = streamable = stable = True
+            known = Traits(iid=True, streamable=True, stable=True)
 
             def draw(self, n, rng):
                 return np.sort(rng.random(n))
@@ -668,6 +675,7 @@ class TestIndependentOnlyIfKnown:
 
         class Own(Distribution):
             immutable = True
+            known = Traits(iid=True, streamable=True, stable=True, immutable=True)
 
             def draw(self, n, rng):
                 return np.sort(rng.random(n))
@@ -679,13 +687,16 @@ class TestIndependentOnlyIfKnown:
             Sorts(ours.low, ours.high),
             Own(),
         ):
-            assert not Pairs(additive(np.positive), n=9, sampler=part, norm=l1, seed=1).summed, part
+            made = evaluator(additive(np.positive), n=9, sampler=part, norm=l1, seed=1)
+            assert not isinstance(made, SummedEvaluator), part
             for made in self.made_of(part) if getattr(part, "independent", True) else ():
-                assert not made.one_by_one, made
-                assert not made.seamless and not (made.settled and part is not ours), made
-        pairs = Pairs(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
-        assert pairs.summed is None and not pairs.seamless
-        assert not samplers.table(a=Claims()).one_by_one and not samplers.table(a=Claims()).settled
+                assert not traits_of(made).iid, made
+                assert not traits_of(made).streamable
+                assert not (traits_of(made).stable and part is not ours), made
+        pairs = evaluator(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
+        assert not isinstance(pairs, SummedEvaluator) and not pairs.pairs.streamable
+        made = traits_of(samplers.table(a=Claims()))
+        assert not made.iid and not made.stable and not made.immutable
 
     @pytest.mark.parametrize(
         "make",
@@ -708,11 +719,11 @@ class TestIndependentOnlyIfKnown:
     def test_a_class_made_of_ours(self, make):
         """A user's subclass that sorts would inherit the claim that records are independent."""
         ours = make()
-        assert ours.one_by_one
+        assert traits_of(ours).iid
         kind = type("Sorts", (type(ours),), {"draw": lambda self, n, rng: super(kind, self).draw(n, rng)})
         made = object.__new__(kind)
         vars(made).update(vars(ours))
-        assert not made.one_by_one and not made.seamless and not made.settled
+        assert not traits_of(made).iid and not traits_of(made).streamable and not traits_of(made).stable
 
     def test_functions_that_see_all_records(self):
         """A map, a label or a column that subtracts the mean couples the records of a dataset."""
@@ -723,8 +734,8 @@ class TestIndependentOnlyIfKnown:
             samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean()),
             samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean())["b"],
         ):
-            assert not made.one_by_one, made
-            assert not made.seamless
+            assert not traits_of(made).iid, made
+            assert not traits_of(made).streamable
 
     def test_scipy_with_functions_of_the_users_own(self):
         """A distribution whose inverse is the user's gets all uniform numbers at once, and may sort them."""
@@ -736,7 +747,7 @@ class TestIndependentOnlyIfKnown:
         patched = stats.gamma(2)
         patched.dist._ppf = np.sort
         for value in (Mine(), Mine()(), stats.rv_continuous(name="norm"), patched):
-            assert not samplers.as_sampler(value).one_by_one, value
+            assert not traits_of(samplers.as_sampler(value)).iid, value
         if not hasattr(stats, "Binomial"):  # SciPy 1.16, from which on such classes are accepted
             return
 
@@ -755,13 +766,13 @@ class TestIndependentOnlyIfKnown:
                 return x
 
         made = stats.make_distribution(Sorted())(a=1.0)
-        assert not samplers.as_sampler(made).one_by_one
-        assert not samplers.as_sampler(stats.truncate(made, 0.1, 0.9)).one_by_one
-        assert not samplers.as_sampler(stats.Mixture([made, made])).one_by_one
-        assert samplers.as_sampler(stats.Normal(mu=0.0, sigma=1.0)).one_by_one
-        assert samplers.as_sampler(stats.norm(0, 1)).one_by_one
-        assert samplers.as_sampler(stats.multivariate_normal([0, 0])).one_by_one
-        assert samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5]))).one_by_one
+        assert not traits_of(samplers.as_sampler(made)).iid
+        assert not traits_of(samplers.as_sampler(stats.truncate(made, 0.1, 0.9))).iid
+        assert not traits_of(samplers.as_sampler(stats.Mixture([made, made]))).iid
+        assert traits_of(samplers.as_sampler(stats.Normal(mu=0.0, sigma=1.0))).iid
+        assert traits_of(samplers.as_sampler(stats.norm(0, 1))).iid
+        assert traits_of(samplers.as_sampler(stats.multivariate_normal([0, 0]))).iid
+        assert traits_of(samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5])))).iid
 
     def test_a_class_made_of_ours_keeps_its_own_law(self):
         """Cutting or selecting from a user's subclass would draw from the library's law in its place."""

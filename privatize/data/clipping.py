@@ -62,7 +62,8 @@ def convert_values(values: Array, dtype: np.dtype[Any], support: Any, missing: M
     """
     inner, _ = unwrap(support)
     shape = values.shape[1:]
-    if is_pair(inner) and any(np.broadcast_shapes(np.shape(end), shape) != shape for end in inner):
+    several = [np.shape(end) for end in inner if np.ndim(end)] if is_pair(inner) else ()
+    if any(np.broadcast_shapes(each, shape) != shape for each in several):
         raise ValueError("its support must have one bound for all, or one for each number of a record")
     if dtype.kind in "biuf" and values.dtype.kind in "biuf":
         return convert_numbers(values, dtype, support, missing)

@@ -28,9 +28,9 @@ from privatize import errors
 from privatize.budgets.budget import Budget, Part, current, distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
-from privatize.calibration import capacity
-from privatize.calibration import streams as coins
-from privatize.calibration.batching import Batch
+from privatize.calibration import capacity, streams
+from privatize.calibration.evaluators.batched import Batch
+from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.config.policy import Policy, configured, lenient, policy
 from privatize.data import records
@@ -50,35 +50,36 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.execution import packaging as shipping
+from privatize.execution.packaging.pickler import by_value as packed_by_value
 from privatize.function import silence
 from privatize.function.binding import Binding, Call, label_of
 from privatize.function.card import function_card
 from privatize.function.recursion import Evaluation
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
-from privatize.identity.change_guard import Watch, watch
+from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.declared import declare
 from privatize.identity.fingerprint import (
     PrivateReachable,
     fingerprint,
     identity_of,
-    origin,
     seek,
     token,
     warn_changed,
 )
-from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.leftovers import GuardedNames, Snapshot
+from privatize.identity.library import Wrapper
+from privatize.identity.origin import origin
+from privatize.identity.public_data import draws_public, is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.accuracy import noise_of
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
-from privatize.samplers.public import draws_public, is_private
-from privatize.samplers.tables import columns_of, is_table, values_of
+from privatize.samplers.base import traits_of
+from privatize.samplers.tables import columns_of, values_of
 from privatize.storage.estimates import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
 __all__ = ["PrivateFunction", "Release", "evaluating", "privatize"]
@@ -181,7 +182,7 @@ def _first(own: Any, common: Any) -> Any:
     return common if own is None else own
 
 
-class PrivateFunction(Generic[P, R]):
+class PrivateFunction(Wrapper, Generic[P, R]):
     """A function of a dataset that gives random differentially private answers.
 
     Made by `privatize`. Calling it returns a private answer; the first call for a number
@@ -211,7 +212,7 @@ class PrivateFunction(Generic[P, R]):
         self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
         self._alike: tuple[Any, ...] | None = None  # such records, settings, a schema, and what `_like` found
         # Shared too: what was recalled for plain arguments, and a watch over the function.
-        self._watched: dict[tuple[Any, ...], tuple[Settings, Watch | None, Any, Any]] = {}
+        self._watched: dict[tuple[Any, ...], tuple[Settings, ChangeGuard | None, Any, Any]] = {}
         self._target: Any = None  # what it is bound to, as a method
         self._samplers: dict[int, Any] = {}  # the same function under the P of sealed data
         self._answers: dict[Any, Release] = {}  # what was released, for reuse=True
@@ -293,8 +294,8 @@ class PrivateFunction(Generic[P, R]):
             n, *args = args
         elif "n" in kwargs:
             n = kwargs.pop("n")
-        elif hasattr(sampler, "positions"):
-            n = sampler.size
+        elif traits_of(sampler).size is not None:
+            n = traits_of(sampler).size
         else:
             raise ArgumentError(f"{self.__name__}.{name}(n, ...) needs the number of records n.")
         wrong = miscounted(name, n) or _not_empty(like)
@@ -461,11 +462,11 @@ class PrivateFunction(Generic[P, R]):
         if wrong is not None:
             del n
             raise wrong
-        count, chosen = operator.index(n), coins.check_seed(seed)
-        rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
+        count, chosen = operator.index(n), streams.check_seed(seed)
+        rng = streams.stream(streams.fresh_seed() if chosen is None else chosen, streams.PILOT)
         if self._settings.sampler is None:
             self._under(None)  # which refuses
-        size = capacity.footprint(self._settings.sampler, count, coins.stream(0, coins.PILOT))
+        size = capacity.footprint(self._settings.sampler, count, streams.stream(0, streams.PILOT))
         capacity.check("sample() draws", count, size, 2)
         return draw(self._settings.sampler, count, rng)
 
@@ -513,6 +514,12 @@ class PrivateFunction(Generic[P, R]):
         )
         return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in own}
 
+    def _runs(self) -> list[Any]:
+        return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
+
+    def _attributes(self) -> dict[str, Any]:
+        return dict(self._identity()[2])
+
     # -- methods, pickling --
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
@@ -548,7 +555,7 @@ class PrivateFunction(Generic[P, R]):
         # cloudpickle ships __main__ by value, since workers have another one.
         caller = sys._getframe(1).f_globals.get("__name__", "")
         by_value = module == "__main__" and caller.startswith("cloudpickle")
-        if found is self and not by_value and not shipping.by_value(module):
+        if found is self and not by_value and not packed_by_value(module):
             return str(name)
         attributes = self._identity()[2]
         root = None if self._root is self else self._root
@@ -693,9 +700,8 @@ class PrivateFunction(Generic[P, R]):
         if not self._fixed:  # P may be made of the data, and say so in an error
             self._apart(settings.sampler, box)
         drawn = self._drawn()
-        like = (
-            None if records.is_same_kind(box.data, drawn) else self._like(drawn, records.describe(box.data))
-        )
+        same = records.is_same_kind(box.data, drawn)
+        like = None if same else self._like(drawn, records.describe(box.data))
         if self._draws_public and is_private(settings.sampler, box.data):
             raise DataError(_BOOTSTRAPPED)
         positions = self._positions(n)
@@ -751,8 +757,7 @@ class PrivateFunction(Generic[P, R]):
             )
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
-        structure, classes = sensitivity.structure, sensitivity.classes
-        value = wrap(noised) if wrap else outputs.rebuild(noised, structure, classes)
+        value = wrap(noised) if wrap else sensitivity.structure.rebuild(noised)
         if again is None and not whole:
             return value
         made = Release(
@@ -774,13 +779,13 @@ class PrivateFunction(Generic[P, R]):
             self._root._answers[again] = copy.deepcopy(made)
         return made if whole else value
 
-    def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
+    def _before(self, n: int, call: Call, like: Any) -> Snapshot | GuardedNames:
         """Return a snapshot of everything that the function could change, taken before the run."""
         short = self._short(n, call, like)
         found = None if short is None else self._watched.get(short)
         watched = None if found is None else found[1]
-        if watched is not None and is_simple(watched) and watched.same():
-            return WatchedNames(watched)
+        if watched is not None and watched.simple and watched.same():
+            return GuardedNames(watched)
         return Snapshot(self.__wrapped__, call.shared())
 
     def _spend(
@@ -849,12 +854,12 @@ class PrivateFunction(Generic[P, R]):
             hush.__exit__()
 
     def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity, hush: Any) -> bool:
-        interrupted, opened = False, coins.level()
+        interrupted, opened = False, level()
         mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips, hush.everywhere():
-                flips.toss()
+            with rng_guard(sensitivity.coin_seed) as rng, hush.everywhere():
+                rng.reseed()
                 # In a context of its own: what it sets in context variables ends with it.
                 box.value = contextvars.copy_context().run(function, box.data)
         except KeyboardInterrupt:
@@ -864,12 +869,11 @@ class PrivateFunction(Generic[P, R]):
         finally:
             mark.active = False  # first, and a plain store: nothing can come in between
             _running.set(before)
-            coins.unwind(opened)
+            unwind(opened)
         if interrupted:
             raise KeyboardInterrupt
         try:
-            # Of classes that calibration has not seen, attributes could be anything.
-            flat = outputs.flatten(box.value, sensitivity.structure, sensitivity.classes, known=True)
+            flat = sensitivity.structure.flatten(box.value)
             finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
             box.value = flat if finite else None
         except KeyboardInterrupt:
@@ -895,13 +899,13 @@ class PrivateFunction(Generic[P, R]):
         if sampler is None:
             self._under(None)  # which refuses
         # What is made of functions may draw something else later.
-        known = "settled" if self._fixed or getattr(sampler, "settled", False) else identity_of(sampler)
+        known = "settled" if self._fixed or traits_of(sampler).stable else identity_of(sampler)
         key = None if known is None else (domain, known)  # without one, every doubt is a new look
         cached = self._root._schema
         if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
             return cached[2]
-        many = draw(sampler, _TEMPLATE, coins.stream(0, coins.PILOT))
-        few = draw(sampler, 2, coins.stream(0, coins.PILOT, 1))
+        many = draw(sampler, _TEMPLATE, streams.stream(0, streams.PILOT))
+        few = draw(sampler, 2, streams.stream(0, streams.PILOT, 1))
         # Of a list all: the first two may have nothing but missing values.
         drawn = many if type(many) is list else records.head(many, 2)
         if not records.alike(drawn, few) or _code(drawn) != _code(few):
@@ -943,8 +947,8 @@ class PrivateFunction(Generic[P, R]):
 
     def _positions(self, n: int) -> Any:
         """Return which records are used, if P is made for a fixed number of them, or None."""
-        choose = getattr(self._settings.sampler, "positions", None)
-        return None if choose is None else choose(n)
+        sampler: Any = self._settings.sampler
+        return None if traits_of(sampler).size is None else sampler.positions(n)
 
     def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
@@ -962,7 +966,7 @@ class PrivateFunction(Generic[P, R]):
         if found is not None and found[1] is not None and found[1].same():
             return found[2], found[3], found[1].same
         watchable = short is not None and (found is None or found[1] is not None)
-        watched = watch(self.__wrapped__, self._libraries) if watchable else None
+        watched = guard(self.__wrapped__, self._libraries) if watchable else None
         facts = self._facts(n, call, like)
         read: dict[tuple[int, str], Any] | None = None if watched is None else {}
         private = None if box is None else Private(box.data)
@@ -988,7 +992,7 @@ class PrivateFunction(Generic[P, R]):
         # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
         digest = self._digest(facts) if key is None else key
         if key is None:
-            seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            seed = streams.fresh_seed() if settings.seed is None else settings.seed
             known = self._calibrate(n, call, like, seed, None)
         else:
             store = self._store()
@@ -1035,10 +1039,10 @@ class PrivateFunction(Generic[P, R]):
         """Evaluate the function on public data; put back what it left behind, and return the places."""
         before = Snapshot(self.__wrapped__, call.shared())
         with contextlib.suppress(Exception):
-            drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2))
+            drawn = draw(self._settings.sampler, n, streams.stream(s0, streams.PILOT, 2))
             data = drawn if like is None else records.cast(drawn, like)
-            with coins.public_coins(s0) as flips:
-                flips.toss()
+            with rng_guard(s0) as rng:
+                rng.reseed()
                 self._marked(functools.partial(self._function(call, s0), data))
         return before.put_back() or ["something that it refers to"]
 
@@ -1080,7 +1084,8 @@ class PrivateFunction(Generic[P, R]):
     def _asked(self) -> Any:
         """What the gaps depend on of the settings; encoded once if none of it can change."""
         s = self._settings
-        asked = [coins.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
+        asked = [streams.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed]
+        asked.append(s.timeout)
         never = _never_changes(s.mechanism) and _never_changes(s.sampler)
         return _Asked(tuple(asked)) if never and s.pair is None and not callable(s.batch) else asked
 
@@ -1088,7 +1093,7 @@ class PrivateFunction(Generic[P, R]):
     def _fixed(self) -> bool:
         """Whether P is one of ours, which never change, and made of no function of the user's."""
         sampler = self._settings.sampler
-        return _never_changes(sampler) and bool(getattr(sampler, "settled", False))
+        return traits_of(sampler).immutable and traits_of(sampler).stable
 
     @functools.cached_property
     def _draws_public(self) -> bool:
@@ -1106,7 +1111,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _open(self, store: Store, key: str, n: int) -> Entry:
         settings = self._settings
-        seed = coins.fresh_seed() if settings.seed is None else settings.seed
+        seed = streams.fresh_seed() if settings.seed is None else settings.seed
         about = {
             "function": self._label(),
             "sampler": repr(settings.sampler),
@@ -1213,7 +1218,7 @@ class PrivateFunction(Generic[P, R]):
             # In a context of its own, as on private data: what it sets in context variables ends with it.
             return contextvars.copy_context().run(
                 estimate_sensitivity,
-                self._function(call, coins.coin_seed(seed)),
+                self._function(call, streams.coin_seed(seed)),
                 n=n,
                 sampler=settings.sampler,
                 norm=settings.mechanism.norm,
@@ -1355,11 +1360,8 @@ def _code(drawn: Any) -> Any:
 def _never_changes(value: Any) -> bool:
     """Tell whether a mechanism or sampler is one of ours that never change."""
     kind = type(value)
-    if not kind.__module__.startswith("privatize."):
-        return False
-    return bool(getattr(kind, "immutable", False)) or (
-        is_table(value) and all(map(_never_changes, value.parts()))
-    )
+    ours = kind.__module__.startswith("privatize.") and bool(getattr(kind, "immutable", False))
+    return ours or traits_of(value).immutable
 
 
 def _obey(name: str, settings: Settings, rules: Policy) -> None:

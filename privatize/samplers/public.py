@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames, records
 from privatize.data.clipping import is_missing
-from privatize.data.support import Maybe, OneOf, is_pair
+from privatize.data.parts import as_array, parts_of
+from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, SamplerError
-from privatize.identity.reachable import Private, columns_of, comparable
-from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
+from privatize.samplers.base import Kind, Rng, kind, some
+from privatize.samplers.distribution import Distribution, Projection, copied
+from privatize.samplers.parameters import number, plain
 
-__all__ = ["bootstrap", "draws_public", "is_private"]
+__all__ = ["Bootstrap", "bootstrap", "bootstraps"]
 
 Array = NDArray[Any]
 
@@ -48,10 +50,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     >>> P.support
     (31.0, 62.0)
     """
-    try:
-        width = float(smooth)
-    except (TypeError, ValueError):
-        width = -1.0
+    width = number(smooth)
     if not 0 <= width < np.inf:
         raise SamplerError(f"bootstrap(smooth={smooth!r}): the width is a number >= 0.")
     try:
@@ -61,35 +60,34 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     if size < 2:
         raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
     kept = records.copy(public)
-    made = _Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
-    draw(made, 2, np.random.default_rng(0))  # or refused
+    made = Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+    some(made)  # or refused
     return made
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class _Bootstrap(Distribution):
-    tag: ClassVar[str] = "bootstrap"
-    by_itself: ClassVar[bool] = True
-    public: Any
+@kind("bootstrap")
+class Bootstrap(Distribution):
+    """Records of a public data set."""
+
+    public: Any = field(compare=False)
     smooth: float
     digest: str
     count: int
-    own: Any
-    origin: Any
+    own: Any = field(compare=False)
+    origin: Any = field(compare=False)
 
     def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
     @property
-    def settled(self) -> bool:
-        return is_ours(self)
-
-    @property
     def support(self) -> Any:
+        """What every record lies in."""
         return copied(self.own)
 
     def parameters(self) -> dict[str, Any]:
+        """Return what determines its law."""
         return {"public": self.public, "smooth": self.smooth}
 
     def _identity(self) -> Any:
@@ -97,12 +95,6 @@ class _Bootstrap(Distribution):
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"origin": None}  # of use only where the private data is
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bootstrap) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
 
     def __repr__(self) -> str:
         return f"bootstrap(public{'' if not self.smooth else f', smooth={plain(self.smooth)}'})"
@@ -117,7 +109,8 @@ def _digest(data: Any) -> str:
 
 def _hash(found: Any, data: Any) -> None:
     """Add everything in a dataset, with its type, to a hash."""
-    if isinstance(data, dict | list | tuple) and not hasattr(data, "tocsr"):
+    array: Any = None if isinstance(data, list) else as_array(data)
+    if isinstance(data, dict | list | tuple):
         found.update(f"{type(data).__name__} {len(data)}".encode())
         for part in data.items() if isinstance(data, dict) else data:
             _hash(found, part)
@@ -126,54 +119,34 @@ def _hash(found: Any, data: Any) -> None:
             found.update(f"{getattr(column, 'dtype', None)!r}".encode())
         for values in frames.contents(data):
             _hash(found, values)
-    elif hasattr(data, "tocsr"):
-        made = data.tocoo()
-        for part in (made.data, *made.coords) if hasattr(made, "coords") else (made.data, made.row, made.col):
-            _hash(found, part)
-    elif hasattr(data, "detach"):
-        _hash(found, data.detach().cpu().numpy())
-    elif isinstance(data, np.ndarray) and not data.dtype.hasobject:
-        found.update(f"{data.dtype.str} {data.shape}".encode() + np.ascontiguousarray(data).tobytes())
-    elif isinstance(data, np.ndarray):
-        _hash(found, data.tolist())
-    else:
+    elif not isinstance(array, np.ndarray):
         found.update(f"{type(data).__qualname__} {data!r};".encode())
+    elif array.dtype.hasobject:
+        _hash(found, array.tolist())
+    else:
+        found.update(f"{array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
 
 
 def _support(data: Any) -> Any:
     """Return the bounds of public records, and their values where they are not numbers."""
-    if hasattr(data, "tocsr"):
-        dense = data.toarray()
-        return _fixed(np.minimum(dense.min(axis=0), 0), np.maximum(dense.max(axis=0), 0))
-    if isinstance(data, tuple):
-        return tuple(map(_support, data))
-    if isinstance(data, dict):
-        return {name: _support(part) for name, part in data.items()}
-    form = frames.kind(data)
-    if form is not None:
-        found = [_column_support(values) for values in frames.contents(data)[: len(frames.columns(data))]]
-        return dict(zip(frames.names(data), found, strict=True)) if form[0] == "frame" else found[0]
-    if isinstance(data, list):
-        if all(isinstance(record, dict) for record in data):
-            return {name: _support([record.get(name) for record in data]) for name in data[0]}
-        try:
-            data = np.array(data)
-        except ValueError:
-            return None
-    if hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
-    if data.ndim == 1:
-        return _column_support(data)
-    if data.dtype.kind not in "biuf" or np.isnan(data).all(axis=0).any():
+    parts = parts_of(data)
+    if parts is not None:
+        found = {name: _support(part) for name, part in parts}
+        if isinstance(data, tuple):
+            return tuple(found.values())
+        series = (frames.kind(data) or ("",))[0] == "series"
+        return next(iter(found.values())) if series else found
+    array = as_array(data)
+    if array.ndim == 1:
+        return _column_support(array)
+    if array.dtype.kind not in "biuf" or np.isnan(array).all(axis=0).any():
         return None
-    ends = _fixed(np.nanmin(data, axis=0), np.nanmax(data, axis=0))
-    return Maybe(ends) if np.isnan(data).any() else ends
-
-
-def _fixed(low: Array, high: Array) -> tuple[Array, Array]:
-    for end in (low, high):
+    ends = np.nanmin(array, axis=0), np.nanmax(array, axis=0)
+    if hasattr(data, "tocsr"):  # where nothing is stored is a zero
+        ends = np.minimum(ends[0], 0), np.maximum(ends[1], 0)
+    for end in ends:
         end.setflags(write=False)
-    return low, high
+    return Maybe(ends) if np.isnan(array).any() else ends
 
 
 def _column_support(values: Array) -> Any:
@@ -181,140 +154,61 @@ def _column_support(values: Array) -> Any:
     if kind == "b":
         return OneOf((False, True), unknown=False)
     if kind in "iufmM":
-        gone = np.isnan(values) if kind == "f" else np.isnat(values) if kind in "mM" else np.zeros(0, bool)
-        if gone.all() and gone.size:
+        seen = values[values == values]  # NaN and NaT are not
+        if not len(seen):
             return None
-        seen = values[~gone] if gone.size else values
         ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
-        return Maybe(ends) if gone.any() else ends
-    found = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    counts = Counter(
-        value for value in found if not is_missing(value) and isinstance(value, str | int | float)
-    )
-    if not counts or len({type(value) for value in counts}) > 1:
+        return Maybe(ends) if len(seen) < len(values) else ends
+    items = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    present = (value for value in items if not is_missing(value))
+    counts = Counter(value for value in present if isinstance(value, str | int | float))
+    if not counts or len(set(map(type, counts))) > 1:
         return None
     support = OneOf(tuple(sorted(counts)), unknown=counts.most_common(1)[0][0])
-    return Maybe(support) if any(map(is_missing, found)) else support
+    return Maybe(support) if any(map(is_missing, items)) else support
 
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
     """Add a kernel to floating-point numbers, within the public data's range."""
     if hasattr(taken, "tocsr") or hasattr(taken, "detach"):
         raise SamplerError("bootstrap(smooth=...) is not for sparse matrices and tensors: smooth an array.")
-    if isinstance(taken, tuple):
-        ends = support if isinstance(support, tuple) and not is_pair(support) else [None] * len(taken)
-        parts = zip(taken, public, ends, strict=True)
-        return tuple(_smoothed(part, own, end, width, rng) for part, own, end in parts)
-    if isinstance(taken, dict):
-        return {name: _smoothed(taken[name], public[name], support[name], width, rng) for name in taken}
+    if isinstance(taken, np.ndarray):
+        return _kernel(taken, public, support, width, rng)
     if frames.kind(taken) is not None:
-        columns = zip(frames.contents(taken), frames.contents(public), strict=False)
         ends = list(support.values()) if isinstance(support, dict) else [support]
-        for at, ((values, own), end) in enumerate(zip(columns, ends, strict=False)):
+        columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
+        for at, (values, own, end) in enumerate(columns):
             if values.dtype.kind == "f" and frames.is_float(taken, at):
                 taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
         return taken
-    if isinstance(taken, np.ndarray) and taken.dtype.kind == "f":
-        return _kernel(taken, public, support, width, rng)
-    if isinstance(taken, list) and isinstance(public[0], dict):
-        done = [
-            _smoothed([r[name] for r in taken], [r[name] for r in public], support[name], width, rng)
-            for name in public[0]
-        ]
-        return [dict(zip(public[0], record, strict=True)) for record in zip(*done, strict=True)]
+    parts, others = parts_of(taken), parts_of(public)
+    if parts is None or others is None:
+        values = as_array(taken)
+        moved = _kernel(values, as_array(public), support, width, rng)
+        return taken if moved is values else moved.tolist()
+    inside = support if isinstance(support, dict) else dict(enumerate(support or ()))
+    made = {
+        name: _smoothed(part, own, inside.get(name), width, rng)
+        for (name, part), (_, own) in zip(parts, others, strict=True)
+    }
     if isinstance(taken, list):
-        try:
-            numbers, others = np.array(taken), np.array(public)
-        except ValueError:  # ragged
-            return taken
-        if others.dtype.kind == numbers.dtype.kind == "f":
-            return _kernel(numbers, others, support, width, rng).tolist()
-    return taken
+        return [dict(zip(made, record, strict=True)) for record in zip(*made.values(), strict=True)]
+    return made if isinstance(taken, dict) else tuple(made.values())
 
 
 def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:
+    """Return numbers with a kernel added; others as they are."""
+    if values.dtype.kind != "f" or own.dtype.kind != "f":
+        return values
     moved = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
     ends = support.inner if isinstance(support, Maybe) else support
     return (moved if ends is None else np.clip(moved, *ends)).astype(values.dtype)
 
 
-# --- never the private data -------------------------------------------------------------------
-
-
-def draws_public(sampler: Any) -> bool:
-    """Tell whether a sampler draws from public records."""
-    return next(_bootstraps(sampler, None), None) is not None
-
-
-def is_private(sampler: Any, data: Any) -> bool:
-    """Tell whether a sampler draws from the private data itself, or from some of it.
-
-    It does if `identity.reachable` recognizes the public records. Content is also compared column by column,
-    in single precision, without columns that are constant. It is equal if the public columns (or those of the
-    projection that is drawn) are found among the private ones, or the other way round: record by record; or,
-    where a column's values are mostly different from each other, record by record once both are in its order,
-    up to a tenth of the records.
-    """
-    public = list(_bootstraps(sampler, None))
-    if not public:
-        return False
-    found = Private(data, memory=False, lists=False)  # what is drawn from is a copy
-    if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
-        return True
-    private = _told(data)
-    for each, wanted in public:
-        own = _told(each.public if wanted is None else frames.select(each.public, wanted))
-        if own and private and (_held(own, private) or _held(private, own)):
-            return True
-    return False
-
-
-def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
-    """Return the bootstraps in a sampler, and which columns of each are drawn, if not all."""
-    if isinstance(sampler, _Bootstrap):
+def bootstraps(sampler: Any, wanted: Any = None) -> Iterator[tuple[Bootstrap, Any]]:
+    """Iterate over the bootstraps in a sampler, with the columns of each that are drawn, if not all."""
+    if isinstance(sampler, Bootstrap):
         yield sampler, wanted
-    elif isinstance(sampler, Distribution):
+    elif isinstance(sampler, Kind):
         for part in sampler.parts():
-            yield from _bootstraps(part, getattr(sampler, "wanted", None))
-
-
-def _told(data: Any) -> list[Array]:
-    """Return the columns that tell something, such that equal values are equal whatever they came in."""
-    found = [comparable(values) for values in columns_of(data)]
-    return [values for values in found if len(values) and (values != values[0]).any()]
-
-
-def _held(some: list[Array], others: list[Array]) -> bool:
-    """Tell whether all of some columns are found among others, record by record."""
-    n, size = len(some[0]), len(others[0])
-    enough = n == size and (n >= _FEW or any(_distinct(values) for values in some))
-    if enough and all(any(_agree(own, other) == 1 for other in others) for own in some):
-        return True
-    if min(n, size) < max(20, 0.8 * max(n, size)):
-        return False
-    for own in filter(_distinct, some):
-        for other in others:
-            if own.dtype.kind != other.dtype.kind or np.isin(own, other).mean() < 0.9:
-                continue
-            # Both in the order of this column.
-            order = np.argsort(other, kind="stable")
-            places = order[np.clip(np.searchsorted(other[order], own), 0, size - 1)]
-            matched = [any(_agree(one, each[places]) >= 0.8 for each in others) for one in some]
-            if all(matched):
-                return True
-    return False
-
-
-_FEW = 5  # below, equal content may well be chance
-
-
-def _distinct(values: Array) -> bool:
-    return len(np.unique(values)) >= 0.9 * len(values)
-
-
-def _agree(one: Array, other: Array) -> float:
-    """Return the share of records in which two columns are the same; missing values are."""
-    if one.dtype.kind != other.dtype.kind:
-        return 0.0
-    same = (one == other) | ((one != one) & (other != other))
-    return float(same.mean())
+            yield from bootstraps(part, sampler.wanted if isinstance(sampler, Projection) else None)
