@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from privatize.data.container import find, of
 
 
@@ -27,6 +25,7 @@ def convert(data: Any, drawn: Any, support: Any = None) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from privatize.data.records import convert
     >>> convert(np.array([-1, 50, 200]), np.zeros(2), (0.0, 100.0))
     array([  0.,  50., 100.])
@@ -42,13 +41,3 @@ def convert(data: Any, drawn: Any, support: Any = None) -> Any:
         return own.convert(data, values, support)
     made = own.convert_to_array(data, values, support)
     return own.fresh(own.from_array(made, own.describe(data)))
-
-
-def is_same_kind(data: Any, drawn: Any) -> bool:
-    """Tell whether both are arrays of one dtype and shape but for n, so that nothing needs to be compared."""
-    return (
-        type(data) is type(drawn) is np.ndarray
-        and data.dtype == drawn.dtype
-        and data.shape[1:] == drawn.shape[1:]
-        and data.dtype.kind in "biuf"
-    )

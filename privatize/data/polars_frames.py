@@ -48,8 +48,9 @@ class PolarsFrames(Tabular):
     def assemble(self, parts: list[Any], names: Any) -> Any:
         import polars as pl
 
-        made = [column.rename(name) for column, name in zip(parts, names, strict=True)]
-        return made[0] if self.form == "series" else pl.DataFrame(made)
+        if self.form == "series":
+            return parts[0].rename(names[0])
+        return pl.DataFrame(dict(zip(names, parts, strict=True)))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
         import polars as pl
