@@ -7,6 +7,7 @@ and dates are clipped. Missing values, and values that P does not draw, become o
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,13 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, np.datetime64 | np.timedelta64):
         return bool(np.isnat(value))
     return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def objects(values: Sequence[Any]) -> Array:
+    """Return values as an array of objects."""
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
 
 
 def with_none(values: list[Any], missing: Any) -> list[Any]:
@@ -61,10 +69,8 @@ def convert_values(values: Array, dtype: np.dtype[Any], support: Any, missing: M
         Which of the values are missing, beyond those that are NaN, NaT or None.
     """
     inner, _ = unwrap(support)
-    shape = values.shape[1:]
-    several = [np.shape(end) for end in inner if np.ndim(end)] if is_pair(inner) else ()
-    if any(np.broadcast_shapes(each, shape) != shape for each in several):
-        raise ValueError("its support must have one bound for all, or one for each number of a record")
+    if is_pair(inner):
+        _check_shapes([np.shape(end) for end in inner], values.shape[1:])
     if dtype.kind in "biuf" and values.dtype.kind in "biuf":
         return convert_numbers(values, dtype, support, missing)
     if values.dtype.kind in "mM" and values.dtype.kind == dtype.kind:
@@ -79,6 +85,11 @@ def convert_values(values: Array, dtype: np.dtype[Any], support: Any, missing: M
     made = np.empty(len(listed), dtype=dtype)
     made[:] = listed
     return made.reshape(values.shape)
+
+
+def _check_shapes(shapes: list[tuple[int, ...]], record: tuple[int, ...]) -> None:
+    if any(shape and np.broadcast_shapes(shape, record) != record for shape in shapes):
+        raise ValueError("its support must have one bound for all, or one for each number of a record")
 
 
 def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: Mask | None = None) -> Any:

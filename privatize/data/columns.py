@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.clipping import is_missing, with_none
+from privatize.data.clipping import is_missing, objects, with_none
 
 Array = NDArray[Any]
 # Dtypes of numpy's numbers and what they hold: several columns of a pandas frame can share one array of them.
@@ -137,9 +137,8 @@ def values_of(column: Any) -> tuple[Array, Array | None]:
         return np.array(column.to_numpy()), np.zeros(len(column), dtype=bool)  # much faster
     series = narwhals(column)
     if not numeric:
-        found = np.empty(len(column), dtype=object)
-        found[:] = [value.item() if isinstance(value, np.generic) else value for value in series.to_list()]
-        return found, None
+        listed = series.to_list()
+        return objects([v.item() if isinstance(v, np.generic) else v for v in listed]), None
     missing = series.is_null().to_numpy()
     filled = series.fill_null(False if kind == "bool" else 0) if missing.any() else series
     return filled.to_numpy().astype(numpy_dtype(column)), missing
@@ -230,9 +229,7 @@ def array_of(values: Sequence[Any]) -> Array:
         return np.array(values)
     if kinds == {int, float}:
         return np.array(values, dtype=np.float64)
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+    return objects(values)
 
 
 def stable_column(array: Array, kind: str) -> Column:

@@ -143,21 +143,23 @@ def of_schema(schema: Schema) -> Container:
 
 def equal(one: Any, other: Any) -> bool:
     """Tell whether two datasets, or two values of any kind, are the same, bit by bit (NaN equals NaN)."""
-    if type(one) is not type(other) or is_missing(one) or is_missing(other):
+    if type(one) is not type(other) or is_missing(one):
         return is_missing(one) and is_missing(other)
     if isinstance(one, np.ndarray):
-        if one.dtype != other.dtype or one.shape != other.shape:
-            return False
-        if one.dtype.hasobject:
-            return all(map(equal, one.ravel().tolist(), other.ravel().tolist()))
-        if one.dtype.names:  # field by field, since the bytes between fields belong to no record
-            return all(equal(one[name], other[name]) for name in one.dtype.names)
-        return bool(one.tobytes() == other.tobytes())
-    if type(one) is dict:
-        return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
+        return one.dtype == other.dtype and one.shape == other.shape and _equal_arrays(one, other)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(equal, one, other))
+    if type(one) is dict:
+        return one.keys() == other.keys() and equal(list(one.values()), [other[key] for key in one])
     adapter = find(one)
     if adapter is not None:
         return equal(adapter.comparable(one), adapter.comparable(other))
-    return bool(one == other) or bool(one != one and other != other)
+    return bool(one == other or (one != one and other != other))
+
+
+def _equal_arrays(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.dtype.hasobject:
+        return all(map(equal, one.ravel().tolist(), other.ravel().tolist()))
+    if one.dtype.names:  # field by field, since the bytes between fields belong to no record
+        return all(equal(one[name], other[name]) for name in one.dtype.names)
+    return bool(one.tobytes() == other.tobytes())

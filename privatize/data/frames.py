@@ -20,7 +20,8 @@ from privatize.data.columns import (
     narwhals,
 )
 from privatize.data.container import find, register
-from privatize.data.pandas_frames import PandasFrames, arrays, levels
+from privatize.data.pandas_frames import PandasFrames
+from privatize.data.pandas_layout import arrays, levels
 from privatize.data.polars_frames import PolarsFrames
 from privatize.data.schema import FrameSchema
 from privatize.data.tabular import Tabular

@@ -72,22 +72,16 @@ class Lists(Container):
     def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
         dtype = drawn.dtype
         if dtype.kind in "UO" and support is None:
-            return _objects(self.copy(data))
+            return clipping.objects(self.copy(data))
         if is_fixed(support) and drawn.ndim == 1:
             listed = clipping.convert_choices(data, support)
             if dtype.kind not in "biuf":
-                return _objects(listed)
+                return clipping.objects(listed)
             return np.array([math.nan if value is None else value for value in listed], dtype=dtype)
         values, missing = _to_array(data, dtype)
         if values.shape[1:] != drawn.shape[1:]:
             raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
         return clipping.convert_values(values, dtype, support, missing)
-
-
-def _objects(values: list[Any]) -> NDArray[Any]:
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
 
 
 def _convert_column(values: list[Any], drawn: list[Any], support: Any) -> list[Any]:
@@ -107,11 +101,17 @@ def _convert_column(values: list[Any], drawn: list[Any], support: Any) -> list[A
     if array.ndim != 1:
         raise DataError(_ODD)
     found = clipping.convert_values(array, array.dtype, inner, missing).tolist()
-    if zone is not None:
-        found = [moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
-    elif dtype == "M8[us]" and not isinstance(example, dt.datetime):
-        found = [moment.date() for moment in found]
+    if dtype == "M8[us]":
+        found = [_like(moment, example) for moment in found]
     return clipping.with_none(found, missing) if optional else found
+
+
+def _like(moment: dt.datetime, example: dt.date) -> dt.date:
+    """Return a time in UTC as a date, or as a time in a time zone, as the example is."""
+    if not isinstance(example, dt.datetime):
+        return moment.date()
+    zone = example.tzinfo
+    return moment if zone is None else moment.replace(tzinfo=dt.UTC).astimezone(zone)
 
 
 def _moment(value: Any, zone: Any) -> Any:
@@ -135,7 +135,7 @@ def _to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[
     Value by value: what becomes of one does not depend on what the others are.
     """
     if dtype.kind in "UO":
-        return _objects(data), None
+        return clipping.objects(data), None
     if dtype.kind == "f" and {type(value) for value in data} == {float}:
         return np.array(data), np.isnan(data)
     try:

@@ -45,6 +45,10 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
         return None
     if isinstance(own, ListSchema) and isinstance(drawn, ListSchema):
         return None
+    return _other_container(own, drawn)
+
+
+def _other_container(own: Schema, drawn: Schema) -> str:
     if str(own) == str(drawn):
         return (
             f"The dataset is {own} with longer strings than the sampler can draw. Have the "
@@ -138,15 +142,7 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
     more = [name for name in ours if name not in theirs]
     less = [name for name in theirs if name not in ours]
     if less:
-        indexed = [name for name in less if own.index is not None and name in own.index.names]
-        advice = ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them."
-        if set(map(str, less)) <= set(map(str, more)):
-            advice = ": its names are not strings. Rename them: data.columns = data.columns.astype(str)."
-        elif indexed:
-            advice = f": {indexed[0]!r} is the index. Pass data.reset_index()."
-        elif more:
-            rename = f"data.rename(columns={{{more[0]!r}: {less[0]!r}}})"
-            advice = f", and has {more!r}, which it does not draw. Rename them ({rename}), or adapt P."
+        advice = _advice(less, more, own)
         return f"The dataset lacks the columns {less!r} that the sampler draws{advice}"
     if more:
         return (
@@ -159,3 +155,16 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
             f"Pass data[{theirs!r}]."
         )
     return None
+
+
+def _advice(less: list[Any], more: list[Any], own: FrameSchema) -> str:
+    """Return what to do about columns that the dataset lacks."""
+    if set(map(str, less)) <= set(map(str, more)):
+        return ": its names are not strings. Rename them: data.columns = data.columns.astype(str)."
+    indexed = [name for name in less if own.index is not None and name in own.index.names]
+    if indexed:
+        return f": {indexed[0]!r} is the index. Pass data.reset_index()."
+    if more:
+        rename = f"data.rename(columns={{{more[0]!r}: {less[0]!r}}})"
+        return f", and has {more!r}, which it does not draw. Rename them ({rename}), or adapt P."
+    return ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them."

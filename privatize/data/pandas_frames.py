@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import functools
 import re
 from collections.abc import Sequence
@@ -14,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.clipping import codes, convert_numbers
+from privatize.data import pandas_layout
+from privatize.data.clipping import codes, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
-from privatize.data.container import IMMUTABLE
 from privatize.data.schema import FrameSchema, IndexSchema, label
 from privatize.data.support import Maybe, split
 from privatize.data.tabular import Tabular
@@ -46,7 +44,7 @@ class PandasFrames(Tabular):
             kind = "Index"
         if kind == "Index" and index.name is None and index.dtype.kind in "iu":
             return None
-        dtypes = tuple(_without_unit(str(level.dtype)) for level in levels(index))
+        dtypes = tuple(_without_unit(str(level.dtype)) for level in pandas_layout.levels(index))
         return IndexSchema(kind, dtypes, tuple(map(str, index.names)))
 
     def heading(self, data: Any) -> tuple[Any, ...] | None:
@@ -57,27 +55,25 @@ class PandasFrames(Tabular):
     def contents(self, data: Any) -> list[Any]:
         found = super().contents(data)
         if self.index(data) is not None:
-            made = np.empty(len(data), dtype=object)
-            made[:] = data.index.tolist()
-            found.append(made)
+            found.append(objects(data.index.tolist()))
         return found
 
     # -- rows
 
     def take(self, data: Any, positions: Any) -> Any:
-        values = _one_array(data)
+        values = pandas_layout.one_array(data)
         bare = not data.attrs and data.flags.allows_duplicate_labels and self.index(data) is None
         if values is None or not bare:
-            return self._numbered(_with_own_cells(data.take(positions)), data)
+            return self._numbered(pandas_layout.with_own_cells(data.take(positions)), data)
         import pandas as pd
 
         # The same, faster, and in the same order in memory: sums round as they do in pandas' own rows.
         rows = values[positions] if values.flags.c_contiguous else values.T.take(positions, axis=1).T
-        return pd.DataFrame(rows, columns=_own_labels(data.columns), copy=False)
+        return pd.DataFrame(rows, columns=pandas_layout.own_labels(data.columns), copy=False)
 
     def head(self, data: Any, n: int) -> Any:
-        rows = data.iloc[:n] if copies_on_write() else data.iloc[:n].copy()
-        return self._numbered(_with_own_cells(rows), data)
+        rows = data.iloc[:n] if pandas_layout.copies_on_write() else data.iloc[:n].copy()
+        return self._numbered(pandas_layout.with_own_cells(rows), data)
 
     first = head
 
@@ -105,7 +101,7 @@ class PandasFrames(Tabular):
         return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
 
     def copy(self, data: Any) -> Any:
-        return _with_own_cells(data.copy())
+        return pandas_layout.with_own_cells(data.copy())
 
     def laid_out(self, rows: Any) -> Any:
         return self._bare(rows.copy())  # which joins the blocks of one dtype, and puts them in C order
@@ -114,8 +110,9 @@ class PandasFrames(Tabular):
         """Return rows in blocks of their own without flags, attributes, frequencies and unused levels."""
         import pandas as pd
 
-        for at, column in enumerate(self.columns(made) if any(map(_is_arrow, self.dtypes(made))) else ()):
-            inside = column.array.__arrow_array__() if _is_arrow(column.dtype) else None
+        chunked = any(map(pandas_layout.is_arrow, self.dtypes(made)))
+        for at, column in enumerate(self.columns(made) if chunked else ()):
+            inside = column.array.__arrow_array__() if pandas_layout.is_arrow(column.dtype) else None
             if inside is None or (inside.num_chunks == 1 and not inside.chunk(0).offset):
                 continue
             made = self.with_column(made, at, pd.Series(pd.array(column.tolist(), dtype=column.dtype)))
@@ -124,8 +121,7 @@ class PandasFrames(Tabular):
         if not made.flags.allows_duplicate_labels:
             made.flags.allows_duplicate_labels = True
         if self.index(made) is not None:
-            labels = [pd.Series(made.index.get_level_values(at)) for at in range(made.index.nlevels)]
-            made.index = _joined(labels, made.index.names)
+            made.index = pandas_layout.joined(pandas_layout.labels_of(made.index), made.index.names)
         elif type(made.index) is not pd.RangeIndex:
             made.index = pd.RangeIndex(len(made))
         return made
@@ -137,7 +133,7 @@ class PandasFrames(Tabular):
 
         if self.form == "series":
             return pd.Series(parts[0], name=names[0])
-        heads = _heads(tuple(names)) if isinstance(names, list) else names
+        heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
         if all(type(part) is np.ndarray for part in parts):
             dtypes = {part.dtype for part in parts}
             if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: quicker to make, and to use
@@ -218,23 +214,18 @@ class PandasFrames(Tabular):
         else:
             width = len(drawn.columns)
             ends = split(support, [*self.names(drawn), *indexed])
-            made = self.assemble(self._converted(data, drawn, ends[:width]), _own_labels(drawn.columns))
+            labels = pandas_layout.own_labels(drawn.columns)
+            made = self.assemble(self._converted(data, drawn, ends[:width]), labels)
             made, ends = made if width else made.reindex(range(len(data))), ends[width:]
         if indexed:
-            import pandas as pd
-
             # From the labels alone: frequencies and unused levels tell of other records.
-            own, template = (
-                [pd.Series(index.get_level_values(at)) for at in range(index.nlevels)]
-                for index in (data.index, drawn.index)
-            )
-            parts = zip(own, template, ends, strict=True)
-            made.index = _joined([self.convert_column(*part) for part in parts], indexed)
-        return self._bare(made if _is_laid_out(made) else made.copy())
+            parts = zip(*map(pandas_layout.labels_of, (data.index, drawn.index)), ends, strict=True)
+            made.index = pandas_layout.joined([self.convert_column(*part) for part in parts], indexed)
+        return self._bare(made if pandas_layout.is_laid_out(made) else made.copy())
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
         """Return the columns of a private frame as P would draw them: of numpy's numbers quickly."""
-        parts = list(zip(arrays(data), self.dtypes(drawn), ends, strict=True))
+        parts = list(zip(pandas_layout.arrays(data), self.dtypes(drawn), ends, strict=True))
         made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
         if all(part is not None for part in made):
             return made
@@ -245,84 +236,9 @@ class PandasFrames(Tabular):
         made = super().convert_column(own, drawn, support)
         if made is not own:
             return made
-        made = _with_own_cells(own.reset_index(drop=True).copy())
+        made = pandas_layout.with_own_cells(own.reset_index(drop=True).copy())
         made.attrs = {}
         return made
-
-
-def levels(index: Any) -> list[Any]:
-    """Return the levels of an index, or the index itself as the only one."""
-    return list(index.levels) if hasattr(index, "levels") else [index]
-
-
-def _joined(labels: list[Any], names: Any) -> Any:
-    import pandas as pd
-
-    if len(labels) > 1:
-        return pd.MultiIndex.from_arrays(labels, names=names)
-    return pd.Index(labels[0], name=names[0])
-
-
-def _without_unit(code: str) -> str:
-    """Return what a dtype is, without the unit of dates, which P's is cast to."""
-    if code.startswith("category"):
-        return "category"
-    return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)
-
-
-def _one_array(data: Any) -> Array | None:
-    """Return the array that a frame is, where it is one of numbers, without copying; or else None."""
-    blocks: Any = getattr(getattr(data, "_mgr", None), "blocks", ())
-    if len(blocks) != 1 or data.ndim != 2 or not is_numpy_number(blocks[0].dtype):
-        return None
-    found: Array = data.to_numpy()
-    return found
-
-
-def arrays(data: Any) -> list[Any]:
-    """Return what the columns of a frame are in, without copying: faster than series of them."""
-    each = getattr(data, "_iter_column_arrays", None)
-    if each is not None:
-        return list(each())
-    return [own.to_numpy() if is_numpy_number(own.dtype) else own.array for _, own in data.items()]
-
-
-@functools.cache
-def copies_on_write() -> bool:
-    """Tell whether what is written into a part of a pandas object stays out of the whole one."""
-    import pandas as pd
-
-    return int(pd.__version__.partition(".")[0]) >= 3
-
-
-def _with_own_cells(data: Any) -> Any:
-    """Return a frame or a series whose cells are its own too, if they can be changed in place."""
-    blocks = getattr(getattr(data, "_mgr", None), "blocks", None)  # columns of one dtype: quicker to look at
-    if blocks is not None and not any(block.dtype == object for block in blocks):
-        return data
-    for at, column in enumerate([data] if data.ndim == 1 else [column for _, column in data.items()]):
-        if column.dtype != object or {type(cell) for cell in column} <= IMMUTABLE:
-            continue
-        made = np.empty(len(column), dtype=object)
-        made[:] = [copy.deepcopy(cell) for cell in column]
-        if data.ndim == 1:
-            data[:] = made
-        else:
-            data.isetitem(at, made)
-    return data
-
-
-def _is_laid_out(rows: Any) -> bool:
-    """Tell whether an object has one block for each of numpy's dtypes, in C order."""
-    blocks = [block for block in getattr(rows._mgr, "blocks", ()) if isinstance(block.dtype, np.dtype)]
-    flags = [np.asarray(block.values).flags for block in blocks]
-    return len({block.dtype for block in blocks}) == len(blocks) and all(
-        flag.c_contiguous and flag.writeable for flag in flags
-    )
-
-
-def _is_arrow(dtype: Any) -> bool:
-    return type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow"
 
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:
@@ -330,43 +246,6 @@ def is_quick(own: Any, drawn: Any, support: Any) -> bool:
     if not is_numpy_number(own) or not is_numpy_number(drawn):
         return False
     return drawn.kind == "f" or not isinstance(support, Maybe)
-
-
-def _own_labels(labels: Any) -> Any:
-    """Return the names of columns for another frame: what is written into one stays there."""
-    return labels.view() if _is_read_only(labels.dtype) else labels.copy(deep=True)
-
-
-@functools.cache
-def _is_read_only(dtype: Any) -> bool:
-    """Tell whether pandas keeps everybody from writing into an index: from 3.1 on, of some strings."""
-    import pandas as pd
-
-    if not isinstance(dtype, pd.StringDtype):
-        return False
-    made = pd.Index(["a"], dtype=dtype)
-    for own in (made.array, made.values, made.to_numpy(), np.asarray(made)):
-        with contextlib.suppress(ValueError):
-            own[0] = "b"
-    return bool(made[0] == "a")
-
-
-def _heads(names: tuple[Any, ...]) -> Any:
-    """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
-    import pandas as pd
-
-    if not all(type(name) is str for name in names):
-        return pd.Index(names, tupleize_cols=False)
-    return _own_labels(_known_heads(names))
-
-
-@functools.lru_cache(maxsize=256)
-def _known_heads(names: tuple[str, ...]) -> Any:
-    import pandas as pd
-
-    made = pd.Index(names)
-    made.get_indexer(made)  # where each is, now and not in one of several threads
-    return made
 
 
 @functools.lru_cache(maxsize=256)
@@ -390,3 +269,10 @@ def _usual_dtypes() -> tuple[Any, Any]:
     import pandas as pd
 
     return pd.to_datetime(["2020-01-01"]).dtype, pd.Series(["text"]).dtype
+
+
+def _without_unit(code: str) -> str:
+    """Return what a dtype is, without the unit of dates, which P's is cast to."""
+    if code.startswith("category"):
+        return "category"
+    return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)

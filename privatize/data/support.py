@@ -139,19 +139,26 @@ def join(supports: Iterable[Any]) -> Any:
     (0.0, 3.0)
     """
     every = list(supports)
-    if any(support is None for support in every):
-        return None
-    if any(isinstance(support, Maybe) for support in every):
+    first, forms = every[0], {_form(support) for support in every}
+    if Maybe in forms and type(None) not in forms:
         return Maybe(join(unwrap(support)[0] for support in every))
-    first = every[0]
-    if all(isinstance(support, OneOf) for support in every):
+    if first is None or len(forms) > 1:
+        return None
+    if isinstance(first, OneOf):
         values = tuple(dict.fromkeys(value for support in every for value in support.values))
         return OneOf(values, first.unknown)
-    if all(map(is_pair, every)):
-        ends = np.minimum.reduce([s[0] for s in every]), np.maximum.reduce([s[1] for s in every])
-        return tuple(end.item() if np.ndim(end) == 0 and end.dtype.kind not in "mM" else end for end in ends)
-    if all(isinstance(support, dict) for support in every):
+    if isinstance(first, dict):
         return {key: join(support.get(key) for support in every) for key in first}
-    if all(isinstance(s, tuple) and not is_pair(s) and len(s) == len(first) for s in every):
+    if not is_pair(first):
         return tuple(map(join, zip(*every, strict=True)))
-    return None
+    lows, highs = zip(*every, strict=True)
+    return tuple(map(_scalar, (np.minimum.reduce(lows), np.maximum.reduce(highs))))
+
+
+def _scalar(end: Any) -> Any:
+    return end.item() if np.ndim(end) == 0 and end.dtype.kind not in "mM" else end
+
+
+def _form(support: Any) -> Any:
+    """Return what must be the same of two supports to join them."""
+    return "bounds" if is_pair(support) else len(support) if type(support) is tuple else type(support)

@@ -168,13 +168,17 @@ class Tabular(Container):
         if kind == "other" or (support is None and columns.same_dtype(own, drawn, categories=False)):
             return own
         values, missing = columns.values_of(own)
-        if kind in ("text", "category", "object"):
-            # Of codes that are numbers, what fills a gap is no code.
-            listed = clipping.convert_choices(clipping.with_none(values.tolist(), missing), support)
-            if kind == "text":
-                listed = [value if isinstance(value, str) else None for value in listed]
-            return self.native(listed, None, drawn)
-        moments = kind in ("date", "duration")
+        if kind not in ("text", "category", "object"):
+            return self._convert_ordered(values, missing, drawn, support)
+        # Of codes that are numbers, what fills a gap is no code.
+        listed = clipping.convert_choices(clipping.with_none(values.tolist(), missing), support)
+        if kind == "text":
+            listed = [value if isinstance(value, str) else None for value in listed]
+        return self.native(listed, None, drawn)
+
+    def _convert_ordered(self, values: Array, missing: Array | None, drawn: Any, support: Any) -> Any:
+        """Return numbers, dates or durations as a column that P would draw."""
+        moments = columns.kind_of(drawn) in ("date", "duration")
         dtype = columns.moments_of(drawn).dtype if moments else columns.numpy_dtype(drawn)
         found = clipping.convert_values(values, dtype, support, missing)
         if moments:

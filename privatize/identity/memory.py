@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.clipping import is_missing
-from privatize.data.parts import columns_of, objects
+from privatize.data.clipping import is_missing, objects
+from privatize.data.parts import columns_of
 
 __all__ = [
     *("ATOMS", "CODE", "LISTED", "arrays", "bounds", "is_plain", "library", "listed", "owners"),
