@@ -17,8 +17,13 @@ from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
 from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
+<<<<<<< HEAD
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
+=======
+from privatize.identity.library import sources
+from privatize.outputs import structure as outputs
+>>>>>>> house
 
 __all__ = ["LARGEST", "Context", "Evaluator", "Function"]
 
@@ -83,7 +88,7 @@ class Evaluator(ABC):
         """Return what must be the same wherever the pairs are evaluated, by name."""
         pairs, target = self.pairs, self.pairs.target
         return {
-            "version of numpy or of this library": [streams.SCHEME, np.__version__, streams.sources()],
+            "version of numpy or of this library": [streams.SCHEME, np.__version__, sources()],
             "function": self.function,
             "sampler": pairs.sampler,
             "norm": self.norm.function,
