@@ -19,7 +19,7 @@ from privatize.config.policy import policy
 from privatize.errors import ArgumentError, CalibrationError, PrivatizeError, SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
-from privatize.mechanisms.weighted import Weighted
+from privatize.mechanisms.weighted import weighted
 from privatize.reports.page import report
 
 __all__ = ["audited", "checked", "estimated", "settings_of"]
@@ -139,7 +139,7 @@ def _estimate(function: PrivateFunction[..., Any], n: int, arguments: dict[str, 
     except CalibrationError as error:
         return {"n": n, "refused": one_line(error), "kind": type(error).__name__}
     s = function.settings
-    mechanism: Any = Weighted(s.mechanism, found.weights) if found.weights else s.mechanism
+    mechanism = weighted(s.mechanism, found.weights)
     row = {
         "n": found.n,
         "sensitivity": found.value,

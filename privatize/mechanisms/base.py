@@ -95,7 +95,7 @@ class BaseMechanism:
             f"epsilon, delta, confidence)."
         )
 
-    def kind(self, epsilon: float, delta: float) -> str:
+    def composition_kind(self, epsilon: float, delta: float) -> str:
         """Return what tight composition must know of a release, as a string: by ε and δ alone."""
         return f"dp {float(epsilon)!r} {float(delta)!r}"
 

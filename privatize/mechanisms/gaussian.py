@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, l2
-from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
+from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l2
+from privatize.mechanisms.weighted import check_scaled, exponents, moving
 from privatize.noise import grid
 from privatize.planning.gaussian import discretization, least_sigma
 
@@ -81,7 +81,7 @@ class Gaussian(BaseMechanism):
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "gaussian"
     gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
-    noise_name: ClassVar[str] = "normal"
+    noise_name: ClassVar[Noise] = "normal"
     norm_name: ClassVar[str] = "l2"
 
     def norm(self, gap: Vector, /) -> float:
@@ -103,16 +103,16 @@ class Gaussian(BaseMechanism):
         enlarged = inflate(sensitivity, len(vector))
         return grid.gaussian(vector, enlarged, epsilon, delta, whole, _scale_of(self))
 
-    def kind(self, epsilon: float, delta: float) -> str:
+    def composition_kind(self, epsilon: float, delta: float) -> str:
         """Return σ/Δ, and how far the discrete noise is from the continuous one in total variation at most.
 
         Examples
         --------
-        >>> Gaussian().kind(1.0, 1e-6)
+        >>> Gaussian().composition_kind(1.0, 1e-6)
         'gaussian 4.224678889...'
         """
         if type(self) is not Gaussian:  # whatever its noise is
-            return super().kind(epsilon, delta)
+            return super().composition_kind(epsilon, delta)
         return f"gaussian {self.scale(1.0, epsilon, delta)!r} {discretization(epsilon, delta)!r}"
 
 

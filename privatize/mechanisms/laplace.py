@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, l1
-from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
+from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l1
+from privatize.mechanisms.weighted import check_scaled, exponents, moving
 from privatize.noise import grid
 
 __all__ = ["Laplace"]
@@ -57,7 +57,7 @@ class Laplace(BaseMechanism):
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "laplace"
     gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
-    noise_name: ClassVar[str] = "laplace"
+    noise_name: ClassVar[Noise] = "laplace"
     norm_name: ClassVar[str] = "l1"
 
     def norm(self, gap: Vector, /) -> float:

@@ -24,14 +24,9 @@ from numpy.typing import NDArray
 
 from privatize.config.policy import ruled
 from privatize.errors import StoreWarning, restore
-<<<<<<< HEAD
-from privatize.identity.fingerprint import outside
+from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
-=======
-from privatize.identity.library import outside
-from privatize.outputs.structure import size
->>>>>>> house
 from privatize.planning.plan import Plan
 from privatize.storage.database import Database, DatabaseError, Run, storable
 

@@ -17,13 +17,9 @@ from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
 from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
-<<<<<<< HEAD
+from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
-=======
-from privatize.identity.library import sources
-from privatize.outputs import structure as outputs
->>>>>>> house
 
 __all__ = ["LARGEST", "Context", "Evaluator", "Function"]
 
