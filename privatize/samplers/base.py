@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
 
@@ -32,8 +32,7 @@ class Sampler(Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True)
-class Traits:
+class Traits(NamedTuple):
     """What the library knows of a sampler for sure; of a class that a user made, nothing.
 
     Attributes
@@ -98,7 +97,7 @@ class Kind:
     @property
     def independent(self) -> bool:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
-        return all(traits_of(part).independent for part in self.parts())
+        return self.own_traits().independent and all(traits_of(part).independent for part in self.parts())
 
     @property
     def fixed_size(self) -> int | None:
@@ -168,10 +167,10 @@ def traits_of(sampler: Any) -> Traits:
     """
     if not isinstance(sampler, Kind):
         return Traits()
-    independent, size = sampler.independent, sampler.fixed_size
     if type(sampler) not in KINDS:
-        return Traits(independent=independent, size=size)
+        return Traits(independent=sampler.independent, size=sampler.fixed_size)
     own, parts = sampler.own_traits(), [traits_of(part) for part in sampler.parts()]
+    independent = own.independent and all(part.independent for part in parts)
     return Traits(
         tag=sampler.tag,
         draw_version=sampler.draw_version,
@@ -182,7 +181,7 @@ def traits_of(sampler: Any) -> Traits:
         stable=own.stable and all(part.stable for part in parts),
         view=own.view,
         independent=independent,
-        size=size,
+        size=sampler.fixed_size,
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from privatize.data import records
 from privatize.data import support as domains
 from privatize.errors import SamplerError
-from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
+from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, Supported, loose
 from privatize.samplers.foreign import as_sampler
 from privatize.samplers.given import Support, inside, show_support
@@ -151,9 +151,8 @@ class _Marginal(Supported):
             found = found.rvs(size=np.shape(found.mean()) or n, random_state=rng)
         return inside(found, self.given)
 
-    @property
-    def independent(self) -> bool:
-        return self.per == "record" and super().independent
+    def own_traits(self) -> Traits:
+        return self.known._replace(independent=self.per == "record")
 
     def __repr__(self) -> str:
         more = ("" if self.per == "record" else ", per='dataset'") + show_support(self.given)
