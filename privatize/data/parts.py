@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from privatize.data import frames
 from privatize.data.support import missing
 
-__all__ = ["as_array", "columns_of", "comparable", "objects", "parts_of"]
-
 Array = NDArray[Any]
 
 

@@ -13,8 +13,6 @@ from privatize.data.parts import comparable
 from privatize.data.support import missing
 from privatize.identity.memory import is_plain
 
-__all__ = ["FEW", "Copies"]
-
 Array = NDArray[Any]
 
 FEW = 8

@@ -16,11 +16,6 @@ from numpy.typing import NDArray
 from privatize.data.parts import columns_of, objects
 from privatize.data.support import missing
 
-__all__ = [
-    *("ATOMS", "CODE", "LISTED", "arrays", "bounds", "is_plain", "library", "listed", "owners"),
-    *("pandas_parts", "ranges"),
-]
-
 Array = NDArray[Any]
 Range = tuple[int, int]
 

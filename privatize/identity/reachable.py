@@ -33,8 +33,6 @@ from privatize.identity.memory import (
     ranges,
 )
 
-__all__ = ["FEW", "Declared", "Private", "Sized"]
-
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from privatize.data import records
 from privatize.errors import DataError, SamplerError
 
-__all__ = ["KINDS", "Kind", "Rng", "Sampler", "Traits", "draw", "kind", "traits_of"]
-
 Rng = np.random.Generator
 
 

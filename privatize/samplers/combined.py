@@ -17,8 +17,6 @@ from privatize.samplers.foreign import as_sampler
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.parameters import Frozen, chosen, shares
 
-__all__ = ["marginal", "mixture"]
-
 
 def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -> Distribution:
     """Draw each record from one of several distributions, chosen at random.

@@ -22,8 +22,6 @@ from privatize.errors import SamplerError
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import plain
 
-__all__ = ["Description", "describe"]
-
 Array = NDArray[Any]
 _BARS = 30
 _HEAD: tuple[str, ...] = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")

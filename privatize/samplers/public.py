@@ -19,8 +19,6 @@ from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection, copied
 from privatize.samplers.parameters import number, plain
 
-__all__ = ["Bootstrap", "bootstrap", "bootstraps"]
-
 Array = NDArray[Any]
 
 
