@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, dataclass_transform, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
 
@@ -30,7 +30,8 @@ class Sampler(Protocol):
         ...
 
 
-class Traits(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Traits:
     """What the library knows of a sampler for sure; of a class that a user made, nothing.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -150,7 +150,7 @@ class _Marginal(Supported):
         return inside(found, self.given)
 
     def own_traits(self) -> Traits:
-        return self.known._replace(independent=self.per == "record")
+        return replace(self.known, independent=self.per == "record")
 
     def __repr__(self) -> str:
         more = ("" if self.per == "record" else ", per='dataset'") + show_support(self.given)

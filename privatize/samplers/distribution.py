@@ -6,7 +6,7 @@ import abc
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -309,7 +309,7 @@ class _Mapped(Supported):
 
     def own_traits(self) -> Traits:
         alone = _number_by_number(self.function)
-        return self.known._replace(iid=alone, streamable=alone)
+        return replace(self.known, iid=alone, streamable=alone)
 
     def __repr__(self) -> str:
         return f"{_show(self.inner)}.map({name_of(self.function)}{show_support(self.given)})"

@@ -6,6 +6,7 @@ import functools
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class _Function(Supported):
         return {"function": self.function, "given": self.given}  # independent=True does not change P
 
     def own_traits(self) -> Traits:
-        return self.known._replace(iid=self.vouched)
+        return replace(self.known, iid=self.vouched)
 
     def __repr__(self) -> str:
         vouched = ", independent=True" if self.vouched else ""
@@ -192,11 +193,11 @@ class _Scipy(Distribution):
     def own_traits(self) -> Traits:
         """Return what is known: three distributions draw number by number, whatever their parameters are."""
         if not of_scipy(self.distribution):
-            return self.known._replace(iid=False)
+            return replace(self.known, iid=False)
         from scipy import stats
 
         numbers = (type(stats.norm), type(stats.expon), type(stats.uniform))
-        return self.known._replace(streamable=type(getattr(self.distribution, "dist", None)) in numbers)
+        return replace(self.known, streamable=type(getattr(self.distribution, "dist", None)) in numbers)
 
     def draw(self, n: int, rng: Rng) -> Any:
         if hasattr(self.distribution, "dist"):
@@ -276,7 +277,7 @@ class _ScipyNew(Distribution):
     distribution: Any
 
     def own_traits(self) -> Traits:
-        return self.known._replace(iid=of_scipy(self.distribution))
+        return replace(self.known, iid=of_scipy(self.distribution))
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))

@@ -187,7 +187,7 @@ class _Table(Distribution):
         return self.drawn(n, rng, (wanted,))[wanted]
 
     def own_traits(self) -> Traits:
-        return self.known._replace(immutable=True)
+        return replace(self.known, immutable=True)
 
     def parts(self) -> Iterator[Any]:
         for _, part in self.columns:
