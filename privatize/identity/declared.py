@@ -19,16 +19,9 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from privatize.data import frames
-from privatize.data.support import Maybe, OneOf
-from privatize.identity.origin import is_installed, origin
-from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
-from privatize.samplers.base import KINDS, origin_of, traits_of
-from privatize.samplers.foreign import as_sampler, of_scipy
-from privatize.samplers.given import Support
-from privatize.samplers.parameters import Frozen
+from privatize.identity.canonical import Encoder
+from privatize.samplers.base import origin_of, traits_of
+from privatize.samplers.foreign import as_sampler
 
 __all__ = ["Declared", "declare"]
 
