@@ -42,7 +42,7 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.function import private_function as decorator
+from privatize.function import question
 
 UNIT = samplers.uniform(0, 1)
 NUMBERS = itertools.count()
@@ -444,7 +444,7 @@ class TestMemory:
         f = privatize(**PROMISE)(lambda x: float(np.mean(x)))
         f(np.ones(10) / 2)
         f([0.5] * 10)
-        assert len(f._memory) == 2
+        assert len(f.calibrator.memory) == 2
 
     def test_changed_globals_closures_and_instances_are_misses(self):
         """A stale estimate would be too little noise, so whatever changes calibrates again."""
@@ -490,7 +490,7 @@ class TestMemory:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(answers) == len(set(answers)) == 8 and len(f._memory) == 1
+        assert len(answers) == len(set(answers)) == 8 and len(f.calibrator.memory) == 1
 
 
 class Scaler:
@@ -850,6 +850,6 @@ def test_another_version_of_what_the_function_gets_is_a_miss(library, monkeypatc
     first = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1)(lambda d: float(d.sum().iloc[0]))
     first.estimate(10)
     assert first.remembers(10)
-    real = decorator.origin
-    monkeypatch.setattr(decorator, "origin", lambda name: "another" if name == library else real(name))
+    real = question.origin
+    monkeypatch.setattr(question, "origin", lambda name: "another" if name == library else real(name))
     assert not first.remembers(10)

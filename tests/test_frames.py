@@ -646,8 +646,9 @@ def mean(data):
 
 def key(f, data):
     """Return an estimate's key for data of a kind."""
-    like = f._like(f._drawn(), records.describe(data))
-    return token(f._facts(9, f._binding.bind_public((), {}), like), "f")
+    made = f.definition
+    call, schema = made.binding.bind_public((), {}), made.template.match(records.describe(data))
+    return token(made.question(call, 9, schema).facts(), "f")
 
 
 EMPTY = {
@@ -1432,4 +1433,4 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
                 private(data)
             assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
             assert list(data.columns) == list(parts)
-            assert list(private._drawn().columns) == list(parts)
+            assert list(private.definition.template.records().columns) == list(parts)

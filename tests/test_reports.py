@@ -30,6 +30,7 @@ from privatize import (
 )
 from privatize.display import cards as views
 from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
+from privatize.function.private_function import questions
 
 UNIT = samplers.uniform(0, 1)
 NASTY = "<b>&'\"</b><script>alert(1)</script>"
@@ -406,7 +407,7 @@ def test_every_fact_is_on_the_page():
         assert fact in shown
     assert "not for the page" not in shown
     key = re.search(r"fingerprint, n=50([0-9a-f]+)", shown)[1]
-    assert key == made._described(50, (), {"times": 2})[1]
+    assert key == made.calibrator.recall(questions(made, "report", [(50,), {"times": 2}])[0][0]).key
     assert page.title == "shares, n=50" and "shares, n=50" in repr(page)
 
 

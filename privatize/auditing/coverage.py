@@ -29,7 +29,8 @@ from privatize.execution.choose import collect, executor
 from privatize.execution.job import SpanResult
 from privatize.execution.progress import Progress
 from privatize.execution.span_queue import Task, Work
-from privatize.function.private_function import PrivateFunction, miscounted
+from privatize.function.private_function import PrivateFunction, questions
+from privatize.function.question import Question
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
 from privatize.planning.confidence import above, clopper_pearson, low_share
@@ -250,18 +251,17 @@ def audit(
         raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
     if not isinstance(under, list | tuple):
         raise SettingsError("under= takes a list of samplers.")
-    wrong = miscounted("audit", n, several=False)
-    if wrong is not None:
-        del n, args, kwargs  # it may be the data
-        raise wrong
+    given = [(n, *args), kwargs]
+    del n, args, kwargs  # they may be the data
     settings = private_function.settings
-    sensitivity, brought, like, around = private_function._audited(n, args, kwargs)
+    ((asked,), _) = questions(private_function, "audit", given, several=False)
+    sensitivity = private_function.calibrator.recall(asked).sensitivity
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else _whole("pairs", pairs, 1)
     if _whole("releases", releases, 0) and releases < 100:
         raise SettingsError(f"releases={releases} are too few to tell anything: take 100 or more, or 0.")
     chosen = coins.check_seed(seed)
     base = coins.fresh_seed() if chosen is None else chosen
-    task = _Auditing(private_function, sensitivity, brought, like, around, workers, progress, count)
+    task = _Auditing(asked, sensitivity, workers, progress, count)
     alpha = (1 - confidence) / 2
 
     own = settings.sampler if sampler is None else as_sampler(sampler)
@@ -309,28 +309,26 @@ def _whole(name: str, value: Any, least: int) -> int:
 class _Auditing:
     """What does not change between one distribution and the next."""
 
-    private: PrivateFunction[..., Any]
+    asked: Question
     sensitivity: Sensitivity
-    brought: Any
-    like: Any
-    around: Any
     workers: Any
     progress: bool | None
     count: int
 
     def measure(self, sampler: Any, base: int, at: int) -> tuple[Pairs, Vector]:
         """Return fresh pairs of one distribution, and their gaps."""
-        settings, sensitivity = self.private.settings, self.sensitivity
+        settings, sensitivity = self.asked.settings, self.sensitivity
+        converted = self.asked.converted(sensitivity.coin_seed)
         words = np.random.SeedSequence(base, spawn_key=(coins.AUDIT, at)).generate_state(2, np.uint64)
         own = sampler == settings.sampler
         pairs = Pairs(
-            self.brought.function if own else self.brought,
+            converted.function if own else converted,
             n=sensitivity.n,
             sampler=sampler,
             norm=_used(settings, sensitivity).norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
-            like=self.like,
-            around=self.around,
+            like=self.asked.schema,
+            around=self.asked.worker_context(),
             s0=sensitivity.coin_seed,
             whole=True,  # on whole datasets, whatever the function knows about its own gap
         )
@@ -344,11 +342,11 @@ class _Auditing:
 
         work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         task = Task(pairs, settings.version, settings.timeout)
-        workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
+        workers = capacity.fewer(self.asked.workers(self.workers), settings.timeout, pairs.bytes)
         where = executor(workers, settings.timeout)
-        label = f"audit of {self.private.__name__}"
+        label = f"audit of {self.asked.name}"
         bar = Progress(label, self.count, 0, self.progress)
-        self.private._marked(lambda: collect(task, work, where, bar, take, label))
+        self.asked.guard().run(collect, task, work, where, bar, take, label)
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps

@@ -18,6 +18,7 @@ from privatize.config.policy import policy
 from privatize.errors import ArgumentError, CalibrationError, PrivatizeError, SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
+from privatize.function.remembering import store_of
 from privatize.mechanisms.weighted import Weighted
 from privatize.reports.page import report
 
@@ -70,7 +71,7 @@ def estimated(given: argparse.Namespace) -> Told:
         "delta": s.delta,
         "sampler": repr(s.sampler),
         "arguments": {each: repr(value) for each, value in arguments.items()},
-        "store": function._store().url,
+        "store": store_of(function.settings).url,
         "rows": rows,
     }
     problems = [f"n={row['n']}: {row['refused']}" for row in refused]

@@ -12,7 +12,7 @@ import inspect
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,22 +20,23 @@ import numpy as np
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
-__all__ = ["Binding", "Call"]
+__all__ = ["Binding", "Call", "Placeholder", "label_of"]
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
-class _Hole:
+class Placeholder:
     """A place in a call that is filled at every evaluation."""
 
     kind: str  # "data", "coin" or "open"
     index: int = 0
     immutable: ClassVar[bool] = True
+    tag: ClassVar[str] = "_Hole"  # in the keys of stored estimates
 
 
-_SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
+_SETTLED = frozenset({Placeholder, type(None), bool, int, float, str})
 
 
 def _bits(value: Any) -> Any:
@@ -52,7 +53,7 @@ class Call:
     function : callable
         What is called.
     args, kwargs : tuple, dict
-        Its arguments, with holes.
+        Its arguments, with placeholders.
     open : str or None
         The one required parameter that was left open, for mechanisms that fill it.
     """
@@ -69,7 +70,7 @@ class Call:
         if self.kwargs or len(self.args) != 1:
             return False
         (only,) = self.args
-        return type(only) is _Hole and only.kind == "data" and only.index == 0
+        return type(only) is Placeholder and only.kind == "data" and only.index == 0
 
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
@@ -107,7 +108,7 @@ class Call:
         """Evaluate the function on a dataset, with the public coin seed s0."""
 
         def fill(value: Any) -> Any:
-            if type(value) is not _Hole:
+            if type(value) is not Placeholder:
                 # The function may fit it: the caller's own would be left with what it learned.
                 return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
@@ -194,6 +195,13 @@ class Binding:
         except ArgumentError:
             return None
 
+    def bound(self, method: Callable[..., Any]) -> Binding:
+        """Return the same parameters of a method of another object."""
+        made = replace(self, function=method)
+        if self._alone is not None:
+            vars(made)["_alone"] = replace(self._alone, function=method)
+        return made
+
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         """Split a call's arguments into the dataset and the rest."""
         if len(args) == 1 and not kwargs and self._alone is not None:
@@ -204,7 +212,7 @@ class Binding:
         if self.signature is None:
             if not args:
                 raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
-            return args[0], Call(self.function, (_Hole("data"), *args[1:]), kwargs, None)
+            return args[0], Call(self.function, (Placeholder("data"), *args[1:]), kwargs, None)
         try:
             bound = self.signature.bind_partial(*args, **kwargs)
         except TypeError:
@@ -225,19 +233,19 @@ class Binding:
                 raise ArgumentError(
                     f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it.{hint}"
                 )
-            hole = _Hole("data", index + 1 if self.aligned else 0)
+            place = Placeholder("data", index + 1 if self.aligned else 0)
             if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
                 dataset.append(given[name][0])
-                given[name] = (hole, *given[name][1:])
+                given[name] = (place, *given[name][1:])
             else:
                 dataset.append(given[name])
-                given[name] = hole
+                given[name] = place
         for name in self.coins:
             if name in given:
                 raise ArgumentError(
                     f"{self.label}{self.signature} gets {name!r} from the public coins. Leave it out."
                 )
-            given[name] = _Hole("coin")
+            given[name] = Placeholder("coin")
         missing = [
             p.name
             for p in parameters.values()
@@ -248,7 +256,7 @@ class Binding:
                 f"{self.label}{self.signature} was called without {', '.join(map(repr, missing))}."
             )
         for name in missing:
-            given[name] = _Hole("open")
+            given[name] = Placeholder("open")
         # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
         args, kwargs = bound.args, bound.kwargs
         bound.apply_defaults()

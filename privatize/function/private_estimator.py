@@ -7,9 +7,12 @@ same as an estimator of scikit-learn's own kind.
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
+import weakref
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,17 +23,26 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privatize.budgets.sealed import is_sealed
+from privatize.config.policy import policy
 from privatize.data import records
 from privatize.errors import ArgumentError, DataError, InputError, PrivateRunError, ScoreError, SettingsError
-from privatize.function.private_function import PrivateFunction, Release, evaluating, privatize
+from privatize.function.advice import Advice
+from privatize.function.calibrator import Calibrator
+from privatize.function.private_function import PrivateFunction
+from privatize.function.recursion import evaluating
+from privatize.function.release import Release
+from privatize.function.settings import Settings
 from privatize.mechanisms import Mechanism
 from privatize.outputs.models import Fitted, known
 from privatize.planning.plan import Bound
-from privatize.samplers import as_sampler, draw
 
 __all__ = ["PrivateEstimator", "fitted", "known"]
 
-_SHAPING = ("attributes", "constants", "constrain")  # what shapes the answer, not the promise
+_CAUSES = (
+    " For a model the usual causes are labels in y that P does not draw, or only one class; "
+    "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
+)
+_CALIBRATOR = Calibrator()  # of all private estimators: they train by the same functions
 
 
 def fitted(
@@ -85,17 +97,17 @@ def fitted(
     return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
 
 
-def fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit(X: Any, y: Any, estimator: Any, *shaping: Any) -> Any:  # noqa: N803 - scikit-learn's name
     """Train a copy of an estimator: what a private estimator makes private."""
-    return _told(clone(estimator).fit(X, y), *told)
+    return _shaped(clone(estimator).fit(X, y), *shaping)
 
 
-def fit_without_labels(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit_without_labels(X: Any, estimator: Any, *shaping: Any) -> Any:  # noqa: N803 - scikit-learn's name
     """Train a copy of an estimator that needs no labels."""
-    return _told(clone(estimator).fit(X), *told)
+    return _shaped(clone(estimator).fit(X), *shaping)
 
 
-def _told(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
+def _shaped(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
     if attributes is None and not constants and constrain:
         return estimator
     return fitted(estimator, attributes, constants=constants, constrain=constrain)
@@ -227,41 +239,27 @@ progress, budget
         progress: bool | None = None,
         budget: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.sampler = sampler
-        self.mechanism = mechanism
-        self.delta = delta
-        self.attributes = attributes
-        self.constants = constants
-        self.constrain = constrain
-        self.bound = bound
-        self.samples = samples
-        self.domain = domain
-        self.min_sensitivity = min_sensitivity
-        self.timeout = timeout
-        self.seed = seed
-        self.version = version
-        self.workers = workers
-        self.store = store
-        self.progress = progress
-        self.budget = budget
+        for name, value in list(locals().items()):
+            if name != "self":
+                setattr(self, name, value)
 
-    def _function(self, labels: bool = False) -> tuple[PrivateFunction[..., Any], Any]:
-        """Return the private function that trains, and two records of P: a pair if it takes labels."""
-        settings = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("estimator", *_SHAPING)
-        }
-        if self.sampler is None:  # that of sealed data
-            drawn: Any = (None, None) if labels else None
-        else:
-            drawn = draw(as_sampler(self.sampler), 2, np.random.default_rng(0))
-        labelled = isinstance(drawn, tuple)
-        names = ("X", "y") if labelled else "X"
-        return privatize(data=names, **settings)(fit if labelled else fit_without_labels), drawn
+    def _function(self, labels: bool = False) -> PrivateFunction[..., Any]:
+        """Return the private function that trains; made anew only where a parameter is another object."""
+        given = [getattr(self, name) for name in _OPTIONS]
+        told = [*given, labels and self.sampler is None]  # which is that of sealed data
+        known = _MADE.get(self)
+        if known is None or not all(map(operator.is_, known[0], told)):
+            settings = Settings(**dict(zip(_OPTIONS, given, strict=True)))
+            if self.sampler is not None:
+                labels = isinstance(_CALIBRATOR.template("fit", settings).records(), tuple)
+            star, function = ("*", fit) if labels else ("", fit_without_labels)
+            trial = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
+            settings = replace(settings, data=("X", "y") if labels else "X")
+            settings.obey(function.__name__, policy())
+            advice = Advice("fit", trial, _CAUSES)
+            made = PrivateFunction(function, settings, calibrator=_CALIBRATOR, advice=advice)
+            known = _MADE[self] = told, made
+        return known[1]
 
     def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
         """Train on private data, and keep only the private model.
@@ -274,13 +272,14 @@ progress, budget
             if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
                 what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
                 raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
-            function, drawn = self._function(y is not None)
-            labelled = isinstance(drawn, tuple)
+            function = self._function(y is not None)
+            labelled = function.definition.binding.aligned
             if labelled and y is None:
                 raise ArgumentError(
                     f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
                     f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
                 )
+            drawn = (None, None) if self.sampler is None else function.definition.template.records()
             if labelled:
                 X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
                 column = _is_column(y, drawn[1])
@@ -288,9 +287,9 @@ progress, budget
             else:
                 X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
             wrong = _misshaped(X)
-            others = (self.estimator, *(getattr(self, name) for name in _SHAPING))
             if not wrong:
-                released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+                data = (X, y) if labelled else (X,)
+                released: Release = function.release(*data, *self._shaping())
         except (ArgumentError, DataError) as error:
             wrong = str(error)  # which holds no data
             if y is not None and not labelled:
@@ -298,19 +297,12 @@ progress, budget
         except PrivateRunError as error:
             failed = str(error)  # a fixed text
         finally:
+            data = None  # type: ignore[assignment]
             del X, y
         if wrong:
             raise InputError(wrong)
         if failed:
-            star = "*" if labelled else ""
-            name = function.__name__
-            shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
-            failed = failed.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
-            causes = (
-                " For a model the usual causes are labels in y that P does not draw, or only one class; "
-                "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
-            )
-            raise PrivateRunError(failed.replace(f"{name}()", "fit()") + causes)
+            raise PrivateRunError(failed)
         self.release_ = released
         self.estimator_ = released.value
         if column:  # in scikit-learn's own words, and where no frame holds data
@@ -324,8 +316,11 @@ progress, budget
 
     def estimate(self, n: int, **more: Any) -> Any:
         """Calibrate ahead of time for n records. Needs no private data. See `PrivateFunction.estimate`."""
-        function, _ = self._function()
-        return function.estimate(n, self.estimator, *(getattr(self, name) for name in _SHAPING), **more)
+        return self._function().estimate(n, *self._shaping(), **more)
+
+    def _shaping(self) -> tuple[Any, ...]:
+        """Return what the function that trains gets beside the data."""
+        return self.estimator, self.attributes, self.constants, self.constrain
 
     @property
     def score(self) -> Any:
@@ -405,3 +400,10 @@ progress, budget
             if more is not None:
                 more.poor_score = True  # as poor as the noise makes it
         return tags
+
+
+_PARAMETERS = PrivateEstimator.__init__.__annotations__
+_OPTIONS = tuple(each.name for each in fields(Settings) if each.name in _PARAMETERS)
+# By estimator: its options, and the function that was made of them.
+_MADE: weakref.WeakKeyDictionary[PrivateEstimator, tuple[list[Any], PrivateFunction[..., Any]]]
+_MADE = weakref.WeakKeyDictionary()

@@ -9,17 +9,23 @@ code names, or a library that calls what it is given (``sorted``, ``DataFrame.ap
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import os
 import sys
 import threading
 import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from privatize.identity.fingerprint import code_of, is_installed
 
-__all__ = ["Evaluation"]
+__all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
+
+R = TypeVar("R")
 
 # Libraries that call functions which they are given, and never one of the user's that was not given to them.
 _LIBRARIES = frozenset(
@@ -28,11 +34,12 @@ _LIBRARIES = frozenset(
         *("networkx", "jax", "numba", "xarray", "dask", "tqdm"),
     }
 )
-_HERE = str(Path(__file__).parent) + os.sep
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+_running: contextvars.ContextVar[tuple[RecursionGuard, ...]] = contextvars.ContextVar("running", default=())
 
 
-class Evaluation:
-    """Marks, while it is active, that a private function is being evaluated in this thread."""
+class RecursionGuard:
+    """Says, while it is active, that a private function is being evaluated in this thread."""
 
     # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
     __slots__ = ("_codes", "_functions", "_thread", "active", "root")
@@ -41,6 +48,17 @@ class Evaluation:
         self.root, self.active, self._thread = root, True, threading.get_ident()
         self._functions = functions
         self._codes: tuple[set[Any], set[Any]] | None = None
+
+    def run(self, act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+        """Call something, in a context of its own: what it sets in context variables ends with it."""
+        try:
+            return contextvars.copy_context().run(self._run, act, args, kwargs)
+        finally:
+            self.active = False  # a plain store: nothing can come in between
+
+    def _run(self, act: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        _running.set((*_running.get(), self))
+        return act(*args, **kwargs)
 
     def calls(self, called: Any = None) -> bool:
         """Tell whether the function that is being evaluated has itself made the call that runs now."""
@@ -64,8 +82,37 @@ class Evaluation:
         return frame is not None and last in entries
 
 
+@dataclass(frozen=True)
+class WorkerContext:
+    """Makes a context in which a private function's calls to itself run raw, in another process."""
+
+    root: Any
+    functions: tuple[Any, ...]
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Activate a guard, which is switched off in the end."""
+        guard, before = RecursionGuard(self.root, *self.functions), _running.get()
+        try:
+            _running.set((*before, guard))
+            yield
+        finally:
+            guard.active = False
+            _running.set(before)
+
+
+def active_guards() -> list[RecursionGuard]:
+    """Return the guards of the private functions that are being evaluated, the outermost first."""
+    return [guard for guard in _running.get() if guard.active]
+
+
+def evaluating() -> bool:
+    """Tell whether the caller is a private function that is being evaluated: its answer gets noise later."""
+    return any(guard.calls() for guard in active_guards())
+
+
 def _is_ours(frame: types.FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_HERE)
+    return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def _is_library(module: Any) -> bool:

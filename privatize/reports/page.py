@@ -8,7 +8,7 @@ import math
 import os
 import platform
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.display import cards as views
 from privatize.display.charts import svg
 from privatize.errors import SettingsError
-from privatize.function.private_function import PrivateFunction, miscounted
+from privatize.function.private_function import PrivateFunction, miscounted, questions
 from privatize.function.release import error_of
+from privatize.function.remembering import store_of
 
 __all__ = ["Report", "report"]
 
@@ -118,7 +119,10 @@ def report(
     sizes = list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
-    found = [function._described(each, args, dict(kwargs)) for each in sizes]
+    asked, _ = questions(function, "report", [(sizes, *args), dict(kwargs)])
+    url = store_of(function.settings).url
+    recalled = [function.calibrator.recall(each) for each in asked]
+    found = [(each.sensitivity, each.key, url) for each in recalled]
     audits = [audit] if isinstance(audit, Audit) else []
     for each in audits:
         _check_audit(each, function, [estimate for estimate, _, _ in found])
@@ -186,10 +190,10 @@ def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: d
     s = function.settings
     doc = inspect.getdoc(function.__wrapped__)
     own = bool(doc) and inspect.isfunction(function.__wrapped__)
-    rows = [("function", function._label())]
+    rows = [("function", function.definition.label)]
     if own and doc:
         rows.append(("what it says it does", doc.splitlines()[0]))
-    rows.append(("private data", ", ".join(function._binding.names)))
+    rows.append(("private data", ", ".join(function.definition.binding.names)))
     others = _others(args, kwargs)
     if others:
         rows.append(("other arguments", ", ".join(others)))
@@ -269,7 +273,7 @@ def _meaning(function: PrivateFunction[..., Any], found: Sensitivity) -> str:
     rows = []
     for times in (0.1, 0.5, 1.0, 2.0, 10.0):
         try:
-            at = function._at(s.epsilon * times)
+            at = replace(s, epsilon=s.epsilon * times)
             cells = [views.amount(error_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
         except SettingsError:  # this mechanism is not proven there
             continue

@@ -1,0 +1,370 @@
+"""The release pipeline: the one way of a call from private arguments to a private answer.
+
+The rule that everything here follows: private arguments live in one `Box`, which is emptied
+before any error is raised. Errors are raised by frames that have let go of arguments and
+values, without cause, context or traceback of anything that has seen private data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from privatize.budgets.budget import current, distinct
+from privatize.budgets.charges import Charge
+from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
+from privatize.calibration import streams
+from privatize.calibration.sensitivity import Sensitivity
+from privatize.config.policy import Policy, policy
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.errors import (
+    CalibrationError,
+    DataError,
+    PolicyError,
+    PrivateRunError,
+    PrivatizeError,
+    PrivatizeWarning,
+    SealedError,
+    SettingsError,
+)
+from privatize.function import silence
+from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
+from privatize.function.binding import Call
+from privatize.function.box import Box
+from privatize.function.calibrator import Estimate, apart
+from privatize.function.definition import Definition
+from privatize.function.question import Question
+from privatize.function.recursion import active_guards
+from privatize.function.release import Release
+from privatize.identity.declared import declare
+from privatize.mechanisms.accuracy import noise_of
+from privatize.mechanisms.weighted import Weighted
+from privatize.outputs import structure as outputs
+from privatize.planning.composition import kind_of
+from privatize.samplers.public import is_private
+from privatize.samplers.tables import columns_of, values_of
+
+__all__ = ["released"]
+
+
+def released(definition: Definition, box: Box, *, entire: bool) -> Any:
+    """Return an entire release or its value, or raise from a frame that holds nothing private."""
+    outcome, failure = None, cast("BaseException | None", None)
+    try:
+        inside, raw = active_guards(), definition.binding.function
+        own = [guard for guard in inside if guard.root is definition.root]
+        if not entire and any(guard.calls(raw) for guard in own):
+            return raw(*box.args, **box.kwargs)  # it calls itself: its noise comes later
+        if inside:
+            failure = _nested(definition, inside[-1].root)
+        else:
+            outcome, failure = _attempted(definition, box, entire)
+    finally:  # also if an interrupt comes before or after what follows could see to it
+        box.args = box.kwargs = box.data = box.value = None
+    if failure is not None:
+        raise failure
+    return outcome
+
+
+def _nested(definition: Definition, outer: Any) -> SettingsError:
+    """Return the error for a private function that is called while one is being evaluated."""
+    name = definition.name
+    if outer is definition.root:
+        return SettingsError(
+            f"{name}() was called while it was being evaluated, by something that its own code does not "
+            f"name, such as a signal handler, a callback or a finalizer. That caller would get an answer "
+            f"without noise. Call {name}() afterwards; if this is how it calls itself, call "
+            f"{name}.__wrapped__(...) there."
+        )
+    return SettingsError(
+        f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
+        f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
+        f"separately."
+    )
+
+
+def _attempted(definition: Definition, box: Box, entire: bool) -> tuple[Any, BaseException | None]:
+    """Return a release or its value, and the error to raise. Never raises; always empties the box."""
+    box.data = box.value = None
+    box.started = False
+    failure: BaseException
+    try:
+        return _run(definition, box, entire), None
+    except BaseException as error:  # all of them leave through the same door
+        failure = error
+    finally:
+        started = box.started
+        box.args = box.kwargs = box.data = box.value = None
+    bare = _bare(failure, definition.advice.about(INTERNAL), started)
+    del failure  # its traceback leads to this frame
+    return None, bare
+
+
+def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
+    """Return an error that holds nothing of the frames it passed through."""
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if not isinstance(error, PrivatizeError | PrivatizeWarning) or (
+        started and type(error) is not PrivateRunError
+    ):
+        return PrivateRunError(internal)
+    error.__traceback__ = None
+    error.__context__ = None
+    # A cause stays only where it arose on sampled, public data.
+    if not isinstance(error, CalibrationError | SettingsError):
+        error.__cause__ = None
+    return error
+
+
+# --- the steps, in their order ----------------------------------------------------------------
+
+
+def _run(definition: Definition, box: Box, entire: bool) -> Any:
+    rules = policy()
+    definition.settings.obey(definition.name, rules)
+    box.data, call = definition.binding.bind(box.args, box.kwargs)
+    box.args = box.kwargs = None
+    subjects = _unseal(definition, box, call, rules)
+    if definition.settings.sampler is None:
+        definition = definition.under(subjects.sampler)
+    asked, positions = _compare(definition, box, call)
+    charge = _charge(asked, subjects) if subjects.budgets else None
+    if charge is not None:  # before the work of calibrating: there may be nothing left
+        _check(subjects, charge)
+    estimate = definition.calibrator.recall(asked, box)
+    sensitivity = estimate.sensitivity
+    function = asked.function(sensitivity.coin_seed)
+    _convert(asked, box, positions)
+    if (
+        charge is not None
+    ):  # data that does not fit has cost nothing; from here on it is spent, whatever happens
+        _reserve(subjects, charge, estimate)
+    before = estimate.snapshot(asked)
+    box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
+    left: list[str] = []
+    try:
+        returned = _evaluate(asked, box, function, sensitivity)
+    finally:
+        left = before.put_back()
+    if not returned:
+        raise PrivateRunError(asked.advice.about(FAILED))
+    if left:
+        raise PrivateRunError(asked.advice.about(LEFT, left))
+    if not estimate.holds():  # the noise is for what it was
+        raise PrivateRunError(asked.advice.about(CHANGED))
+    if box.value is None:
+        raise PrivateRunError(asked.advice.about(UNFIT))
+    return _noised(asked, box, sensitivity, entire)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subjects:
+    """Whom the data is about, as it was declared, and which budgets pay for answers about them."""
+
+    dataset: str
+    people: tuple[str, ...]
+    sampler: Any  # the P that the data was sealed with
+    budgets: list[Any]
+
+
+def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
+    """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
+    name, settings, binding = definition.name, definition.settings, definition.binding
+    if call.plain() is None and hidden_in(call.others()):
+        raise SealedError(
+            f"{name}() was given sealed data as an argument that is not its dataset. Only the dataset is "
+            f"opened: pass it as {', '.join(binding.names)}."
+        )
+    parts = box.data if binding.aligned else (box.data,)
+    sealed = [is_sealed(part) for part in parts]
+    if any(sealed) and not all(sealed):
+        raise SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
+    if rules.require_sealed and not all(sealed):
+        raise PolicyError(
+            f"{name}() was called with data that is not sealed, and the policy has require-sealed. Seal it: "
+            f"seal(data, name=...)."
+        )
+    budgets, known = [settings.budget, *current()], []
+    dataset, who = "", tuple[str, ...]()
+    if all(sealed):
+        dataset = " and ".join(dict.fromkeys(map(declared, parts)))
+        who = tuple(dict.fromkeys(map(people, parts)))
+        carry = [carried(part) for part in parts]
+        budgets += [budget for _, budget in carry]
+        known = [sampler for sampler, _ in carry if sampler is not None]
+        if settings.sampler is None and any(other != known[0] for other in known):
+            raise SettingsError(
+                f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of "
+                f"them together, privatize(sampler=...)."
+            )
+        box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
+    budgets = distinct(budgets)
+    if rules.require_budget and not budgets:
+        raise PolicyError(
+            f"{name}() has no budget, and the policy has require-budget. Pass budget=Budget(...), call it in "
+            f"`with budget:`, or seal the data with one."
+        )
+    return _Subjects(dataset, who, known[0] if known else None, budgets)
+
+
+def _compare(definition: Definition, box: Box, call: Call) -> tuple[Question, Any]:
+    """Compare the data with P; return the question for its sensitivity, and which records are used."""
+    n, template = records.count(box.data), definition.template
+    if n == 0:
+        raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
+    if not template.fixed:  # P may be made of the data, and say so in an error
+        apart(definition.name, template.sampler, box)
+    alike = records.just_like(box.data, template.records())
+    schema = None if alike else template.match(records.describe(box.data))
+    if template.draws_public and is_private(template.sampler, box.data):
+        raise DataError(BOOTSTRAPPED)
+    positions = template.positions(n)
+    return definition.question(call, n if positions is None else len(positions), schema), positions
+
+
+def _charge(asked: Question, subjects: _Subjects) -> Charge:
+    """Return what a release costs, as far as that is known before its estimate is."""
+    s = asked.settings
+    law = declare(s.sampler)
+    return Charge(
+        function=asked.name,
+        key="",
+        dataset=subjects.dataset,
+        people=subjects.people,
+        n=asked.n,
+        mechanism=type(s.mechanism).__name__,
+        kind=kind_of(s.mechanism, s.epsilon, s.delta),
+        epsilon=s.epsilon,
+        delta=s.delta,
+        gamma=0.0 if subjects.dataset else s.gamma,
+        declared=(law.digest,),
+        described=law.description,
+        lossless=law.lossless,
+        columns=columns_of(s.sampler, asked.template.records()),
+        values=values_of(s.sampler),
+    )
+
+
+def _reserve(subjects: _Subjects, charge: Charge, estimate: Estimate) -> None:
+    """Charge a release to every budget, or refuse it."""
+    found = estimate.sensitivity
+    full = replace(
+        charge,
+        key=f"{estimate.key}:{found.seed}" if estimate.key else "",
+        gamma=found.gamma,
+        average_gamma=min(found.average_gamma, found.gamma),
+        looks=found.certified(),
+    )
+    if len(subjects.budgets) > 1:
+        _check(subjects, full)
+    for budget in subjects.budgets:
+        budget.reserve(full)
+
+
+def _check(subjects: _Subjects, charge: Charge) -> None:
+    """Refuse a release that one of the budgets cannot pay."""
+    for budget in subjects.budgets:
+        budget.afford(charge)
+
+
+def _convert(asked: Question, box: Box, positions: Any) -> None:
+    """Convert the data to what P draws, as calibration has done with what it has drawn."""
+    drawn, support = asked.template.records(), asked.template.support
+    box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+    if box.value is not None:
+        box.data, box.value = box.value, None
+        return
+    with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
+        if positions is not None:
+            box.data = records.take(box.data, positions)
+        box.data = records.bring_into(box.data, drawn, support)
+
+
+def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
+    """Run the raw function once on the private data; tell whether it returned.
+
+    What it returned is in the box: the flat vector, or None if that cannot be released.
+    """
+    hush = silence.quiet()
+    try:  # plainly: an interrupt could come between entering and what a `with` would protect
+        hush.__enter__()
+        returned = _run_raw(asked, box, function, found.coin_seed, hush)
+        if returned:
+            _flatten(box, found)
+        return returned
+    finally:
+        hush.__exit__()
+
+
+def _run_raw(asked: Question, box: Box, function: Callable[[Any], Any], s0: int, hush: Any) -> bool:
+    interrupted, level = False, streams.level()
+    try:
+        with streams.public_coins(s0) as coins, hush.everywhere():
+            coins.toss()
+            box.value = asked.guard().run(function, box.data)
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # sys.exit(data) would leak as well
+        return False
+    finally:
+        streams.unwind(level)
+    if interrupted:
+        raise KeyboardInterrupt
+    return True
+
+
+def _flatten(box: Box, found: Sensitivity) -> None:
+    """Make what the function returned a flat vector; None if it is not finite or of another structure."""
+    interrupted = False
+    try:
+        # Of classes that calibration has not seen, attributes could be anything.
+        flat = outputs.flatten(box.value, found.structure, found.classes, known=True)
+        finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
+        box.value = flat if finite else None
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # an output's own methods are user code as well
+        box.value = None
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
+    """Add noise to the vector in the box, and return a release or its value."""
+    settings, mechanism = asked.settings, asked.settings.mechanism
+    used: Any = Weighted(mechanism, found.weights) if found.weights else mechanism
+    ours = type(mechanism).__module__.startswith("privatize.")
+    with contextlib.nullcontext() if ours else silence.quiet():  # the user's own may warn of what it gets
+        noised = used.release(
+            box.value,
+            sensitivity=found.value,
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            whole=found.whole,
+        )
+    box.data = box.value = None
+    wrap = getattr(mechanism, "wrap", None)
+    value = wrap(noised) if wrap else outputs.rebuild(noised, found.structure, found.classes)
+    if not entire:
+        return value
+    return Release(
+        value=value,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        gamma=found.gamma,
+        average_gamma=found.average_gamma,
+        sensitivity=found.value,
+        scale=used.scale(found.value, settings.epsilon, settings.delta),
+        mechanism=type(mechanism).__name__,
+        noise=noise_of(mechanism),
+        n=asked.n,
+        m=found.m,
+        k=found.k,
+        bound=found.bound,
+    )

@@ -1,0 +1,167 @@
+"""Question: what an estimate is asked for, and everything that its gaps depend on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.sensitivity import Memory, Sensitivity, estimate_sensitivity
+from privatize.config.policy import configured
+from privatize.data import records
+from privatize.errors import ArgumentError
+from privatize.function.advice import Advice
+from privatize.function.binding import Call
+from privatize.function.recursion import RecursionGuard, WorkerContext
+from privatize.function.settings import KeySettings, Settings
+from privatize.function.template import Template
+from privatize.identity.fingerprint import origin
+from privatize.identity.leftovers import Snapshot
+from privatize.samplers import draw
+
+__all__ = ["Converted", "Question"]
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A function of data that P did not draw: it sees what private data would be converted to."""
+
+    function: Callable[[Any], Any]
+    drawn: Any
+    support: Any
+
+    def __call__(self, data: Any) -> Any:
+        """Convert the data as private data is, and evaluate the function."""
+        with np.errstate(all="ignore"):
+            converted = records.bring_into(data, self.drawn, self.support)
+        return self.function(converted)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The question how far one record can move a function's answer about n of them.
+
+    Attributes
+    ----------
+    name, label : str
+        The function's name, and that with its module.
+    advice : Advice
+        What is said where a private run ends without an answer.
+    root : object
+        The private function that calls of the function to itself go to.
+    settings : Settings
+        The promise, with a P.
+    template : Template
+        What P draws.
+    call : Call
+        The function with its other arguments.
+    n : int
+        Number of records.
+    schema : object
+        What drawn records are converted to, to be like the private data; None if they are.
+    """
+
+    name: str
+    label: str
+    advice: Advice
+    root: Any
+    settings: Settings
+    template: Template
+    call: Call
+    n: int
+    schema: Any
+
+    def short(self) -> tuple[Any, ...] | None:
+        """Return what names the estimate as long as the function is the same; None if there is more to it."""
+        plain, function = self.call.plain(), self.call.function
+        if self.schema is not None or plain is None or type(self.settings.key) is not KeySettings:
+            return None
+        # A method is made anew whenever it is read, and what it is bound to may change.
+        return (
+            None if type(function) is types.MethodType else (self.n, id(self.settings), id(function), plain)
+        )
+
+    def facts(self) -> list[Any]:
+        """Return everything that the gaps depend on: the estimate's key."""
+        call, settings = self.call, self.settings
+        # Of the libraries whose objects, and so whose methods, the function gets.
+        names = self.template.libraries | (set() if self.schema is None else records.libraries(self.schema))
+        versions = [origin(name) for name in sorted(names)]
+        return [self.n, call.function, call.others(), self.schema, settings.key, versions, np.geterr()]
+
+    def function(self, s0: int) -> Callable[[Any], Any]:
+        """Return the function of the dataset alone that is calibrated and released."""
+        call = self.call
+        evaluate = getattr(self.settings.mechanism, "evaluate", None)
+        if evaluate is not None:
+            return functools.partial(evaluate(call, call.open is not None), s0=s0)
+        if call.open is not None:
+            signature = inspect.signature(call.function)
+            raise ArgumentError(f"{self.name}{signature} was called without {call.open!r}.")
+        return call.function if call.bare() else functools.partial(call, s0=s0)
+
+    def converted(self, s0: int) -> Converted:
+        """Return the function of data that P did not draw."""
+        return Converted(self.function(s0), self.template.records(), self.template.support)
+
+    def guard(self) -> RecursionGuard:
+        """Return what lets the function's calls to itself run raw while it is evaluated."""
+        return RecursionGuard(self.root, *self._functions())
+
+    def worker_context(self) -> WorkerContext:
+        """Return what does the same in other processes."""
+        return WorkerContext(self.root, self._functions())
+
+    def _functions(self) -> tuple[Any, ...]:
+        return self.call.function, self.settings.pair, self.settings.batch
+
+    def workers(self, given: Any = None) -> Any:
+        """Return where pairs are evaluated: what was given, or set, or configured."""
+        return _first(given, _first(self.settings.workers, configured("workers", None)))
+
+    def calibrate(self, seed: int, memory: Memory | None) -> Sensitivity:
+        """Evaluate the pairs that no memory has, and return the estimate."""
+        settings = self.settings
+        return self.guard().run(
+            estimate_sensitivity,
+            self.function(streams.coin_seed(seed)),
+            n=self.n,
+            sampler=settings.sampler,
+            norm=settings.mechanism.norm,
+            plan=settings.plan,
+            seed=seed,
+            pair=settings.pair,
+            batch=settings.batch,
+            min_sensitivity=settings.min_sensitivity,
+            timeout=settings.timeout,
+            workers=self.workers(),
+            progress=_first(settings.progress, configured("progress", None)),
+            version=settings.version,
+            like=self.schema,
+            memory=memory,
+            label=self.name,
+            scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
+            around=self.worker_context(),
+        )
+
+    def left_by_a_public_run(self, s0: int) -> list[str]:
+        """Evaluate the function on public data; put back what it left behind, and return the places."""
+        before = Snapshot(self.call.function, self.call.shared())
+        with contextlib.suppress(Exception):
+            drawn = draw(self.settings.sampler, self.n, streams.stream(s0, streams.PILOT, 2))
+            data = drawn if self.schema is None else records.adopt(drawn, self.schema)
+            with streams.public_coins(s0) as coins:
+                coins.toss()
+                self.guard().run(self.function(s0), data)
+        return before.put_back() or ["something that it refers to"]
+
+
+def _first(own: Any, common: Any) -> Any:
+    return common if own is None else own
