@@ -34,7 +34,8 @@ from privatize.planning.plan import Plan, plan, transfer
 
 if TYPE_CHECKING:
     from privatize import sums
-    from privatize.auditing.coverage import Audit, audit
+    from privatize.auditing.auditor import audit
+    from privatize.auditing.findings import Audit
     from privatize.calibration.additive import additive
     from privatize.function.instrumenting import instrument
     from privatize.reports.page import Report, report
@@ -75,10 +76,10 @@ __all__ = [
 
 # Modules that most programs never need: loaded when they are asked for.
 _LAZY = {
-    "Audit": "privatize.auditing.coverage",
+    "Audit": "privatize.auditing.findings",
     "Report": "privatize.reports.page",
     "additive": "privatize.calibration.additive",
-    "audit": "privatize.auditing.coverage",
+    "audit": "privatize.auditing.auditor",
     "instrument": "privatize.function.instrumenting",
     "report": "privatize.reports.page",
     "sums": "privatize.sums",

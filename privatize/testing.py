@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize.auditing.coverage import Audit, audit
+from privatize.auditing.auditor import audit
+from privatize.auditing.findings import Audit
 from privatize.errors import InsecureNoiseWarning
 from privatize.function.private_function import PrivateFunction
 from privatize.noise import exact as discrete

@@ -8,7 +8,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import types
 import warnings
 from fractions import Fraction
 
@@ -16,10 +15,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import privatize.auditing.coverage as auditing
 from privatize import Bernstein, Exponential, Gaussian, audit, plan, privatize, samplers
+from privatize.auditing.coverage import cover, losses
 from privatize.auditing.distinguishing import tell_apart
-from privatize.auditing.divergence import exact, kl
+from privatize.auditing.divergence import divergence
 from privatize.cli.parser import main
 from privatize.errors import ArgumentError, AuditError, PrivatizeError, SettingsError
 from privatize.function.settings import Settings
@@ -120,30 +119,17 @@ def test_the_marginal_test_is_sized():
         (samplers.uniform(0, 1, size=3), samplers.uniform(0, 2, size=3), 3 * math.log(2)),
     ],
 )
-def test_divergence_is_near_the_known_one(p, q, known):
+def test_divergence_is_the_known_one(p, q, known):
     """A user would be shown a distance between distributions that is not theirs."""
-    found = [kl(p, q, np.random.default_rng(seed)) for seed in range(5)]
-    assert np.allclose(found, known, rtol=1e-12)
+    assert divergence(p, q) == pytest.approx(known, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("p", "q"),
-    [(samplers.normal(0, 1), stats.norm(1, 1)), (UNIT, stats.uniform(0, 2)), (UNIT, stats.norm(0.5, 1))],
-)
-def test_an_estimated_divergence_is_near_the_known_one(p, q):
-    """A user would be shown a distance that is not theirs where there is no closed form."""
-    other = {"norm": lambda a, b: samplers.normal(a, b), "uniform": lambda a, b: samplers.uniform(a, a + b)}
-    known = exact(p, other[q.dist.name](*q.args))
-    found = [kl(p, samplers.as_sampler(q), np.random.default_rng(seed)) for seed in range(5)]
-    assert exact(p, samplers.as_sampler(q)) is None
-    assert np.allclose(found, known, atol=0.12 + 0.05 * known)
-
-
-def test_an_estimated_divergence_promises_nothing():
-    """A user would be given a gamma that rests on an estimate."""
-    found = quick(private(), releases=0, under=[stats.norm(0.5, 1), samplers.normal(0.5, 1)]).under
-    assert found[0].divergence == pytest.approx(found[1].divergence, abs=0.2)
-    assert found[0].transferred is None and found[1].transferred > found[1].gamma
+def test_an_unknown_divergence_promises_nothing():
+    """A user would be given a gamma that rests on nothing, and not be told."""
+    found = quick(private(), releases=0, under=[stats.norm(0.5, 1), samplers.normal(0.5, 1)])
+    assert found.under[0].divergence is None and found.under[0].transferred is None
+    assert found.under[1].transferred > found.under[1].gamma
+    assert str(found).count("has no closed form here, so nothing is certain there") == 1
 
 
 @pytest.mark.parametrize("step", [1e-4, 1e-7, 1e-8, 3e-9, 1e-12, 1e-15])
@@ -157,19 +143,19 @@ def test_a_small_divergence_is_not_rounded_away(step, sign, at, scale):
     with decimal.localcontext(prec=80):
         ratio = decimal.Decimal(more.numerator) / decimal.Decimal(more.denominator)
         known = float(ratio + ratio**2 / 2 - (1 + ratio).ln())
-    found = exact(samplers.normal(at, scale), samplers.normal(at, wide))
+    found = divergence(samplers.normal(at, scale), samplers.normal(at, wide))
     assert known * (1 - 1e-15) <= found <= known * 1.001 + 2e-15 * step
     if sign == 1:
-        found = exact(samplers.uniform(0, scale), samplers.uniform(0, wide))
+        found = divergence(samplers.uniform(0, scale), samplers.uniform(0, wide))
         assert found == pytest.approx(float(Fraction(wide) / Fraction(scale) - 1), rel=step + 1e-14, abs=0)
 
 
 def test_divergence_between_a_uniform_and_a_normal_distribution():
     """A user would be shown a finite distance where P draws what the other cannot, or a wrong one."""
     known = 0.5 * math.log(2 * math.pi) + 1 / 24
-    assert exact(UNIT, samplers.normal(0.5, 1)) == pytest.approx(known, rel=1e-13)
-    assert exact(samplers.normal(0, 1), UNIT) == math.inf
-    assert exact(samplers.uniform(0, 1 + 1e-15), UNIT) == math.inf
+    assert divergence(UNIT, samplers.normal(0.5, 1)) == pytest.approx(known, rel=1e-13)
+    assert divergence(samplers.normal(0, 1), UNIT) == math.inf
+    assert divergence(samplers.uniform(0, 1 + 1e-15), UNIT) == math.inf
 
 
 def test_a_transferred_gamma_comes_from_the_functions_own_p():
@@ -179,35 +165,27 @@ def test_a_transferred_gamma_comes_from_the_functions_own_p():
     plain = quick(mean, releases=0, under=[far, stats.norm(0, 10)]).under
     other = quick(mean, releases=0, sampler=far, under=[far, stats.norm(0, 10)]).under
     assert [each.divergence for each in other] == [each.divergence for each in plain]
-    assert other[0].divergence == exact(samplers.normal(0, 1), far) > 1
+    assert other[0].divergence == divergence(samplers.normal(0, 1), far) > 1
     assert other[0].transferred == plain[0].transferred > 0.9
 
 
-def test_divergence_is_none_where_it_cannot_be_estimated():
+def test_divergence_is_none_where_it_is_not_known():
     """A user would read a number that means nothing."""
-    rng = np.random.default_rng(1)
     coin = samplers.from_function(lambda n, rng: rng.integers(0, 2, n).astype(float))
     words = samplers.from_function(lambda n, rng: ["a"] * n)
-    assert kl(UNIT, UNIT, rng) == 0
-    assert kl(coin, UNIT, rng) is None
-    assert kl(UNIT, words, rng) is None
-    assert kl(UNIT, samplers.uniform(0, 1, size=2), rng) is None
-    wide = [samplers.normal(np.zeros(11), 1, low=-1, high=high) for high in (1, 2)]
-    assert kl(*wide, rng) is None
+    assert divergence(UNIT, UNIT) == 0
+    assert divergence(coin, UNIT) is None and divergence(UNIT, coin) is None
+    assert divergence(UNIT, words) is None
+    assert divergence(UNIT, samplers.uniform(0, 1, size=2)) is None
+    bounded = [samplers.normal(np.zeros(11), 1, low=-1, high=high) for high in (1, 2)]
+    assert divergence(*bounded) is None
     shared = samplers.marginal(samplers.normal(0, 1), lambda t, rng: rng.normal(t), per="dataset")
-    assert kl(shared, shared.clip(-9, 9), rng) is None
+    assert divergence(shared, shared.clip(-9, 9)) is None
 
 
-@pytest.mark.parametrize(
-    "q",
-    [
-        samplers.from_function(lambda n, rng: rng.integers(0, 2, n).astype(float)),
-        samplers.uniform(0, 0.99),
-    ],
-)
-def test_an_infinite_divergence_is_not_shown_as_finite(q):
+def test_an_infinite_divergence_is_not_shown_as_finite():
     """A user would be given a gamma by a proposition that does not apply."""
-    assert kl(UNIT, q, np.random.default_rng(1)) in (None, math.inf)
+    assert divergence(UNIT, samplers.uniform(0, 0.99)) == math.inf
 
 
 # --- losses ----------------------------------------------------------------------------------------
@@ -216,7 +194,7 @@ def test_an_infinite_divergence_is_not_shown_as_finite(q):
 def test_losses_of_laplace_noise():
     """A user's profile would show another epsilon than epsilon G / sensitivity."""
     settings = Settings(mechanism="laplace", epsilon=0.5, gamma=0.1, sampler=UNIT)
-    found = auditing.losses(np.array([0.0, 1.0, 2.0, 3.0, math.inf]), 2.0, settings)
+    found = losses(np.array([0.0, 1.0, 2.0, 3.0, math.inf]), 2.0, settings)
     assert found.tolist() == [0.0, 0.25, 0.5, 0.75, math.inf]
 
 
@@ -226,7 +204,7 @@ def test_losses_of_normal_noise_solve_for_the_scale(epsilon, delta):
     mechanism = Gaussian()
     settings = Settings(mechanism=mechanism, epsilon=epsilon, delta=delta, gamma=0.1, sampler=UNIT)
     gaps = np.array([0.3, 1.0, 1.7, math.inf])
-    found = auditing.losses(gaps, 1.0, settings)
+    found = losses(gaps, 1.0, settings)
     assert found[1] == pytest.approx(epsilon, rel=5e-3) and found[3] == math.inf
     for gap, loss in zip(gaps[:3], found[:3], strict=True):
         if loss > 0:
@@ -577,10 +555,9 @@ def test_a_failed_coverage_states_more_than_gamma():
     """A user would read "at least 0.0497, and gamma=0.05 is claimed", which contradicts nothing."""
     mean = private(gamma=0.05)
     sensitivity, count = mean.estimate(20), 1000
-    pairs = types.SimpleNamespace(sampler=UNIT, n=20)
     for beyond in range(50, 100):
         gaps = np.where(np.arange(count) < beyond, 2.0, 0.5) * sensitivity.value
-        found = auditing._coverage(pairs, gaps, sensitivity, mean.settings, 0.005, claimed=True)
+        found = cover("P", gaps, sensitivity, mean.settings, 0.005, claimed=True)
         assert found.beyond == beyond and (found.holds or found.least > found.gamma)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from privatize import Budget, audit, plan, samplers, seal
+from privatize.calibration.gaps_chart import certain
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.display import cards as views
 from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
 from privatize.errors import SettingsError
 from privatize.planning.plan import Plan
@@ -123,7 +123,7 @@ def test_gaps(case, bound, known):
     given = GAPS[case]
     gaps, value = given if isinstance(given, tuple) else (given, None)
     found = sensitivity(gaps, bound, value)
-    tree = check(views.gaps_chart(found, known))
+    tree = check(found.card(known).chart)
     ET.fromstring(found._repr_html_())
     legend = "".join(tree.find("figcaption").itertext())
     assert f"sensitivity {found.value:.4g}" in legend and "1 - gamma" in legend
@@ -136,7 +136,7 @@ def test_the_curve_of_gaps_is_the_distribution():
     """A user would read another share of pairs off the picture than was measured."""
     gaps = RNG.exponential(size=1000)
     found = sensitivity(gaps)
-    band, curve, level, upright = views.gaps_chart(found).layers
+    band, curve, level, upright = found.card().chart.layers
     for x, y, low in zip(curve.x, curve.y, band.y, strict=True):
         assert y == pytest.approx((gaps <= x).mean())
         assert 0 <= low <= y
@@ -149,7 +149,8 @@ def test_of_very_many_gaps_the_largest_are_drawn_where_they_belong():
     every = np.sort(RNG.exponential(size=20_000))
     chosen = plan(0.01, 20_000)
     few = np.concatenate([every[chosen.k - 1 :], every[:50]])  # and some others
-    _, curve, _, _ = views.gaps_chart(sensitivity(few, value=float(every[chosen.k - 1]), plan=chosen)).layers
+    found = sensitivity(few, value=float(every[chosen.k - 1]), plan=chosen)
+    _, curve, _, _ = found.card().chart.layers
     assert min(curve.x) == every[chosen.k - 1] and max(curve.x) == every[-1]
     for x, y in zip(curve.x, curve.y, strict=True):
         assert y == pytest.approx((every <= x).mean())
@@ -159,12 +160,10 @@ def test_what_is_certain_is_what_the_plan_says():
     """A user would see a band in which the estimate is certain of another share than its plan is."""
     for bound in ("tolerance", "dkw", "marginal"):
         chosen = plan(0.1, bound=bound)
-        gaps = np.sort(RNG.exponential(size=chosen.m))
-        found = sensitivity(gaps, bound, float(gaps[chosen.k - 1]), plan=chosen)
-        at = views._certain(np.array([chosen.k]), found)[0]
+        at = certain(np.array([chosen.k]), chosen)[0]
         # With probability 1 - rho it covers so much that both failures together are at most gamma.
         assert at >= 1 - chosen.gamma + (chosen.rho or 0) - 1e-9
-        below = views._certain(np.array([chosen.k - 1]), found)[0]
+        below = certain(np.array([chosen.k - 1]), chosen)[0]
         assert below < 1 - chosen.gamma + (chosen.rho or 0)
 
 
@@ -261,7 +260,7 @@ def audits(found):
 def test_audits(audited):
     """A user's picture of an audit would be broken for a bad one."""
     for found in audits(audited):
-        chart = views.profile(found)
+        chart = found.card().chart
         legend = "".join(check(chart).find("figcaption").itertext())
         assert "claimed" in legend and f"{found.coverage.pairs:,} fresh pairs" in legend
         assert legend.count("under ") == len(found.under)
@@ -288,11 +287,11 @@ def budgets():
 def test_budgets():
     """A user's picture of a budget would be broken for an empty, a zero or a used one."""
     for budget in budgets():
-        tree = check(budget._chart())
+        tree = check(budget.chart())
         ET.fromstring(budget._repr_html_())
         legend = "".join(tree.find("figcaption").itertext())
         assert ("epsilon" in legend) == bool(budget.cap.epsilon) and "all of it" in legend
-        for layer in budget._chart().layers[:-1]:
+        for layer in budget.chart().layers[:-1]:
             assert layer.x[0] == 0 and layer.y[0] == 0
             cap = getattr(budget.cap, layer.label)
             assert layer.y[-1] == pytest.approx(float(getattr(budget.spent, layer.label) / float(cap)))
@@ -306,7 +305,7 @@ def test_a_tight_budget():
     mean = private(np.mean, epsilon=0.05, budget=budget, gamma=0.05, mechanism="gaussian", delta=1e-8)
     for _ in range(12):
         mean(np.linspace(0, 1, 20))
-    chart = budget._chart()
+    chart = budget.chart()
     check(chart)
     assert chart.layers[0].y[-1] == pytest.approx(budget.spent.epsilon / 3)
 

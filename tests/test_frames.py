@@ -19,8 +19,9 @@ from privatize.data import frames, records  # noqa: E402
 from privatize.data import support as domains  # noqa: E402
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
+from privatize.function.question import Question  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
-from privatize.samplers.public import is_private  # noqa: E402
+from privatize.identity.public_data import is_private  # noqa: E402
 
 nan, inf = np.nan, np.inf
 NUMBER = 918273.6450912
@@ -647,8 +648,8 @@ def mean(data):
 def key(f, data):
     """Return an estimate's key for data of a kind."""
     made = f.definition
-    call, schema = made.binding.bind_public((), {}), made.template.match(records.describe(data))
-    return token(made.question(call, 9, schema).facts(), "f")
+    call, template = made.binding.bind_public((), {}), f.calibrator.template(made)
+    return token(Question(made, template, call, 9, template.match(records.describe(data))).facts(), "f")
 
 
 EMPTY = {
@@ -1375,12 +1376,12 @@ def test_columns_are_told_apart_in_frames_of_many():
             "sex": pd.Categorical(["F"]),
         }
     )
-    found = frames.describe(data)[2]
+    found = frames.describe(data).columns
     assert [entry[0] for entry in found] == list(data.columns)
     assert [entry[2] for entry in found] == ["float", "date", "int", "date", "bool", "category"]
     assert [entry[3] for entry in found] == [None, None, None, ZONE, None, None]
     for entry, (_, column) in zip(found, data.items(), strict=True):
-        assert entry[1:] == frames.describe(column)[2][0][1:]
+        assert entry[1:] == frames.describe(column).columns[0][1:]
 
 
 def test_what_is_noted_on_a_dtype_is_not_kept():
@@ -1433,4 +1434,4 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
                 private(data)
             assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
             assert list(data.columns) == list(parts)
-            assert list(private.definition.template.records().columns) == list(parts)
+            assert list(private.calibrator.template(private.definition).records().columns) == list(parts)

@@ -488,6 +488,6 @@ def test_declarations_do_not_disturb_a_chart(old):
     """A plot of a budget would fail, or show a declaration as spent."""
     budget = named("survey", old)
     made(budget)(seal(DATA, name="people"))
-    lines = {layer.label: layer for layer in budget._chart().layers}
+    lines = {layer.label: layer for layer in budget.chart().layers}
     assert lines["epsilon"].y[-1] == pytest.approx(0.3)
     assert "6 answers so far" in budget._repr_html_()

@@ -20,7 +20,6 @@ from scipy import stats
 from privatize import Gaussian, Laplace, additive, estimate_sensitivity, plan, privatize, samplers
 from privatize.calibration import sensitivity
 from privatize.calibration import streams as coins
-from privatize.display import cards as views
 from privatize.errors import (
     InfiniteSensitivityError,
     NotReproducibleError,
@@ -87,7 +86,7 @@ def test_gaps_are_read_only_and_facts_are_kept():
         found.gaps[0] = 0
     assert (found.n, found.m, found.k, found.bound, found.norm) == (50, 79, 72, "tolerance", "l1")
     assert found.gamma == 0.2 and found.rho == plan(0.2).rho and found.failed == 0
-    assert found.structure == ["numpy", "<f8"] and found.schema == ["array", "<f8", []]
+    assert found.structure == ["numpy", "<f8"] and found.schema.to_json() == ["array", "<f8", []]
     assert "looks" not in repr(found) and "m=79" in repr(found)
 
 
@@ -817,7 +816,7 @@ class TestManyPairs:
         found, whole = self.both(monkeypatch, middle)
         assert repr(found) == repr(whole)
         assert "3,000" in found._repr_html_()
-        chart = views.gaps_chart(found)
+        chart = found.card().chart
         steps = next(layer for layer in chart.layers if layer.kind == "step")
         assert max(steps.y) == 1.0 and min(steps.y) > 0.9
         pytest.importorskip("matplotlib")

@@ -30,7 +30,7 @@ from privatize.errors import (
     StoreWarning,
     ZeroSensitivityError,
 )
-from privatize.function.remembering import store_of
+from privatize.function.calibrator import store_of
 from privatize.storage import estimates as store_room
 from privatize.storage.estimates import Store, default_url, open_store
 

@@ -1,4 +1,4 @@
-"""How far one public distribution is from another: Kullback-Leibler, known or estimated."""
+"""How far one public distribution is from another (Kullback-Leibler), where that has a closed form."""
 
 from __future__ import annotations
 
@@ -7,40 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from privatize.samplers import draw
-from privatize.samplers.numbers import _Normal, _Uniform
+from privatize.samplers.base import traits_of
+from privatize.samplers.distribution import moments_of
 
-__all__ = ["exact", "kl"]
+__all__ = ["divergence"]
 
-_DRAWS = 4000
 _DIGITS = 2.0**-50  # a few roundings
 
 
-def _outside(p: Any, drawn: Any, support: Any) -> bool:
-    """Tell whether P draws what Q, of this support, never does."""
-    low, high = (np.asarray(end) for end in support)
-    own = getattr(p, "support", None)
-    if own is not None and (np.any(np.asarray(own[0]) < low) or np.any(np.asarray(own[1]) > high)):
-        return True
-    return bool((drawn < low).any() or (drawn > high).any())
-
-
-def exact(p: Any, q: Any) -> float | None:
+def divergence(p: Any, q: Any) -> float | None:
     """Return KL(P‖Q) in nats where it has a closed form: for equal ones, and for uniform and normal ones.
+
+    Elsewhere it is not known, and None is returned: an estimate from draws would be off by more than what
+    `privatize.transfer` can bear.
 
     Examples
     --------
     >>> from privatize import samplers
-    >>> exact(samplers.normal(0, 1), samplers.normal(1, 1))
+    >>> divergence(samplers.normal(0, 1), samplers.normal(1, 1))
     0.5
-    >>> exact(samplers.uniform(0, 1), samplers.uniform(0, 2)) == math.log(2)
+    >>> divergence(samplers.uniform(0, 1), samplers.uniform(0, 2)) == math.log(2)
     True
     """
-    if not (getattr(p, "independent", True) and getattr(q, "independent", True)):
+    if not (traits_of(p).independent and traits_of(q).independent):
         return None
     if p == q:
         return 0.0
-    one, other = _moments(p), _moments(q)
+    one, other = moments_of(p), moments_of(q)
     if one is None or other is None or np.shape(one[0]) != np.shape(other[0]):
         return None
     (mean, std), (center, spread) = one, other
@@ -65,56 +58,3 @@ def exact(p: Any, q: Any) -> float | None:
             found = found + ((std / spread) ** 2 + ((mean - center) / spread) ** 2) / 2
         total = float(np.sum(found))
     return math.inf if math.isnan(total) else max(0.0, total)
-
-
-def _moments(sampler: Any) -> tuple[Any, Any] | None:
-    """Return mean and standard deviation of each number of a uniform, or of a normal without bounds."""
-    if type(sampler) is _Uniform:
-        low, high = sampler.low.array, sampler.high.array
-        return (low + high) / 2, (high - low) / math.sqrt(12)
-    if type(sampler) is _Normal and sampler.box is None:
-        return sampler.mean.array, sampler.std.array
-    return None
-
-
-def kl(p: Any, q: Any, rng: np.random.Generator) -> float | None:
-    """Return KL(P‖Q) in nats: exact where it has a closed form, else estimated from draws, or None.
-
-    The estimate is off by some thousandths, which is too much for `privatize.transfer`.
-
-    It compares distances to nearest neighbours among draws of either (Wang, Kulkarni &
-    Verdú 2009). It needs records of numbers without atoms.
-
-    Examples
-    --------
-    >>> from privatize import samplers
-    >>> kl(samplers.normal(0, 1), samplers.normal(0, 1), np.random.default_rng(1))
-    0.0
-    >>> kl(samplers.normal(0, 1), samplers.normal(1, 1), np.random.default_rng(1))
-    0.5
-    """
-    known = exact(p, q)
-    if known is not None:
-        return known
-    if not (getattr(p, "independent", True) and getattr(q, "independent", True)):
-        return None
-    one, other = (draw(sampler, _DRAWS, rng) for sampler in (p, q))
-    if not all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (one, other)):
-        return None
-    support = getattr(q, "support", None)
-    if support is not None and one.shape == other.shape and _outside(p, one, support):
-        return math.inf
-    one, other = one.reshape(_DRAWS, -1), other.reshape(_DRAWS, -1)
-    if one.shape != other.shape or one.shape[1] > 10:
-        return None
-    if any(len(np.unique(x, axis=0)) < _DRAWS // 2 for x in (one, other)):  # atoms
-        return None
-    from scipy.spatial import cKDTree
-
-    # The fifth neighbour: less noisy than the first.
-    near = np.asarray(cKDTree(one).query(one, 6)[0])[:, 5]
-    far = np.asarray(cKDTree(other).query(one, 5)[0])[:, 4]
-    if (near == 0).any() or (far == 0).any():  # atoms
-        return None
-    dimension = int(one.shape[1])
-    return max(0.0, dimension * float(np.mean(np.log(far / near))) + float(np.log(_DRAWS / (_DRAWS - 1))))

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from privatize.budgets.charges import Charge, Totals, check_text
 from privatize.budgets.ledger import Begun, Ledger, open_ledger
 from privatize.config.policy import ruled
-from privatize.display import cards as views
-from privatize.display import charts as drawing
+from privatize.display.cards import Card
+from privatize.display.charts import Chart, Color, Layer, onto, thin
+from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging import packing
 from privatize.identity.declared import declare
@@ -24,6 +25,9 @@ from privatize.planning.composition import NOTHING, Cost, exact, tight
 from privatize.samplers import as_sampler
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
+
+
+_COLORS: dict[str, Color] = {"epsilon": "blue", "delta": "green", "gamma": "orange"}
 
 
 class _Numbers(NamedTuple):
@@ -321,7 +325,17 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return f"Budget({self.name!r}, {caps}: left {rest}{f'; {caveat}' if caveat else ''})"
 
     def _repr_html_(self) -> str:
-        return views.spent(self, sum(self._counts().values()))
+        return self.card().html()
+
+    def card(self) -> Card:
+        """Return what a person sees of the budget: what is left of each part."""
+        left, charges = self.remaining, sum(self._counts().values())
+        caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
+        rows = [(symbol, f"{getattr(left, symbol):.4g} of {cap:g} left") for symbol, cap in caps.items()]
+        shares = (min(max(getattr(left, symbol) / cap, 0.0), 1.0) for symbol, cap in caps.items())
+        note = f"{counted(charges, 'answer')} so far, composition {self.composition!r}"
+        note += f"; in all {self.statement}" if charges else ""
+        return Card(f"budget {self.name}", rows, note=note, shares=tuple(shares))
 
     def _counts(self) -> dict[str, int]:
         """Return how many charges there are of each kind."""
@@ -342,14 +356,15 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         -------
         matplotlib axes
         """
-        return drawing.onto(self._chart(), ax)
+        return onto(self.chart(), ax)
 
-    def _chart(self) -> drawing.Chart:
+    def chart(self) -> Chart:
+        """Return how the budget was used up, charge by charge."""
         rows = self.ledger.history(self.name)
-        shown = set(drawing.thin(len(rows), 40 if self.composition == "tight" else 300))
+        shown = set(thin(len(rows), 40 if self.composition == "tight" else 300))
         totals: dict[tuple[str, str], Totals] = {}
         shares: dict[str, list[tuple[int, float]]] = {
-            symbol: [(0, 0.0)] for symbol in ("epsilon", "delta", "gamma") if getattr(self.cap, symbol)
+            symbol: [(0, 0.0)] for symbol in _COLORS if getattr(self.cap, symbol)
         }
         for at, row in enumerate(rows):
             total = totals.setdefault((row["partition"], row["part"]), Totals())
@@ -360,7 +375,20 @@ epsilon=0.4 of 0.2 left (cap 1); ...
                 cost = self._least(totals)
                 for symbol, line in shares.items():
                     line.append((at + 1, float(getattr(cost, symbol) / getattr(self.cap, symbol))))
-        return views.spending_chart(self, shares)
+        layers = [
+            Layer(
+                "step",
+                [float(at) for at, _ in line],
+                [share for _, share in line],
+                label=symbol,
+                color=_COLORS[symbol],
+                dashed=symbol == "gamma",
+            )
+            for symbol, line in shares.items()
+        ]
+        everything = Layer("level", y=[1.0], color="red", dashed=True, label="all of it")
+        title = f"what was spent of {self.name}"
+        return Chart(title, "answers", "share of the budget", (*layers, everything), limits=(0.0, 1.05))
 
     def __copy__(self) -> Budget:
         return self  # a copy would be another purse

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from privatize.calibration import capacity
 from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, check_batch
+from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.pairs import (
     KILLED,
     LARGEST,
@@ -33,9 +34,9 @@ from privatize.calibration.pairs import (
     PairFunction,
     Pairs,
 )
-from privatize.data import records
-from privatize.display import cards as views
-from privatize.display import charts as drawing
+from privatize.data.schema import Schema
+from privatize.display.cards import Card
+from privatize.display.figures import round_up
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -92,8 +93,8 @@ class Sensitivity:
         All m gaps, in index order. Read-only. Of more than 10⁸ pairs, the largest m-k+1 and a few others.
     structure : list
         The structure of the output, as JSON.
-    schema : list
-        The schema of the datasets, as JSON.
+    schema : Schema
+        The schema of the datasets.
     classes : dict
         The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
@@ -114,7 +115,7 @@ class Sensitivity:
     failed: int
     gaps: Vector = field(repr=False)
     structure: list[Any] = field(repr=False)
-    schema: list[Any] = field(repr=False)
+    schema: Schema | None = field(repr=False)
     classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
@@ -300,10 +301,40 @@ class Sensitivity:
         -------
         matplotlib axes
         """
-        return drawing.onto(views.gaps_chart(self, known), ax)
+        return self.card(known).plot(ax)
 
     def _repr_html_(self) -> str:
-        return views.card("sensitivity", views.estimated(self), views.gaps_chart(self))
+        return self.card().html()
+
+    def card(self, known: float | None = None) -> Card:
+        """Return what a person sees of the estimate: names and values, and the gaps beside a known bound."""
+        rows = [
+            ("sensitivity", f"{self.value:.6g} ({self.norm})"),
+            ("records", f"n={self.n:,}"),
+            ("from", f"gap k={self.k:,} of m={self.m:,} sampled pairs"),
+            (
+                "holds for all but",
+                f"a share gamma={self.gamma:.4g} of neighbours, by the bound {self.bound!r}",
+            ),
+            ("on average over calibrations", f"a share {round_up(self.average_gamma)} at most"),
+        ]
+        if known is not None:
+            rows.insert(
+                1, ("known bound", f"{known:.6g}: the estimate is {self.value / known:.3g} times that")
+            )
+        if self.rho is not None:
+            rows.append(("of which for an unlucky calibration", f"rho={self.rho:.3g}"))
+        if self.min_sensitivity is not None:
+            rows.append(("floor", f"min_sensitivity={self.min_sensitivity:g}"))
+        if self.failed:
+            rows.append(("failed pairs", f"{self.failed:,}, which count as infinite gaps"))
+        if self.failed and self.cause:
+            rows.append(("the first cause", self.cause))
+        if self.looks > 1:
+            rows.append(("looks", f"{self.looks} plans were read from these gaps, which gamma allows for"))
+        rows.append(("seed", str(self.seed)))
+        chart = gaps_chart(self.gaps, self.plan, self.value, self.gamma, self.norm, self.n, known)
+        return Card("sensitivity", rows, chart)
 
     def certified(self) -> tuple[tuple[float, float], ...]:
         """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
@@ -315,7 +346,7 @@ class Sensitivity:
         looks = f", looks={self.looks}" if self.looks > 1 else ""
         return (
             f"Sensitivity({self.value:.6g}, norm={self.norm}, n={self.n}, m={self.m}, k={self.k}, "
-            f"gamma={self.gamma:.4g}, average_gamma={views.round_up(self.average_gamma)}{rho}, "
+            f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}{rho}, "
             f"bound={self.bound}{failed}{looks}, seed={self.seed})"
         )
 
@@ -376,7 +407,7 @@ def estimate_sensitivity(
     workers: Any = None,
     progress: bool | None = None,
     version: str | None = None,
-    like: list[Any] | None = None,
+    like: Schema | None = None,
     memory: Memory | None = None,
     label: str | None = None,
     scaled: Any = None,
@@ -414,7 +445,7 @@ def estimate_sensitivity(
         Whether to show a bar. By default if it takes more than a second and somebody is watching.
     version : str, optional
         Vouches for what a worker cannot compare of the function that it received.
-    like : list, optional
+    like : Schema, optional
         Schema of the private data, whose container the drawn records are brought into.
     memory : Memory, optional
         What is known already, and where to save what is found.
@@ -483,7 +514,7 @@ rho=0.00541, bound=tolerance, seed=1)
         coins.unwind(open_before)
     jitter = max(pairs.jitter, 0.0 if memory is None else memory.jitter)
     # It sums in parallel, in whatever order, whether or not that was seen.
-    if pairs.schema and "polars" in records.libraries(pairs.schema):
+    if pairs.schema is not None and "polars" in pairs.schema.libraries:
         jitter = max(jitter, SMALLEST)
     gaps.setflags(write=False)
     return Sensitivity(
@@ -708,7 +739,7 @@ class _Run:
 
     def _given(self) -> str:
         """Return what kind of data the function gets."""
-        return records.show(self.task.pairs.schema) if self.task.pairs.schema else "data"
+        return str(self.task.pairs.schema or "data")
 
     def _refuse_early(self, otherwise: str = "") -> None:
         """Refuse when so many have failed that the estimate is infinite, whatever the others are."""

@@ -11,14 +11,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from privatize.auditing.coverage import Audit, audit
+from privatize.auditing.auditor import audit
+from privatize.auditing.findings import Audit
 from privatize.cli.checking import check, find, table
 from privatize.cli.showing import Told, columns, duration, number, one_line
 from privatize.config.policy import policy
 from privatize.errors import ArgumentError, CalibrationError, PrivatizeError, SettingsError
+from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
-from privatize.function.remembering import store_of
 from privatize.mechanisms.weighted import Weighted
 from privatize.reports.page import report
 

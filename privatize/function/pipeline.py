@@ -37,23 +37,23 @@ from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
 from privatize.function.binding import Call
 from privatize.function.box import Box
-from privatize.function.calibrator import Estimate, apart
-from privatize.function.definition import Definition
-from privatize.function.question import Question
+from privatize.function.calibrator import Calibrator, Estimate, apart
+from privatize.function.question import Definition, Question
 from privatize.function.recursion import active_guards
 from privatize.function.release import Release
+from privatize.function.template import Template
 from privatize.identity.declared import declare
+from privatize.identity.public_data import is_private
 from privatize.mechanisms.accuracy import noise_of
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
-from privatize.samplers.public import is_private
 from privatize.samplers.tables import columns_of, values_of
 
 __all__ = ["released"]
 
 
-def released(definition: Definition, box: Box, *, entire: bool) -> Any:
+def released(definition: Definition, calibrator: Calibrator, box: Box, *, entire: bool) -> Any:
     """Return an entire release or its value, or raise from a frame that holds nothing private."""
     outcome, failure = None, cast("BaseException | None", None)
     try:
@@ -64,7 +64,7 @@ def released(definition: Definition, box: Box, *, entire: bool) -> Any:
         if inside:
             failure = _nested(definition, inside[-1].root)
         else:
-            outcome, failure = _attempted(definition, box, entire)
+            outcome, failure = _attempted(definition, calibrator, box, entire)
     finally:  # also if an interrupt comes before or after what follows could see to it
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:
@@ -89,13 +89,15 @@ def _nested(definition: Definition, outer: Any) -> SettingsError:
     )
 
 
-def _attempted(definition: Definition, box: Box, entire: bool) -> tuple[Any, BaseException | None]:
+def _attempted(
+    definition: Definition, calibrator: Calibrator, box: Box, entire: bool
+) -> tuple[Any, BaseException | None]:
     """Return a release or its value, and the error to raise. Never raises; always empties the box."""
     box.data = box.value = None
     box.started = False
     failure: BaseException
     try:
-        return _run(definition, box, entire), None
+        return _run(definition, calibrator, box, entire), None
     except BaseException as error:  # all of them leave through the same door
         failure = error
     finally:
@@ -125,19 +127,19 @@ def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
 # --- the steps, in their order ----------------------------------------------------------------
 
 
-def _run(definition: Definition, box: Box, entire: bool) -> Any:
+def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool) -> Any:
     rules = policy()
     definition.settings.obey(definition.name, rules)
     box.data, call = definition.binding.bind(box.args, box.kwargs)
     box.args = box.kwargs = None
     subjects = _unseal(definition, box, call, rules)
-    if definition.settings.sampler is None:
-        definition = definition.under(subjects.sampler)
-    asked, positions = _compare(definition, box, call)
+    if definition.settings.sampler is None and subjects.sampler is not None:
+        definition = calibrator.under(definition, subjects.sampler)
+    asked, positions = _compare(definition, calibrator.template(definition), call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
     if charge is not None:  # before the work of calibrating: there may be nothing left
         _check(subjects, charge)
-    estimate = definition.calibrator.recall(asked, box)
+    estimate = calibrator.recall(asked, box)
     sensitivity = estimate.sensitivity
     function = asked.function(sensitivity.coin_seed)
     _convert(asked, box, positions)
@@ -153,13 +155,13 @@ def _run(definition: Definition, box: Box, entire: bool) -> Any:
     finally:
         left = before.put_back()
     if not returned:
-        raise PrivateRunError(asked.advice.about(FAILED))
+        raise PrivateRunError(asked.definition.advice.about(FAILED))
     if left:
-        raise PrivateRunError(asked.advice.about(LEFT, left))
+        raise PrivateRunError(asked.definition.advice.about(LEFT, left))
     if not estimate.holds():  # the noise is for what it was
-        raise PrivateRunError(asked.advice.about(CHANGED))
+        raise PrivateRunError(asked.definition.advice.about(CHANGED))
     if box.value is None:
-        raise PrivateRunError(asked.advice.about(UNFIT))
+        raise PrivateRunError(asked.definition.advice.about(UNFIT))
     return _noised(asked, box, sensitivity, entire)
 
 
@@ -213,9 +215,9 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
     return _Subjects(dataset, who, known[0] if known else None, budgets)
 
 
-def _compare(definition: Definition, box: Box, call: Call) -> tuple[Question, Any]:
+def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
-    n, template = records.count(box.data), definition.template
+    n = records.count(box.data)
     if n == 0:
         raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
     if not template.fixed:  # P may be made of the data, and say so in an error
@@ -224,8 +226,8 @@ def _compare(definition: Definition, box: Box, call: Call) -> tuple[Question, An
     schema = None if alike else template.match(records.describe(box.data))
     if template.draws_public and is_private(template.sampler, box.data):
         raise DataError(BOOTSTRAPPED)
-    positions = template.positions(n)
-    return definition.question(call, n if positions is None else len(positions), schema), positions
+    used, positions = template.used(n)
+    return Question(definition, template, call, used, schema), positions
 
 
 def _charge(asked: Question, subjects: _Subjects) -> Charge:
@@ -233,7 +235,7 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
     s = asked.settings
     law = declare(s.sampler)
     return Charge(
-        function=asked.name,
+        function=asked.definition.name,
         key="",
         dataset=subjects.dataset,
         people=subjects.people,

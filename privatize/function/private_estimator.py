@@ -32,6 +32,7 @@ from privatize.function.private_function import PrivateFunction
 from privatize.function.recursion import evaluating
 from privatize.function.release import Release
 from privatize.function.settings import Settings
+from privatize.function.template import Template
 from privatize.mechanisms import Mechanism
 from privatize.outputs.models import Fitted, known
 from privatize.planning.plan import Bound
@@ -251,7 +252,7 @@ progress, budget
         if known is None or not all(map(operator.is_, known[0], told)):
             settings = Settings(**dict(zip(_OPTIONS, given, strict=True)))
             if self.sampler is not None:
-                labels = isinstance(_CALIBRATOR.template("fit", settings).records(), tuple)
+                labels = isinstance(Template(settings).records(), tuple)
             star, function = ("*", fit) if labels else ("", fit_without_labels)
             trial = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
             settings = replace(settings, data=("X", "y") if labels else "X")
@@ -279,7 +280,9 @@ progress, budget
                     f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
                     f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
                 )
-            drawn = (None, None) if self.sampler is None else function.definition.template.records()
+            drawn = (
+                (None, None) if self.sampler is None else _CALIBRATOR.template(function.definition).records()
+            )
             if labelled:
                 X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
                 column = _is_column(y, drawn[1])

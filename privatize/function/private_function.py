@@ -17,23 +17,22 @@ from privatize.calibration.batching import Batch
 from privatize.calibration.sensitivity import PairFunction
 from privatize.config.policy import policy
 from privatize.data import records
-from privatize.display import cards
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function import pickling
 from privatize.function.advice import Advice
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
-from privatize.function.calibrator import Calibrator
-from privatize.function.definition import Definition
+from privatize.function.calibrator import Calibrator, store_of
+from privatize.function.card import function_card
 from privatize.function.pipeline import released
-from privatize.function.question import Question
+from privatize.function.question import Definition, Question
 from privatize.function.release import Release, error_of, least_epsilon
-from privatize.function.remembering import store_of
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import token
 from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
+from privatize.samplers.base import traits_of
 from privatize.storage.estimates import StoreUnavailable, warn
 
 __all__ = ["PrivateFunction", "Release", "privatize"]
@@ -98,7 +97,7 @@ class PrivateFunction(Generic[P, R]):
         star = "*" if binding.aligned else ""
         advice = self._advice or Advice(self.__name__, f"{name}.__wrapped__({star}{name}.sample(n))")
         label = f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
-        return Definition(self.__name__, label, advice, binding, self._settings, self._root, self.calibrator)
+        return Definition(self.__name__, label, advice, binding, self._settings, self._root)
 
     # -- what a user reads --
 
@@ -114,7 +113,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _repr_html_(self) -> str:
         names = ", ".join(self.definition.binding.names)
-        return cards.function_card(self.__name__, f"({names})", self._settings)
+        return function_card(f"{self.__name__}({names})", self._settings).html()
 
     def __repr__(self) -> str:
         s = self._settings
@@ -134,7 +133,7 @@ class PrivateFunction(Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("R", released(self.definition, box, entire=False))
+        return cast("R", released(self.definition, self.calibrator, box, entire=False))
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
@@ -143,7 +142,7 @@ class PrivateFunction(Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("Release", released(self.definition, box, entire=True))
+        return cast("Release", released(self.definition, self.calibrator, box, entire=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
@@ -279,7 +278,7 @@ class PrivateFunction(Generic[P, R]):
             raise wrong
         count, chosen = operator.index(n), streams.check_seed(seed)
         rng = streams.stream(streams.fresh_seed() if chosen is None else chosen, streams.PILOT)
-        sampler = self.definition.template.sampler
+        sampler = self.calibrator.template(self.definition).sampler
         size = capacity.footprint(sampler, count, streams.stream(0, streams.PILOT))
         capacity.check("sample() draws", count, size, 2)
         return draw(sampler, count, rng)
@@ -380,25 +379,25 @@ def questions(
     args, kwargs = given
     given.clear()
     like = kwargs.pop("like", None)
-    sampler: Any = function.settings.sampler
+    size = traits_of(function.settings.sampler).size
     if args:
         n, *args = args
     elif "n" in kwargs:
         n = kwargs.pop("n")
-    elif hasattr(sampler, "positions"):
-        n = sampler.size
+    elif size is not None:
+        n = size
     else:
         raise ArgumentError(f"{function.__name__}.{name}(n, ...) needs the number of records n.")
     wrong = miscounted(name, n, several=several) or _not_empty(like)
     if wrong is not None:
         del n, args, kwargs, like
         raise wrong
-    definition = function.definition
-    call, template = definition.binding.bind_public(tuple(args), kwargs), definition.template
+    definition, template = function.definition, function.calibrator.template(function.definition)
+    call = definition.binding.bind_public(tuple(args), kwargs)
     schema = None if like is None else template.match(records.describe(like))
     many = isinstance(n, list | tuple)
-    sizes = [template.used(operator.index(each)) for each in (n if many else [n])]
-    return [definition.question(call, size, schema) for size in sizes], many
+    sizes = [template.used(operator.index(each))[0] for each in (n if many else [n])]
+    return [Question(definition, template, call, each, schema) for each in sizes], many
 
 
 def _each(

@@ -1,4 +1,4 @@
-"""Question: what an estimate is asked for, and everything that its gaps depend on."""
+"""Definition and Question: a function under a promise, and what an estimate of it depends on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from privatize.config.policy import configured
 from privatize.data import records
 from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
-from privatize.function.binding import Call
+from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard, WorkerContext
 from privatize.function.settings import KeySettings, Settings
 from privatize.function.template import Template
@@ -26,7 +26,46 @@ from privatize.identity.fingerprint import origin
 from privatize.identity.leftovers import Snapshot
 from privatize.samplers import draw
 
-__all__ = ["Converted", "Question"]
+__all__ = ["Converted", "Definition", "Question"]
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A raw function with its parameters, and a promise.
+
+    Attributes
+    ----------
+    name, label : str
+        The function's name, and that with its module.
+    advice : Advice
+        What is said where a private run ends without an answer.
+    binding : Binding
+        The raw function, and which of its parameters are the dataset.
+    settings : Settings
+        What `privatize` was told.
+    root : object
+        The private function that calls of the function to itself go to.
+    """
+
+    name: str
+    label: str
+    advice: Advice
+    binding: Binding
+    settings: Settings
+    root: Any
+
+    @functools.cached_property
+    def _method(self) -> Binding:
+        """The parameters of the function as a method, of whichever object."""
+        return self._of(types.MethodType(self.binding.function, self))
+
+    def _of(self, method: Any) -> Binding:
+        return Binding.of(method, self.settings.data, self.settings.coins)
+
+    def bound(self, method: Any) -> Definition:
+        """Return the same as a method of some object."""
+        plain = type(method) is types.MethodType
+        return replace(self, binding=self._method.bound(method) if plain else self._of(method))
 
 
 @dataclass(frozen=True)
@@ -50,33 +89,28 @@ class Question:
 
     Attributes
     ----------
-    name, label : str
-        The function's name, and that with its module.
-    advice : Advice
-        What is said where a private run ends without an answer.
-    root : object
-        The private function that calls of the function to itself go to.
-    settings : Settings
-        The promise, with a P.
+    definition : Definition
+        The function and the promise.
     template : Template
         What P draws.
     call : Call
         The function with its other arguments.
     n : int
         Number of records.
-    schema : object
+    schema : Schema or None
         What drawn records are converted to, to be like the private data; None if they are.
     """
 
-    name: str
-    label: str
-    advice: Advice
-    root: Any
-    settings: Settings
+    definition: Definition
     template: Template
     call: Call
     n: int
     schema: Any
+
+    @property
+    def settings(self) -> Settings:
+        """The promise."""
+        return self.definition.settings
 
     def short(self) -> tuple[Any, ...] | None:
         """Return what names the estimate as long as the function is the same; None if there is more to it."""
@@ -84,17 +118,16 @@ class Question:
         if self.schema is not None or plain is None or type(self.settings.key) is not KeySettings:
             return None
         # A method is made anew whenever it is read, and what it is bound to may change.
-        return (
-            None if type(function) is types.MethodType else (self.n, id(self.settings), id(function), plain)
-        )
+        bound = type(function) is types.MethodType
+        return None if bound else (self.n, id(self.settings), id(function), plain)
 
     def facts(self) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
-        call, settings = self.call, self.settings
+        call, schema = self.call, self.schema
         # Of the libraries whose objects, and so whose methods, the function gets.
-        names = self.template.libraries | (set() if self.schema is None else records.libraries(self.schema))
-        versions = [origin(name) for name in sorted(names)]
-        return [self.n, call.function, call.others(), self.schema, settings.key, versions, np.geterr()]
+        names = self.template.libraries | (set() if schema is None else schema.libraries)
+        versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
+        return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr()]
 
     def function(self, s0: int) -> Callable[[Any], Any]:
         """Return the function of the dataset alone that is calibrated and released."""
@@ -104,7 +137,7 @@ class Question:
             return functools.partial(evaluate(call, call.open is not None), s0=s0)
         if call.open is not None:
             signature = inspect.signature(call.function)
-            raise ArgumentError(f"{self.name}{signature} was called without {call.open!r}.")
+            raise ArgumentError(f"{self.definition.name}{signature} was called without {call.open!r}.")
         return call.function if call.bare() else functools.partial(call, s0=s0)
 
     def converted(self, s0: int) -> Converted:
@@ -113,14 +146,12 @@ class Question:
 
     def guard(self) -> RecursionGuard:
         """Return what lets the function's calls to itself run raw while it is evaluated."""
-        return RecursionGuard(self.root, *self._functions())
+        return self.worker_context().guard()
 
     def worker_context(self) -> WorkerContext:
         """Return what does the same in other processes."""
-        return WorkerContext(self.root, self._functions())
-
-    def _functions(self) -> tuple[Any, ...]:
-        return self.call.function, self.settings.pair, self.settings.batch
+        functions = self.call.function, self.settings.pair, self.settings.batch
+        return WorkerContext(self.definition.root, functions)
 
     def workers(self, given: Any = None) -> Any:
         """Return where pairs are evaluated: what was given, or set, or configured."""
@@ -146,7 +177,7 @@ class Question:
             version=settings.version,
             like=self.schema,
             memory=memory,
-            label=self.name,
+            label=self.definition.name,
             scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
             around=self.worker_context(),
         )

@@ -89,10 +89,14 @@ class WorkerContext:
     root: Any
     functions: tuple[Any, ...]
 
+    def guard(self) -> RecursionGuard:
+        """Return a guard that is active from now on."""
+        return RecursionGuard(self.root, *self.functions)
+
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         """Activate a guard, which is switched off in the end."""
-        guard, before = RecursionGuard(self.root, *self.functions), _running.get()
+        guard, before = self.guard(), _running.get()
         try:
             _running.set((*before, guard))
             yield

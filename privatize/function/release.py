@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.display import cards as views
-from privatize.display import charts as drawing
+from privatize.display.cards import Card, Rows, preview
+from privatize.display.charts import Chart, onto
+from privatize.display.figures import amount, promise, round_up
 from privatize.errors import OutputError, SettingsError
+from privatize.function.noise_chart import noise_chart
 from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error, noise_of
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
@@ -114,7 +117,7 @@ class Release:
         -------
         matplotlib axes
         """
-        return drawing.onto(self._chart(), ax)
+        return onto(self._chart(), ax)
 
     def _parts(self) -> tuple[NDArray[np.float64], list[Any], dict[str, Any]]:
         """Return the answer's numbers, its structure, and the classes in it; refuse what has no noise."""
@@ -149,23 +152,37 @@ class Release:
         whole, rounded = outputs.integers(structure), np.ndim(self.scale) > 0
         return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
 
-    def _chart(self) -> drawing.Chart:
+    def _chart(self) -> Chart:
         vector, structure, _ = self._parts()
-        return views.noise_chart(self, vector, self._widths(structure, 0.95), outputs.names(structure))
+        widths, names = self._widths(structure, 0.95), outputs.names(structure)
+        return noise_chart(self.mechanism, self.noise, self.scale, vector, widths, names)
+
+    def card(self) -> Card:
+        """Return what a person sees of the release, its value first."""
+        rows: Rows = [
+            ("promise", promise(self.epsilon, self.delta, self.gamma)),
+            ("on average over calibrations", f"gamma={round_up(self.average_gamma)}"),
+            ("noise", f"{self.mechanism}, scale {amount(self.scale)}"),
+            ("sensitivity", f"{self.sensitivity:.4g} (gap k={self.k:,} of m={self.m:,}, {self.bound})"),
+            ("records", f"n={self.n:,}"),
+        ]
+        chart = None
+        with contextlib.suppress(SettingsError):  # this answer has no interval
+            chart = self._chart()
+            within = amount(self._widths(self._parts()[1], 0.95))
+            rows.insert(0, ("within", f"± {within} of the raw answer, with 95% probability"))
+        return Card("private answer", rows, chart, lead=preview(self.value))
 
     def _repr_html_(self) -> str:
-        try:
-            return views.release_card(self, self._chart(), self._widths(self._parts()[1], 0.95))
-        except SettingsError:
-            return views.release_card(self)
+        return self.card().html()
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta:g}" if self.delta else ""
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         facts = (
             f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
-            f"average_gamma={views.round_up(self.average_gamma)}, {self.mechanism} "
-            f"scale={views.amount(self.scale)}, "
+            f"average_gamma={round_up(self.average_gamma)}, {self.mechanism} "
+            f"scale={amount(self.scale)}, "
             f"sensitivity={self.sensitivity:.4g}, n={self.n}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"

@@ -19,7 +19,7 @@ from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.mechanisms import Laplace, Mechanism, as_mechanism
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
-from privatize.samplers.tables import is_table
+from privatize.samplers.base import traits_of
 
 __all__ = ["KeySettings", "Settings", "default_domain", "never_changes"]
 
@@ -145,11 +145,8 @@ class Settings:
 def never_changes(value: Any) -> bool:
     """Tell whether a mechanism or sampler is one of ours that never change."""
     kind = type(value)
-    if not kind.__module__.startswith("privatize."):
-        return False
-    return bool(getattr(kind, "immutable", False)) or (
-        is_table(value) and all(map(never_changes, value.parts()))
-    )
+    ours = kind.__module__.startswith("privatize.") and bool(getattr(kind, "immutable", False))
+    return ours or traits_of(value).immutable
 
 
 def default_domain(sampler: Any) -> Literal["clip", "as-is"]:

@@ -10,10 +10,11 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.data import records
 from privatize.errors import SamplerError, SettingsError
-from privatize.function.settings import Settings, never_changes
+from privatize.function.settings import Settings
 from privatize.identity.fingerprint import identity_of
+from privatize.identity.public_data import draws_public
 from privatize.samplers import draw
-from privatize.samplers.public import draws_public
+from privatize.samplers.base import traits_of
 
 __all__ = ["Template"]
 
@@ -26,24 +27,20 @@ class Template:
     def __init__(self, settings: Settings) -> None:
         self.sampler: Any = settings.sampler
         self.support: Any = settings.support_to_clip
-        settled = bool(getattr(self.sampler, "settled", False))
-        # Whether P is one of ours, which never change, and made of no function of the user's.
-        self.fixed = settled and never_changes(self.sampler)
+        self.traits = traits_of(self.sampler)
+        # Whether P never changes, and is made of no function of the user's.
+        self.fixed = self.traits.immutable and self.traits.stable
         # Whether P may draw from public records, which must not be the private ones.
         self.draws_public = not self.fixed or draws_public(self.sampler)
-        self._settled = settled
         self._known: tuple[str, Any] | None = None  # P's state, and the records that it drew
         self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the one to match
 
     def records(self) -> Any:
         """Return two records that P draws."""
         # What is made of functions may draw something else later; without a state, every doubt is a new look.
-        state = "settled" if self._settled else identity_of(self.sampler)
+        state = "stable" if self.traits.stable else identity_of(self.sampler)
         if self._known is None or state is None or self._known[0] != state:
-            drawn = self._draw()
-            if state is None:
-                return drawn
-            self._known = state, drawn
+            self._known = state or "", self._draw()
         return self._known[1]
 
     def _draw(self) -> Any:
@@ -81,34 +78,28 @@ class Template:
     def match(self, schema: Any) -> Any:
         """Return the schema that drawn records are converted to for data of a schema; None if they fit."""
         drawn, known = self.records(), self._matched
-        if known is not None and known[0] is drawn and known[1] == schema:
-            return known[2]
-        adopted = records.liken(drawn, schema, self.support)
-        made = None if adopted is drawn else records.describe(adopted)
-        target = None if made is None or made == records.describe(drawn) else made
-        self._matched = drawn, schema, target
-        return target
+        if known is None or known[0] is not drawn or known[1] != schema:
+            adopted = records.liken(drawn, schema, self.support)
+            made = None if adopted is drawn else records.describe(adopted)
+            target = None if made is None or made == records.describe(drawn) else made
+            known = self._matched = drawn, schema, target
+        return known[2]
 
-    def positions(self, n: int) -> Any:
-        """Return which of n records are used, if P is made for a fixed number of them, or None."""
-        choose = getattr(self.sampler, "positions", None)
-        return None if choose is None else choose(n)
-
-    def used(self, n: int) -> int:
-        """Return how many of n records are used."""
-        positions = self.positions(n)
-        return n if positions is None else len(positions)
+    def used(self, n: int) -> tuple[int, Any]:
+        """Return how many of n records are used, and which: None for all, if P has no number of its own."""
+        positions = None if self.traits.size is None else self.sampler.positions(n)
+        return (n, None) if positions is None else (len(positions), positions)
 
     @functools.cached_property
-    def libraries(self) -> set[str]:
+    def libraries(self) -> frozenset[str]:
         """The packages that what P draws is from."""
         try:
-            return records.libraries(records.describe(self.records()))
+            return records.describe(self.records()).libraries
         except Exception:  # calibration says what is wrong with P
-            return {"numpy"}
+            return frozenset({"numpy"})
 
 
 def _code(drawn: Any) -> Any:
     """Return the schema of drawn records, without how long their texts happen to be."""
-    schema = records.describe(drawn)
+    schema = records.describe(drawn).to_json()
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema

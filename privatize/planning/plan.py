@@ -29,7 +29,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NoReturn, get_args
 
-from privatize.display.cards import round_up
+from privatize.display.cards import Card, Rows
+from privatize.display.charts import Chart, Color, Layer, onto
+from privatize.display.figures import round_up
 from privatize.errors import PlanError, SettingsError
 
 __all__ = ["Bound", "Plan", "plan", "transfer"]
@@ -128,22 +130,40 @@ class Plan:
         -------
         matplotlib axes
         """
-        from privatize.display import charts as drawing
+        return onto(self._chart(), ax)
 
-        return drawing.onto(self._chart(), ax)
+    def rows(self) -> Rows:
+        """Return the plan as names and values, for a person to read."""
+        rows = [
+            ("evaluations", f"{2 * self.m:,}: the function on both of m={self.m:,} pairs of neighbours"),
+            ("takes", f"gap k={self.k:,} of {self.m:,}, the smallest first, as the sensitivity"),
+            ("the promise may fail on", f"a share gamma={self.gamma:.4g} of neighbours"),
+        ]
+        if self.rho is not None:
+            rows.append(("of which for an unlucky calibration", f"rho={self.rho:.3g}"))
+        return [*rows, ("bound", self.bound)]
 
-    def _chart(self) -> Any:
-        from privatize.display import cards as views
-
+    def _chart(self) -> Chart:
         low, high = max(self.gamma / 10, _LEAST_GAMMA), min(self.gamma * 10, 0.9)
         gammas = [low * (high / low) ** (i / 20) for i in range(21)]
-        curves = {bound: [(g, _PLANNERS[bound].least(g, None)) for g in gammas] for bound in BOUNDS}
-        return views.plan_chart(self, curves)
+        colors: dict[str, Color] = {"dkw": "orange", "tolerance": "blue", "marginal": "green"}
+        layers = [
+            Layer(
+                "line",
+                gammas,
+                [_PLANNERS[name].least(g, None) for g in gammas],
+                (),
+                f"{name}, the least m",
+                color,
+            )
+            for name, color in colors.items()
+        ]
+        here = Layer("point", [self.gamma], [self.m], (), f"this plan: m={self.m:,}", "red")
+        across = "gamma: share of neighbours on which the promise may fail"
+        return Chart("pairs that each bound needs", across, "pairs m", (*layers, here), log="xy")
 
     def _repr_html_(self) -> str:
-        from privatize.display import cards as views
-
-        return views.card("plan", views.planned(self), self._chart())
+        return Card("plan", self.rows(), self._chart()).html()
 
 
 def plan(

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import html
-import inspect
 import math
 import os
-import platform
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from privatize.auditing.coverage import Audit, audit
+from privatize.auditing import auditor
+from privatize.auditing.findings import Audit
 from privatize.budgets.budget import Budget, Part
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.display import cards as views
-from privatize.display.charts import svg
+from privatize.display.cards import page
 from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction, miscounted, questions
-from privatize.function.release import error_of
-from privatize.function.remembering import store_of
+from privatize.reports.sections import Subject, ledger
 
 __all__ = ["Report", "report"]
 
@@ -103,6 +99,42 @@ def report(
     >>> report(mean, 1000, known=0.1).title
     'mean, n=1,000'
     """
+    _check(function, audit, budget, known)
+    wrong = miscounted("report", n)
+    if wrong is not None:
+        del n, args, kwargs  # it may be the data
+        raise wrong
+    sizes = list(n) if isinstance(n, list | tuple) else [n]
+    if not sizes:
+        raise SettingsError("report() needs at least one number of records.")
+    asked, _ = questions(function, "report", [(sizes, *args), dict(kwargs)])
+    recalled = [function.calibrator.recall(each) for each in asked]
+    found = [(each.sensitivity, each.key) for each in recalled]
+    estimates = [estimate for estimate, _ in found]
+    audits = [audit] if isinstance(audit, Audit) else []
+    for each in audits:
+        _check_audit(each, function, estimates)
+    if audit is True:
+        for size, (estimate, key) in zip(sizes, found, strict=True):
+            # What is not remembered is calibrated again; with its seed, the same estimate is audited.
+            same = function if key is not None else function.replace(seed=estimate.seed)
+            audits.append(auditor.audit(same, size, *args, **kwargs))
+    title = f"{function.__name__}, n={' and '.join(f'{estimate.n:,}' for estimate in estimates)}"
+    subject = Subject(function, args, kwargs)
+    parts = [subject.promise(max(estimates, key=lambda estimate: estimate.gamma)), subject.about()]
+    parts += [subject.estimate(estimate, known) for estimate in estimates]
+    parts += [f"<h2>Was it checked? n={each.n:,}</h2>{each.card().section()}" for each in audits]
+    if not audits:
+        parts.append(subject.unaudited(estimates[0].n))
+    chosen = budget if budget is not None else function.settings.budget
+    if chosen is not None:
+        parts.append(ledger(chosen.budget if isinstance(chosen, Part) else chosen))
+    parts.append(subject.again(found))
+    return Report(title, page(f"privatize: {title}", "".join(parts)))
+
+
+def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
+    """Refuse wrong arguments of a report."""
     if not isinstance(function, PrivateFunction):
         raise SettingsError(f"report() takes a private function, not a {type(function).__name__}.")
     number = isinstance(known, int | float | np.integer | np.floating) and not isinstance(known, bool)
@@ -112,49 +144,6 @@ def report(
         raise SettingsError(f"report(budget=...) takes a Budget, not a {type(budget).__name__}.")
     if not isinstance(audit, Audit | bool):
         raise SettingsError(f"report(audit=...) takes an Audit, True or False, not a {type(audit).__name__}.")
-    wrong = miscounted("report", n)
-    if wrong is not None:
-        del n, args, kwargs  # it may be the data
-        raise wrong
-    sizes = list(n) if isinstance(n, list | tuple) else [n]
-    if not sizes:
-        raise SettingsError("report() needs at least one number of records.")
-    asked, _ = questions(function, "report", [(sizes, *args), dict(kwargs)])
-    url = store_of(function.settings).url
-    recalled = [function.calibrator.recall(each) for each in asked]
-    found = [(each.sensitivity, each.key, url) for each in recalled]
-    audits = [audit] if isinstance(audit, Audit) else []
-    for each in audits:
-        _check_audit(each, function, [estimate for estimate, _, _ in found])
-    if audit is True:
-        audits = [
-            _audited(function, each, args, kwargs, None if key is not None else estimate.seed)
-            for each, (estimate, key, _) in zip(sizes, found, strict=True)
-        ]
-    name = function.__name__
-    title = f"{name}, n={' and '.join(f'{estimate.n:,}' for estimate, _, _ in found)}"
-    worst = max((estimate for estimate, _, _ in found), key=lambda estimate: estimate.gamma)
-    parts = [_head(function, name, worst)]
-    parts.append(_about(function, args, kwargs))
-    parts += [_section(function, estimate, known) for estimate, _, _ in found]
-    parts += [f"<h2>Was it checked? n={each.n:,}</h2>{views.audit_section(each)}" for each in audits]
-    if not audits:
-        line = f"audit({', '.join([_written(function), str(found[0][0].n), *_others(args, kwargs)])})"
-        parts.append(
-            f"<h2>Was it checked?</h2><p>No audit is included: <code>{html.escape(line)}</code> makes it.</p>"
-        )
-    chosen = budget if budget is not None else function.settings.budget
-    if chosen is not None:
-        parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
-    parts.append(_again(function, found, args, kwargs))
-    return Report(title, views.page(f"privatize: {title}", "".join(parts)))
-
-
-def _audited(
-    function: PrivateFunction[..., Any], n: int, args: tuple[Any, ...], kwargs: Any, seed: int | None
-) -> Audit:
-    # What is not remembered is calibrated anew: with its seed, it is the same estimate that is audited.
-    return audit(function if seed is None else function.replace(seed=seed), n, *args, **kwargs)
 
 
 def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[Sensitivity]) -> None:
@@ -167,179 +156,3 @@ def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[S
             f"The audit is of {made.function}, n={made.n:,}, {made.mechanism}, epsilon={made.epsilon:g} and "
             f"sensitivity {made.sensitivity:.6g}, which this report is not about. Pass audit=True."
         )
-
-
-def _head(function: PrivateFunction[..., Any], name: str, estimate: Any) -> str:
-    s = function.settings
-    times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
-    delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
-    return (
-        f"<h1>The promise of <code>{html.escape(name)}</code></h1>"
-        f"<p class='lead'>If one person's record is replaced, no answer becomes more than e<sup>{s.epsilon:g}"
-        f"</sup> = {times:.4g} times as likely{delta}, on all but a share γ = {estimate.gamma:g} of "
-        f"random pairs of such neighbouring datasets ({views.round_up(estimate.average_gamma)} on average "
-        f"over calibrations).</p>"
-        f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under the "
-        f"public distribution P below, for replaced records, with the number of records known, and with code "
-        f"that is trusted. It says nothing about the worst dataset that an adversary could think of. Every "
-        f"answer spends its ε anew.</p>"
-    )
-
-
-def _about(function: PrivateFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    s = function.settings
-    doc = inspect.getdoc(function.__wrapped__)
-    own = bool(doc) and inspect.isfunction(function.__wrapped__)
-    rows = [("function", function.definition.label)]
-    if own and doc:
-        rows.append(("what it says it does", doc.splitlines()[0]))
-    rows.append(("private data", ", ".join(function.definition.binding.names)))
-    others = _others(args, kwargs)
-    if others:
-        rows.append(("other arguments", ", ".join(others)))
-    clip = "are brought into P's support first" if s.domain == "clip" else "are taken as they are"
-    rows += [
-        ("mechanism", repr(s.mechanism)),
-        ("P, one record", repr(s.sampler)),
-        ("private records", clip),
-    ]
-    if s.timeout is not None:
-        rows.append(("timeout", f"{s.timeout:g} s for a pair"))
-    drawn = ""
-    describe = getattr(s.sampler, "describe", None)
-    if describe is not None:
-        drawn = (
-            f"<details><summary>What P draws</summary><div class='scroll'><div style='min-width:36rem'>"
-            f"{describe(1000, seed=0)._repr_html_()}</div></div></details>"
-        )
-    return f"<h2>What it is</h2>{views.table(rows)}{drawn}"
-
-
-def _written(function: PrivateFunction[..., Any]) -> str:
-    """Return what a function is called in a line of code."""
-    return function.__name__ if function.__name__.isidentifier() else "f"
-
-
-def _others(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Return the other arguments as they are written in a call."""
-    return [_brief(each) for each in args] + [f"{k}={_brief(v)}" for k, v in kwargs.items() if k != "like"]
-
-
-def _brief(value: Any) -> str:
-    """Return a short argument as it is, and of a long one only what it is: it may be data, by a slip."""
-    text = repr(value)
-    if len(text) <= 80:
-        return text
-    size = f" of {len(value):,}" if hasattr(value, "__len__") else ""
-    return f"<{type(value).__name__}{size}>"
-
-
-def _section(function: PrivateFunction[..., Any], found: Sensitivity, known: float | None) -> str:
-    s = function.settings
-    head = f"<h2>With {found.n:,} records</h2>"
-    chart = svg(views.gaps_chart(found, known))
-    meaning = _meaning(function, found)
-    rows = views.estimated(found)
-    if known is not None:
-        rows.insert(1, ("known bound", f"{known:.6g}: the estimate is {found.value / known:.3g} times that"))
-    cost = views.planned(found.plan)[:1]
-    why = (
-        f"<p>{html.escape(function.__name__)} was run on pairs of datasets drawn from P that differ in one "
-        f"record. How far its answers were apart sets the noise.</p>"
-    )
-    scale = s.mechanism.scale(found.value, s.epsilon, s.delta)
-    if found.weights:
-        scale = np.ldexp(float(scale), np.array(found.weights))
-    noise = [("noise", f"{type(s.mechanism).__name__}, scale {views.amount(scale)}")]
-    return f"{head}{meaning}<h3>How it was found</h3>{why}{views.table(cost + rows + noise)}{chart}"
-
-
-def _meaning(function: PrivateFunction[..., Any], found: Sensitivity) -> str:
-    """Say what the noise means for an answer, in words and for several epsilons."""
-    s = function.settings
-    try:
-        main = error_of(s, found, 0.95)
-    except SettingsError:
-        return ""
-    what = {"Exponential": "the chosen response's score is within {} of the best one"}.get(
-        type(s.mechanism).__name__,
-        "each value on the lattice is within ± {} of the raw one"
-        if type(s.mechanism).__name__ == "Bernstein"
-        else "each number is within ± {} of the raw one"
-        if len(np.atleast_1d(main)) > 1 or views.several(found.structure)
-        else "the answer is within ± {} of the raw one",
-    )
-    sentence = f"With 95% probability, {what.format(views.amount(main))}."
-    rows = []
-    for times in (0.1, 0.5, 1.0, 2.0, 10.0):
-        try:
-            at = replace(s, epsilon=s.epsilon * times)
-            cells = [views.amount(error_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
-        except SettingsError:  # this mechanism is not proven there
-            continue
-        rows.append([f"{s.epsilon * times:.4g}" + (" (this)" if times == 1 else ""), *cells])
-    heads = ["epsilon", *(f"± with {level}" for level in ("50%", "95%", "99%"))]
-    return (
-        f"<p class='lead'>{html.escape(sentence)}</p><details open='open'><summary>At another "
-        f"epsilon</summary>{views.grid(heads, rows)}</details>"
-    )
-
-
-def _ledger(budget: Budget) -> str:
-    rows = budget.ledger.history(budget.name)
-    last = rows[-20:]
-    cells = [
-        [
-            str(row["number"]),
-            str(row["at"])[:16].replace("T", " "),
-            str(row["function"]),
-            str(row["dataset"]) or "not declared",
-            f"{row['n']:,}",
-            f"{row['epsilon']:g}",
-            f"{row['delta']:g}",
-            f"{row['charged']:.4g}",
-        ]
-        for row in last
-    ]
-    heads = ["", "when", "function", "data", "n", "epsilon", "delta", "gamma charged"]
-    shown = views.grid(heads, cells) if cells else "<p>Nothing was spent yet.</p>"
-    cut = f"<p class='note'>The last {len(last)} of {len(rows):,}.</p>" if len(rows) > len(last) else ""
-    chart = svg(budget._chart()) if rows else ""
-    return f"<h2>What was spent</h2>{budget._repr_html_()}{chart}{shown}{cut}"
-
-
-_LIBRARIES = ("numpy", "scipy", "cloudpickle", "narwhals")
-
-
-def _again(
-    function: PrivateFunction[..., Any],
-    found: list[tuple[Sensitivity, str | None, str]],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> str:
-    """Say what is needed to reproduce the estimates."""
-    from importlib import metadata
-
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("privatize", *_LIBRARIES))
-    rows = [
-        ("versions", f"Python {platform.python_version()}, {versions}"),
-        ("platform", f"{platform.system()} {platform.machine()}"),
-        ("written", time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())),
-    ]
-    for estimate, key, _ in found:
-        known = key if key is not None else "none: something in it cannot be encoded, so it is not remembered"
-        rows.append((f"fingerprint, n={estimate.n:,}", known))
-        rows.append(
-            (f"seeds, n={estimate.n:,}", f"{estimate.seed} of the pairs, {estimate.coin_seed} of the coins")
-        )
-    name = _written(function)
-    rest = _others(args, kwargs) + (["like=data[:0]"] if kwargs.get("like") is not None else [])
-    lines = [
-        f"{name}.replace(seed={estimate.seed}, store=None).estimate({', '.join([str(estimate.n), *rest])})"
-        for estimate, _, _ in found
-    ]
-    shown = "".join(f"<p><code>{html.escape(line)}</code></p>" for line in lines)
-    return (
-        f"<h2>To reproduce it</h2>{views.table(rows)}<p>The same function and versions give the same "
-        f"gaps:</p>{shown}"
-    )

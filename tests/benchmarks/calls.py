@@ -21,8 +21,7 @@ from privatize.data import records
 from privatize.data import support as domains
 from privatize.function import calibrator, pipeline
 from privatize.function.binding import Binding
-from privatize.function.calibrator import Calibrator
-from privatize.function.remembering import store_of
+from privatize.function.calibrator import Calibrator, store_of
 from privatize.function.template import Template
 from privatize.identity.fingerprint import fingerprint
 from privatize.outputs import structure as outputs

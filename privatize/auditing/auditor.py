@@ -1,0 +1,255 @@
+"""audit(): is the promise true? Measured, both halves of it.
+
+Coverage: do fresh neighbours stay within the estimate as often as gamma says? Distinguishability:
+do releases on neighbours within the estimate stay within (epsilon, delta)? All of it on public
+data from P; nothing private is needed, or touched.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.auditing.coverage import Coverage, cover
+from privatize.auditing.distinguishing import Told, tell_apart
+from privatize.auditing.divergence import divergence
+from privatize.auditing.findings import Audit
+from privatize.auditing.units import NUMBERS, Units
+from privatize.calibration import capacity
+from privatize.calibration import streams as coins
+from privatize.calibration.pairs import Pairs
+from privatize.calibration.sensitivity import Sensitivity
+from privatize.errors import CalibrationError, ExecutionError, SettingsError
+from privatize.execution.choose import collect, executor
+from privatize.execution.job import SpanResult
+from privatize.execution.progress import Progress
+from privatize.execution.span_queue import Task, Work
+from privatize.function.private_function import PrivateFunction, questions
+from privatize.function.question import Question
+from privatize.mechanisms.weighted import Weighted
+from privatize.outputs import structure as outputs
+from privatize.planning.plan import transfer
+from privatize.samplers import as_sampler
+
+__all__ = ["audit"]
+
+Vector = NDArray[np.float64]
+_STORED = 10**7  # numbers of all releases on one neighbour, 80 MB
+
+
+def audit(
+    private_function: PrivateFunction[..., Any],
+    n: int,
+    *args: Any,
+    pairs: int | None = None,
+    releases: int = 20_000,
+    sampler: Any = None,
+    under: Sequence[Any] = (),
+    confidence: float = 0.99,
+    seed: int | None = None,
+    workers: Any = None,
+    progress: bool | None = None,
+    **kwargs: Any,
+) -> Audit:
+    """Measure whether a private function keeps its promise, on public data.
+
+    Parameters
+    ----------
+    private_function : PrivateFunction
+        Made by `privatize`.
+    n : int
+        Number of records.
+    *args, **kwargs
+        The function's other arguments; and ``like=``, as `PrivateFunction.estimate` takes it.
+    pairs : int, optional
+        Fresh pairs of neighbours; by default 20/gamma, and 1,000 at least.
+    releases : int
+        Releases on each neighbour of the pairs that are told apart. 0 leaves that part out.
+    sampler : Sampler, optional
+        Measure the promise under this distribution instead of the function's own P.
+    under : sequence of Sampler
+        Measure coverage under these too, though nothing is claimed there.
+    confidence : float
+        A promise that is kept passes with this probability at least, over the audit's own
+        randomness.
+    seed : int, optional
+        Seed of the fresh pairs; they are never those of the calibration. Noise is not seeded.
+    workers, progress
+        As for `privatize`.
+
+    Returns
+    -------
+    Audit
+
+    References
+    ----------
+    Bichsel et al., "DP-Sniper", S&P 2021: an event is learned on one half of the releases and
+    bounded on the other. Clopper & Pearson, Biometrika 1934.
+
+    Examples
+    --------
+    >>> from privatize import audit, privatize, samplers
+    >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1)(np.mean)
+    >>> found = audit(mean, n=100, pairs=500, releases=2000, seed=2)
+    >>> found.holds, found.coverage.beyond
+    (True, 29)
+    """
+    _check(private_function, pairs, releases, under, confidence)
+    given = [(n, *args), kwargs]
+    del n, args, kwargs  # they may be the data
+    ((asked,), _) = questions(private_function, "audit", given, several=False)
+    settings, chosen = private_function.settings, coins.check_seed(seed)
+    base = coins.fresh_seed() if chosen is None else chosen
+    sensitivity = private_function.calibrator.recall(asked).sensitivity
+    count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else int(pairs)
+    auditor = _Auditor(asked, sensitivity, workers, progress, count, base, (1 - confidence) / 2)
+    own = settings.sampler if sampler is None else as_sampler(sampler)
+    measured, gaps = auditor.measure(own, 0)
+    return Audit(
+        function=private_function.__name__,
+        n=sensitivity.n,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        gamma=sensitivity.gamma,
+        sensitivity=sensitivity.value,
+        mechanism=type(settings.mechanism).__name__,
+        bound=sensitivity.bound,
+        confidence=confidence,
+        rho=sensitivity.unlucky,
+        coverage=cover(repr(own), gaps, sensitivity, settings, auditor.alpha, claimed=True),
+        under=tuple(auditor.under(other, at) for at, other in enumerate(map(as_sampler, under), 1)),
+        told=tuple(auditor.tell(measured, gaps, releases)),
+        seed=base,
+        own=own == settings.sampler,
+    )
+
+
+def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any) -> None:
+    """Refuse wrong arguments of an audit."""
+    if not isinstance(function, PrivateFunction):
+        raise SettingsError(
+            f"audit() takes a function that privatize() made, not a {type(function).__name__}."
+        )
+    if isinstance(confidence, bool) or not isinstance(confidence, float | int) or not 0.5 <= confidence < 1:
+        raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
+    if not isinstance(under, list | tuple):
+        raise SettingsError("under= takes a list of samplers.")
+    for name, value, least in (("pairs", 1 if pairs is None else pairs, 1), ("releases", releases, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise SettingsError(f"{name}={value!r} is not an integer >= {least}.")
+    if 0 < releases < 100:
+        raise SettingsError(f"releases={releases} are too few to tell anything: take 100 or more, or 0.")
+
+
+@dataclass(frozen=True)
+class _Auditor:
+    """What does not change between one distribution and the next."""
+
+    asked: Question
+    sensitivity: Sensitivity
+    workers: Any
+    progress: bool | None
+    count: int
+    base: int
+    alpha: float
+
+    @functools.cached_property
+    def mechanism(self) -> Any:
+        """The mechanism, with the weights that it was calibrated with."""
+        own, weights = self.asked.settings.mechanism, self.sensitivity.weights
+        return Weighted(own, weights) if weights else own
+
+    def measure(self, sampler: Any, at: int) -> tuple[Pairs, Vector]:
+        """Return fresh pairs of one distribution, and their gaps."""
+        settings, sensitivity = self.asked.settings, self.sensitivity
+        words = np.random.SeedSequence(self.base, spawn_key=(coins.AUDIT, at)).generate_state(2, np.uint64)
+        converted = self.asked.converted(sensitivity.coin_seed)
+        pairs = Pairs(
+            converted.function if sampler == settings.sampler else converted,
+            n=sensitivity.n,
+            sampler=sampler,
+            norm=self.mechanism.norm,
+            seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
+            like=self.asked.schema,
+            around=self.asked.worker_context(),
+            s0=sensitivity.coin_seed,
+            whole=True,  # on whole datasets, whatever the function knows about its own gap
+        )
+        pairs.structure = sensitivity.structure
+        pairs.classes = dict(sensitivity.classes)
+        pairs.check_sampler()
+        gaps = np.full(self.count, np.nan)
+
+        def take(found: SpanResult) -> None:
+            gaps[found.start : found.start + len(found.gaps)] = found.gaps
+
+        work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
+        task = Task(pairs, settings.version, settings.timeout)
+        workers = capacity.fewer(self.asked.workers(self.workers), settings.timeout, pairs.bytes)
+        where = executor(workers, settings.timeout)
+        label = f"audit of {self.asked.definition.name}"
+        bar = Progress(label, self.count, 0, self.progress)
+        self.asked.guard().run(collect, task, work, where, bar, take, label)
+        if np.isnan(gaps).any():
+            raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
+        return pairs, gaps
+
+    def under(self, sampler: Any, at: int) -> Coverage:
+        """Return the coverage under a distribution for which nothing is claimed, and how far it is from P."""
+        _, gaps = self.measure(sampler, at)
+        settings, sensitivity = self.asked.settings, self.sensitivity
+        found = cover(repr(sampler), gaps, sensitivity, settings, self.alpha, claimed=False)
+        # gamma is promised under the function's own P, whatever distribution is measured.
+        known = divergence(settings.sampler, sampler)
+        if known is None:
+            return found
+        certain = min(1.0, transfer(sensitivity.gamma, sensitivity.n, known))
+        return replace(found, divergence=known, transferred=certain)
+
+    def tell(self, pairs: Pairs, gaps: Vector, releases: int) -> list[Told]:
+        """Tell the two pairs with the largest gaps within the estimate apart by their releases.
+
+        Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
+        units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
+        """
+        settings, sensitivity = self.asked.settings, self.sensitivity
+        size = min(NUMBERS, outputs.size(sensitivity.structure))
+        releases = min(releases, max(1000, _STORED // max(1, size)))
+        within = np.flatnonzero(gaps <= sensitivity.value)
+        chosen = within[np.argsort(gaps[within])[-2 if releases else len(within) :]].tolist()
+        promise = {"epsilon": settings.epsilon, "delta": settings.delta}
+        scale = self.mechanism.scale(sensitivity.value, *promise.values())
+        release = functools.partial(
+            self.mechanism.release, sensitivity=sensitivity.value, **promise, whole=sensitivity.whole
+        )
+        found = []
+        for index in chosen:
+            try:
+                a, b = pairs.outputs(index)
+            except Exception as error:  # it worked before
+                raise CalibrationError(
+                    f"The function failed on fresh pair {index}, on which it worked before."
+                ) from error
+            shown = None if hasattr(settings.mechanism, "responses") else Units.of(scale, a, b)
+            # Answers from a finite set may repeat, however private they are.
+            repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
+            gap, alpha = float(gaps[index]), self.alpha / len(chosen)
+            told = tell_apart(
+                release,
+                a,
+                b,
+                gap=gap,
+                **promise,
+                releases=releases,
+                alpha=alpha,
+                discrete=repeats,
+                shown=shown,
+            )
+            found.append(told)
+        return found

@@ -1,0 +1,60 @@
+"""Numbers as people write them."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+import numpy as np
+
+__all__ = ["amount", "counted", "figure", "promise", "round_up"]
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """Return a number in a few digits, as people write it: with an exponent only far from 1.
+
+    Examples
+    --------
+    >>> figure(2222.2, 3), figure(0.00012345), figure(1.5e9)
+    ('2,220', '0.0001234', '1.5e+09')
+    """
+    text = f"{value:.{digits}g}"
+    return f"{float(text):,.0f}" if "e" in text and 1 <= abs(value) < 1e7 else text
+
+
+def amount(value: Any, digits: int = 4) -> str:
+    """Return a number, or the least and the largest of several, in a few digits.
+
+    Examples
+    --------
+    >>> amount(0.123456), amount(np.array([1.0, 8.0]))
+    ('0.1235', '1 to 8')
+    """
+    ends = (float(np.min(value)), float(np.max(value)))
+    return " to ".join(dict.fromkeys(figure(end, digits) for end in ends))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many there are of something.
+
+    Examples
+    --------
+    >>> counted(1, "answer"), counted(1200, "answer")
+    ('1 answer', '1,200 answers')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def round_up(gamma: float) -> str:
+    """Print gamma with four decimals, or three digits if that is more, rounded up."""
+    exact = Decimal(repr(float(gamma)))  # as its user would write it
+    places = max(4, 2 - exact.adjusted())
+    if exact < 1:
+        places = max(places, 2 - (1 - exact).adjusted())  # never round a feasible gamma up to 1
+    return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
+
+
+def promise(epsilon: float, delta: float, gamma: float) -> str:
+    """Return the promise in a line."""
+    shown = f", delta={delta:g}" if delta else ""
+    return f"epsilon={epsilon:g}{shown} on all but gamma={gamma:.4g} of neighbours"
