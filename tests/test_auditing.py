@@ -611,6 +611,9 @@ MODULE = """
 
     broken = kept.replace(seed=2)
     class _Forged:
+        def template(self, definition):
+            return kept.calibrator.template(definition)
+
         def recall(self, asked):
             import dataclasses
             found = kept.calibrator.recall(asked)

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = [
-    "BOOTSTRAPPED",
-    "CHANGED",
-    "FAILED",
-    "INTERNAL",
-    "LEFT",
-    "REACHABLE",
-    "UNFIT",
-    "UNSTEADY",
-    "Advice",
-]
+__all__ = ["Advice"]
 
 
 @dataclass(frozen=True)

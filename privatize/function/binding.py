@@ -13,7 +13,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Placeholder:
     tag: ClassVar[str] = "_Hole"  # in the keys of stored estimates
 
 
-_SETTLED = frozenset({Placeholder, type(None), bool, int, float, str})
+_FIXED = frozenset({Placeholder, type(None), bool, int, float, str})
 
 
 def _bits(value: Any) -> Any:
@@ -62,33 +62,30 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     open: str | None
-    key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
+    key: tuple[tuple[Any, ...], Mapping[str, Any]]  # the arguments with defaults filled in
     _plain: Any = field(default=False, init=False, repr=False, compare=False)  # False until it is asked for
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
-        if self.kwargs or len(self.args) != 1:
-            return False
-        (only,) = self.args
-        return type(only) is Placeholder and only.kind == "data" and only.index == 0
+        one = not self.kwargs and len(self.args) == 1 and type(self.args[0]) is Placeholder
+        return one and self.args[0] == Placeholder("data")
 
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
-        args, kwargs = self.key or (self.args, self.kwargs)
+        args, kwargs = self.key
         return [list(args), sorted(kwargs.items())]
 
     def plain(self) -> tuple[Any, ...] | None:
         """Return the public arguments as a tuple to compare; None if one could change or hide something."""
         if self._plain is False:
-            args, kwargs = self.key or (self.args, self.kwargs)
+            args, kwargs = self.key
             values = (*args, *kwargs.values())
-            settled = all(type(value) in _SETTLED for value in values)
-            made = (
-                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if settled else None
+            fixed = all(type(value) in _FIXED for value in values)
+            found = (
+                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if fixed else None
             )
-            object.__setattr__(self, "_plain", made)
-        found: tuple[Any, ...] | None = self._plain
-        return found
+            object.__setattr__(self, "_plain", found)
+        return cast("tuple[Any, ...] | None", self._plain)
 
     def shared(self) -> list[tuple[str, Any]]:
         """Return the arguments that are not copied, so that the function could change them, with names."""
@@ -99,10 +96,8 @@ class Call:
         except (TypeError, ValueError):  # builtins and some compiled functions have none
             names = []
         placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
-        found = [
-            (name, value) for name, value in (*placed, *self.kwargs.items()) if type(value) not in _SETTLED
-        ]
-        return [(name, value) for name, value in found if not _has_estimator(value)]
+        found = (*placed, *self.kwargs.items())
+        return [each for each in found if type(each[1]) not in _FIXED and not _has_estimator(each[1])]
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""
@@ -191,7 +186,7 @@ class Binding:
         if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
             return None
         try:
-            return self._bind((None,), {})[1]
+            return self.bind_public((), {})
         except ArgumentError:
             return None
 
@@ -206,83 +201,76 @@ class Binding:
         """Split a call's arguments into the dataset and the rest."""
         if len(args) == 1 and not kwargs and self._alone is not None:
             return args[0], self._alone
-        return self._bind(args, kwargs)
-
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         if self.signature is None:
             if not args:
                 raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
-            return args[0], Call(self.function, (Placeholder("data"), *args[1:]), kwargs, None)
-        try:
-            bound = self.signature.bind_partial(*args, **kwargs)
-        except TypeError:
-            # Python's own message would name what was passed; the signature says enough.
-            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
-        given = bound.arguments
-        parameters = self.signature.parameters
-        dataset = []
-        for index, name in enumerate(self.names):
-            if name not in given or (parameters[name].kind in _VARIADIC and not given[name]):
-                own = next(iter(parameters), "")
-                hint = (
-                    f" Its {own!r} is taken for the object of a method: if that is the dataset, pass "
-                    f"data={own!r}."
-                    if own in ("self", "cls") and own not in self.names
-                    else ""
-                )
-                raise ArgumentError(
-                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it.{hint}"
-                )
-            place = Placeholder("data", index + 1 if self.aligned else 0)
-            if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-                dataset.append(given[name][0])
-                given[name] = (place, *given[name][1:])
-            else:
-                dataset.append(given[name])
-                given[name] = place
-        for name in self.coins:
-            if name in given:
-                raise ArgumentError(
-                    f"{self.label}{self.signature} gets {name!r} from the public coins. Leave it out."
-                )
-            given[name] = Placeholder("coin")
-        missing = [
-            p.name
-            for p in parameters.values()
-            if p.name not in given and p.default is p.empty and p.kind not in _VARIADIC
-        ]
-        if len(missing) > 1:
-            raise ArgumentError(
-                f"{self.label}{self.signature} was called without {', '.join(map(repr, missing))}."
-            )
-        for name in missing:
-            given[name] = Placeholder("open")
-        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
-        args, kwargs = bound.args, bound.kwargs
-        bound.apply_defaults()
-        call = Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
-        return tuple(dataset) if self.aligned else dataset[0], call
+            return args[0], self.bind_public(args[1:], kwargs)
+        given = self._given(self.signature, args, kwargs)
+        dataset = [self._taken(self.signature, given, name) for name in self.names]
+        return tuple(dataset) if self.aligned else dataset[0], self._call(self.signature, given)
 
     def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Bind the arguments other than the dataset, for calibrating without one."""
         if self.signature is None:
-            return self.bind((None, *args), kwargs)[1]
-        rest = list(args)
-        placed: list[Any] = []
-        waiting = [name for name in self.names if name not in kwargs]
-        for parameter in self.signature.parameters.values():
-            if parameter.name in self.names and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                placed.append(None)
-                waiting.remove(parameter.name)
-            if parameter.kind not in _POSITIONAL or not (rest or parameter.name in waiting):
-                break
-            if parameter.name in waiting:
-                placed.append(None)
-                waiting.remove(parameter.name)
-            else:
-                placed.append(rest.pop(0))
-        named = kwargs | dict.fromkeys(waiting)
-        return self.bind((*placed, *rest), named)[1]
+            args = (Placeholder("data"), *args)
+            return Call(self.function, args, kwargs, None, (args, kwargs))
+        known = self.signature.parameters.values()
+        rest = [each for each in known if each.name not in self.names or each.kind in _VARIADIC]
+        others = {name: value for name, value in kwargs.items() if name not in self.names}
+        return self._call(self.signature, self._given(self.signature.replace(parameters=rest), args, others))
+
+    def _given(
+        self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            return signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            # Python's own message would name what was passed; the signature says enough.
+            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
+
+    def _taken(self, signature: inspect.Signature, given: dict[str, Any], name: str) -> Any:
+        """Take a part of the dataset out of the arguments; of variadic ones it is the first."""
+        variadic = signature.parameters[name].kind in _VARIADIC
+        if name not in given or (variadic and not given[name]):
+            own = next(iter(signature.parameters), "")
+            taken = own in ("self", "cls") and own not in self.names
+            hint = f" Its {own!r} is taken for the object of a method: if it is the data, pass data={own!r}."
+            raise ArgumentError(
+                f"{self.label}{signature} was called without its dataset {name!r}. Pass it.{hint * taken}"
+            )
+        value = given.pop(name)
+        if variadic:
+            given[name] = value[1:]
+        return value[0] if variadic else value
+
+    def _call(self, signature: inspect.Signature, given: dict[str, Any]) -> Call:
+        """Return the call with these public arguments, and placeholders for the others."""
+        parameters = signature.parameters
+        for index, name in enumerate(self.names):
+            place = Placeholder("data", index + 1 if self.aligned else 0)
+            variadic = parameters[name].kind in _VARIADIC
+            given[name] = (place, *given.get(name, ())) if variadic else place
+        for name in self.coins:
+            if name in given:
+                raise ArgumentError(
+                    f"{self.label}{signature} gets {name!r} from the public coins. Leave it out."
+                )
+            given[name] = Placeholder("coin")
+        missing = [
+            each.name
+            for each in parameters.values()
+            if each.name not in given and each.default is each.empty and each.kind not in _VARIADIC
+        ]
+        if len(missing) > 1:
+            raise ArgumentError(
+                f"{self.label}{signature} was called without {', '.join(map(repr, missing))}."
+            )
+        given |= dict.fromkeys(missing, Placeholder("open"))
+        bound = inspect.BoundArguments(signature, given)
+        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
+        args, kwargs = bound.args, bound.kwargs
+        bound.apply_defaults()
+        return Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
 
 
 def label_of(function: Callable[..., Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from privatize import errors
 from privatize.budgets.budget import current, distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
@@ -23,16 +24,6 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data import support as domains
-from privatize.errors import (
-    CalibrationError,
-    DataError,
-    PolicyError,
-    PrivateRunError,
-    PrivatizeError,
-    PrivatizeWarning,
-    SealedError,
-    SettingsError,
-)
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
 from privatize.function.binding import Call
@@ -72,17 +63,17 @@ def released(definition: Definition, calibrator: Calibrator, box: Box, *, entire
     return outcome
 
 
-def _nested(definition: Definition, outer: Any) -> SettingsError:
+def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
     """Return the error for a private function that is called while one is being evaluated."""
     name = definition.name
     if outer is definition.root:
-        return SettingsError(
+        return errors.SettingsError(
             f"{name}() was called while it was being evaluated, by something that its own code does not "
             f"name, such as a signal handler, a callback or a finalizer. That caller would get an answer "
             f"without noise. Call {name}() afterwards; if this is how it calls itself, call "
             f"{name}.__wrapped__(...) there."
         )
-    return SettingsError(
+    return errors.SettingsError(
         f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
         f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
         f"separately."
@@ -112,14 +103,14 @@ def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
     """Return an error that holds nothing of the frames it passed through."""
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt()
-    if not isinstance(error, PrivatizeError | PrivatizeWarning) or (
-        started and type(error) is not PrivateRunError
+    if not isinstance(error, errors.PrivatizeError | errors.PrivatizeWarning) or (
+        started and type(error) is not errors.PrivateRunError
     ):
-        return PrivateRunError(internal)
+        return errors.PrivateRunError(internal)
     error.__traceback__ = None
     error.__context__ = None
     # A cause stays only where it arose on sampled, public data.
-    if not isinstance(error, CalibrationError | SettingsError):
+    if not isinstance(error, errors.CalibrationError | errors.SettingsError):
         error.__cause__ = None
     return error
 
@@ -143,9 +134,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     sensitivity = estimate.sensitivity
     function = asked.function(sensitivity.coin_seed)
     _convert(asked, box, positions)
-    if (
-        charge is not None
-    ):  # data that does not fit has cost nothing; from here on it is spent, whatever happens
+    if charge is not None:  # data that does not fit has cost nothing; what follows is spent, come what may
         _reserve(subjects, charge, estimate)
     before = estimate.snapshot(asked)
     box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
@@ -155,13 +144,13 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     finally:
         left = before.put_back()
     if not returned:
-        raise PrivateRunError(asked.definition.advice.about(FAILED))
+        raise errors.PrivateRunError(asked.definition.advice.about(FAILED))
     if left:
-        raise PrivateRunError(asked.definition.advice.about(LEFT, left))
+        raise errors.PrivateRunError(asked.definition.advice.about(LEFT, left))
     if not estimate.holds():  # the noise is for what it was
-        raise PrivateRunError(asked.definition.advice.about(CHANGED))
+        raise errors.PrivateRunError(asked.definition.advice.about(CHANGED))
     if box.value is None:
-        raise PrivateRunError(asked.definition.advice.about(UNFIT))
+        raise errors.PrivateRunError(asked.definition.advice.about(UNFIT))
     return _noised(asked, box, sensitivity, entire)
 
 
@@ -179,16 +168,16 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
     """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
     name, settings, binding = definition.name, definition.settings, definition.binding
     if call.plain() is None and hidden_in(call.others()):
-        raise SealedError(
+        raise errors.SealedError(
             f"{name}() was given sealed data as an argument that is not its dataset. Only the dataset is "
             f"opened: pass it as {', '.join(binding.names)}."
         )
     parts = box.data if binding.aligned else (box.data,)
     sealed = [is_sealed(part) for part in parts]
     if any(sealed) and not all(sealed):
-        raise SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
+        raise errors.SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
     if rules.require_sealed and not all(sealed):
-        raise PolicyError(
+        raise errors.PolicyError(
             f"{name}() was called with data that is not sealed, and the policy has require-sealed. Seal it: "
             f"seal(data, name=...)."
         )
@@ -201,14 +190,14 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
         budgets += [budget for _, budget in carry]
         known = [sampler for sampler, _ in carry if sampler is not None]
         if settings.sampler is None and any(other != known[0] for other in known):
-            raise SettingsError(
+            raise errors.SettingsError(
                 f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of "
                 f"them together, privatize(sampler=...)."
             )
         box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
     budgets = distinct(budgets)
     if rules.require_budget and not budgets:
-        raise PolicyError(
+        raise errors.PolicyError(
             f"{name}() has no budget, and the policy has require-budget. Pass budget=Budget(...), call it in "
             f"`with budget:`, or seal the data with one."
         )
@@ -219,13 +208,15 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
     n = records.count(box.data)
     if n == 0:
-        raise DataError("The dataset is empty: there is nobody to answer about, and nothing to answer.")
+        raise errors.DataError(
+            "The dataset is empty: there is nobody to answer about, and nothing to answer."
+        )
     if not template.fixed:  # P may be made of the data, and say so in an error
         apart(definition.name, template.sampler, box)
     alike = records.just_like(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
     if template.draws_public and is_private(template.sampler, box.data):
-        raise DataError(BOOTSTRAPPED)
+        raise errors.DataError(BOOTSTRAPPED)
     used, positions = template.used(n)
     return Question(definition, template, call, used, schema), positions
 

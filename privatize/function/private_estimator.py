@@ -7,6 +7,7 @@ same as an estimator of scikit-learn's own kind.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import warnings
@@ -88,10 +89,8 @@ def fitted(
     """
     if not isinstance(estimator, BaseEstimator):
         raise SettingsError(f"fitted() takes a fitted estimator, not a {type(estimator).__name__}.")
-    names = {"attributes": attributes, "constants": constants}
-    for what, given in names.items():
-        wrong = isinstance(given, str) or not all(isinstance(name, str) for name in given or ())
-        if wrong:
+    for what, given in (("attributes", attributes), ("constants", constants)):
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given or ()):
             raise SettingsError(f"fitted(): {what}={given!r} is not a list of names of attributes.")
     if attributes is not None and not len(attributes):
         raise SettingsError("fitted(): attributes=[] leaves nothing to release.")
@@ -116,13 +115,10 @@ def _shaped(estimator: Any, attributes: Any, constants: Any, constrain: bool) ->
 
 def _taken(part: Any, drawn: Any) -> Any:
     """Return X or y as what P draws, where scikit-learn takes it for the same and values do not matter."""
-    if not isinstance(drawn, np.ndarray) or is_sealed(part):
-        return part
-    if isinstance(part, np.memmap) or _foreign(part):
-        try:
+    taken = isinstance(drawn, np.ndarray) and not is_sealed(part)
+    if taken and (isinstance(part, np.memmap) or _foreign(part)):
+        with contextlib.suppress(Exception):  # its own code, which has seen the data: it is refused as it is
             return np.asarray(part)
-        except Exception:  # its own code, which has seen the data: it is refused as it is
-            return part
     return part
 
 
@@ -144,17 +140,13 @@ def _foreign(part: Any) -> bool:
 
 def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
     """Say what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
-    if is_sealed(X):
-        return ""
-    shape: Any = getattr(X, "shape", ())
-    shape = shape if isinstance(shape, tuple) else ()
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    shape: Any = () if is_sealed(X) else getattr(X, "shape", ())
+    rows, columns = shape if isinstance(shape, tuple) and len(shape) == 2 else (2, 1)
+    if shape and getattr(getattr(X, "dtype", None), "kind", "") == "c":
         return "Complex data not supported: P draws real numbers."
-    if len(shape) == 2 and shape[1] == 0:
+    if columns == 0:
         return f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required."
-    if len(shape) == 2 and shape[0] == 1:
-        return "fit() was given 1 sample: a model of one person hides nobody."
-    return ""
+    return "fit() was given 1 sample: a model of one person hides nobody." if rows == 1 else ""
 
 
 class _Delegated:
@@ -163,8 +155,8 @@ class _Delegated:
     It is handed out, not called: what it is called with passes through no frame of ours.
     """
 
-    def __init__(self, text: str) -> None:
-        self.__doc__ = text
+    def __init__(self, text: str, *, learned: bool = False) -> None:
+        self.__doc__, self.learned = text, learned
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -174,6 +166,8 @@ class _Delegated:
             return self
         # A copy that is not fitted says so, whatever the one that was passed has learned.
         fitted_one = vars(instance).get("estimator_")
+        if fitted_one is None and self.learned:
+            raise AttributeError(f"PrivateEstimator has no {self.name} before fit().")
         return getattr(clone(instance.estimator) if fitted_one is None else fitted_one, self.name)
 
 
@@ -280,9 +274,8 @@ progress, budget
                     f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
                     f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
                 )
-            drawn = (
-                (None, None) if self.sampler is None else _CALIBRATOR.template(function.definition).records()
-            )
+            sealed = self.sampler is None
+            drawn = (None, None) if sealed else _CALIBRATOR.template(function.definition).records()
             if labelled:
                 X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
                 column = _is_column(y, drawn[1])
@@ -291,8 +284,7 @@ progress, budget
                 X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
             wrong = _misshaped(X)
             if not wrong:
-                data = (X, y) if labelled else (X,)
-                released: Release = function.release(*data, *self._shaping())
+                released: Release = function.release(*((X, y) if labelled else (X,)), *self._shaping())
         except (ArgumentError, DataError) as error:
             wrong = str(error)  # which holds no data
             if y is not None and not labelled:
@@ -300,7 +292,6 @@ progress, budget
         except PrivateRunError as error:
             failed = str(error)  # a fixed text
         finally:
-            data = None  # type: ignore[assignment]
             del X, y
         if wrong:
             raise InputError(wrong)
@@ -348,6 +339,9 @@ progress, budget
     transform = _Delegated("Transform with the private model.")
     inverse_transform = _Delegated("Undo `transform`.")
     get_feature_names_out = _Delegated("Return the names of what `transform` returns.")
+    classes_ = _Delegated("The labels, as calibration saw them.", learned=True)
+    n_features_in_ = _Delegated("The number of columns of X.", learned=True)
+    feature_names_in_ = _Delegated("The names of the columns of X, where it has names.", learned=True)
 
     @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator] # it has no types
     def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
@@ -356,26 +350,6 @@ progress, budget
             return self.fit(X, y).transform(X)
         finally:
             del X, y
-
-    @property
-    def classes_(self) -> Any:
-        """The labels, as calibration saw them."""
-        return self._learned("classes_")
-
-    @property
-    def n_features_in_(self) -> Any:
-        """The number of columns of X."""
-        return self._learned("n_features_in_")
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """The names of the columns of X, where it has names."""
-        return self._learned("feature_names_in_")
-
-    def _learned(self, name: str) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"PrivateEstimator has no {name} before fit().")
-        return getattr(self.estimator_, name)
 
     def __sklearn_clone__(self) -> PrivateEstimator:
         # The same budget, workers and P, not copies: copied books would be spent twice.
@@ -389,14 +363,9 @@ progress, budget
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        for name in (
-            "estimator_type",
-            "target_tags",
-            "classifier_tags",
-            "regressor_tags",
-            "transformer_tags",
-        ):
-            setattr(tags, name, getattr(inner, name))
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.transformer_tags = inner.transformer_tags
         tags.input_tags.sparse = False
         tags.non_deterministic = True  # noise is never seeded
         for more in (tags.classifier_tags, tags.regressor_tags):

@@ -73,7 +73,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
-            object.__setattr__(self, name, check(getattr(self, name)))
+            object.__setattr__(self, name, check(name, getattr(self, name)))
         if self.sampler is not None and self.domain is None:
             object.__setattr__(self, "domain", default_domain(self.sampler))
         self._check_together()
@@ -161,6 +161,8 @@ def _support(sampler: Any) -> Any:
 
 # --- what each option may be ------------------------------------------------------------------
 
+_Check = Callable[[str, Any], Any]
+
 
 def _short(value: Any) -> str:
     """Return a wrong value as a text that is not too long."""
@@ -171,95 +173,74 @@ def _short(value: Any) -> str:
     return text if len(text) < 100 else text[:97] + "..."
 
 
-def _number(value: Any) -> float:
-    try:
-        return math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def _epsilon(value: Any) -> float:
-    number = _number(value)
-    if not 1e-10 <= number <= 1e5:
-        raise SettingsError(
-            f"epsilon={value!r} is not a number between 1e-10 and 100000. It is the privacy loss; 1 is "
-            f"common."
-        )
-    return number
-
-
-def _delta(value: Any) -> float:
-    number = _number(value)
-    if not 0 <= number < 1:
-        raise SettingsError(f"delta={_short(value)} is not in [0, 1).")
-    return number
-
-
-def _floor(value: Any) -> float | None:
-    number = None if value is None else _number(value)
-    if number is not None and not SMALLEST <= number <= LARGEST:
-        raise SettingsError(
-            f"min_sensitivity={value!r} is not a number between {SMALLEST:g} and {LARGEST:g}. It is a floor."
-        )
-    return number
-
-
-def _names(option: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        several = isinstance(value, str | tuple | list | None)
-        if not several or not all(isinstance(name, str) for name in value or ()):
-            raise SettingsError(f"{option}={_short(value)} is not the name of a parameter, or several.")
-        one = option == "coins" and isinstance(value, str)
-        return (value,) if one else tuple(value) if isinstance(value, list) else value
-
-    return check
-
-
-def _allowed(option: str, rule: str, fits: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
+def _one_of(rule: str, fits: Callable[[Any], bool]) -> _Check:
+    def check(name: str, value: Any) -> Any:
         if not fits(value):
-            raise SettingsError(f"{option}={_short(value)} is not {rule}.")
+            raise SettingsError(f"{name}={_short(value)} is not {rule}.")
         return value
 
     return check
 
 
-def _store(value: Any) -> Any:
-    if value is not None and not isinstance(value, str | os.PathLike):
-        raise SettingsError(f"store={value!r} is not a path, a URL, 'default' or None.")
-    if "\0" in str(value):
-        raise SettingsError("store= has a NUL character in it, which no path may have.")
-    return value
+def _number(rule: str, low: float, high: float) -> _Check:
+    def check(name: str, value: Any) -> float:
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not low <= number <= high:
+            raise SettingsError(f"{name}={_short(value)} is not {rule}.")
+        return number
+
+    return check
+
+
+def _optional(check: _Check) -> _Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _by(check: Callable[[Any], Any]) -> _Check:
+    return lambda _, value: check(value)
+
+
+def _names(name: str, value: Any) -> Any:
+    several = isinstance(value, str | tuple | list | None)
+    if not several or not all(isinstance(each, str) for each in value or ()):
+        raise SettingsError(f"{name}={_short(value)} is not the name of a parameter, or several.")
+    if name == "coins" and isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _is_budget(value: Any) -> bool:
-    able = hasattr(value, "reserve") and hasattr(value, "afford")
-    return value is None or (able and not isinstance(value, type))
+    return hasattr(value, "reserve") and hasattr(value, "afford") and not isinstance(value, type)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
-    "mechanism": as_mechanism,
-    "epsilon": _epsilon,
-    "sampler": lambda value: None if value is None else as_sampler(value),
-    "seed": streams.check_seed,
-    "delta": _delta,
-    "min_sensitivity": _floor,
-    "domain": _allowed(
-        "domain",
-        "'clip' or 'as-is'",
-        lambda value: isinstance(value, str | None) and value in ("clip", "as-is", None),
+def _is_place(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and "\0" not in str(value)
+
+
+_DOMAINS = ("clip", "as-is")
+_PAIR = "a function (data, position, replacement) -> (value, neighbour_value)"
+_CHECKS: dict[str, _Check] = {
+    "mechanism": _by(as_mechanism),
+    "epsilon": _number("a number between 1e-10 and 100000. It is the privacy loss; 1 is common", 1e-10, 1e5),
+    "sampler": _optional(_by(as_sampler)),
+    "seed": _by(streams.check_seed),
+    "delta": _number("in [0, 1)", 0.0, math.nextafter(1, 0)),
+    "min_sensitivity": _optional(
+        _number(f"a number between {SMALLEST:g} and {LARGEST:g}. It is a floor", SMALLEST, LARGEST)
     ),
-    "data": _names("data"),
-    "coins": _names("coins"),
-    "pair": _allowed(
-        "pair",
-        "a function (data, position, replacement) -> (value, neighbour_value)",
-        lambda value: value is None or callable(value),
+    "domain": _optional(
+        _one_of("'clip' or 'as-is'", lambda value: isinstance(value, str) and value in _DOMAINS)
     ),
-    "version": lambda value: None if value is None else str(value),
-    "store": _store,
-    "timeout": check_timeout,
-    "workers": check_workers,
-    "progress": _allowed("progress", "True, False or None", lambda value: isinstance(value, bool | None)),
-    "budget": _allowed("budget", "a Budget, or a part of one", _is_budget),
+    "data": _names,
+    "coins": _names,
+    "pair": _optional(_one_of(_PAIR, callable)),
+    "version": _optional(_by(str)),
+    "store": _optional(_one_of("a path without NUL characters, a URL, 'default' or None", _is_place)),
+    "timeout": _by(check_timeout),
+    "workers": _by(check_workers),
+    "progress": _optional(_one_of("True, False or None", lambda value: isinstance(value, bool))),
+    "budget": _optional(_one_of("a Budget, or a part of one", _is_budget)),
 }
