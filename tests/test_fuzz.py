@@ -50,7 +50,7 @@ from privatize.errors import (
     PrivatizeWarning,
     SettingsError,
 )
-from privatize.execution.packaging import Package
+from privatize.execution.packaging.package import Package
 from privatize.identity.change_guard import Watch
 from privatize.storage.database import Database
 from privatize.storage.estimates import open_store

@@ -26,10 +26,11 @@ from privatize.calibration import streams as coins
 from privatize.calibration.pairs import Pairs
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
-from privatize.execution.choose import collect, executor
+from privatize.execution.base import collect
+from privatize.execution.choose import executor
 from privatize.execution.job import SpanResult
 from privatize.execution.progress import Progress
-from privatize.execution.span_queue import Task, Work
+from privatize.execution.span_queue import SpanQueue
 from privatize.function.private_function import PrivateFunction, questions
 from privatize.function.question import Question
 from privatize.mechanisms.weighted import Weighted
@@ -177,7 +178,9 @@ class _Auditor:
             norm=self.mechanism.norm,
             seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
             like=self.asked.schema,
-            around=self.asked.worker_context(),
+            worker_context=self.asked.worker_context(),
+            version=settings.version,
+            timeout=settings.timeout,
             s0=sensitivity.coin_seed,
             whole=True,  # on whole datasets, whatever the function knows about its own gap
         )
@@ -189,13 +192,12 @@ class _Auditor:
         def take(found: SpanResult) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = Work([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
-        task = Task(pairs, settings.version, settings.timeout)
+        work = SpanQueue([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
         workers = capacity.fewer(self.asked.workers(self.workers), settings.timeout, pairs.bytes)
         where = executor(workers, settings.timeout)
         label = f"audit of {self.asked.definition.name}"
         bar = Progress(label, self.count, 0, self.progress)
-        self.asked.guard().run(collect, task, work, where, bar, take, label)
+        self.asked.guard().run(collect, pairs, work, where, bar, take, label)
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return pairs, gaps

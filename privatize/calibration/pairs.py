@@ -28,7 +28,7 @@ from privatize.calibration.streams import sources
 from privatize.data import records
 from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
-from privatize.execution.job import Cause, Refused, SpanResult, shown
+from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.outputs import structure as outputs
 from privatize.samplers import Sampler, draw
@@ -58,10 +58,8 @@ _SLACK = 2.0**-47
 ROUNDING = 2.0**-20
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
-STRUCTURE = "the function returned outputs of different structure"
-TIMED_OUT = "the function took more than timeout="
-KILLED = "the function's process was killed (SIGKILL"
-NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+_STRUCTURE = "the function returned outputs of different structure"
+_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 _DISAGREES = "additive(...) disagrees with plain evaluation"
 _DRIFTS = (
     "The function gave another answer for identical data at the end of the calibration than before. It must "
@@ -117,12 +115,15 @@ class Pairs:
         pair: PairFunction | None = None,
         batch: Batch = False,
         like: Schema | None = None,
-        around: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+        worker_context: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
         whole: bool = False,
+        version: str | None = None,
+        timeout: float | None = None,
     ) -> None:
         self.function, self.n, self.sampler, self.norm = function, n, sampler, norm
-        self.seed, self.pair, self.like, self.around = seed, pair, like, around
+        self.seed, self.pair, self.like, self.worker_context = seed, pair, like, worker_context
+        self.version, self.timeout = version, timeout
         self.batch = batch
         self.s0 = coins.coin_seed(seed) if s0 is None else s0
         # On one number the library's own norms are the absolute value.
@@ -292,6 +293,18 @@ class Pairs:
 
     # -- evaluating --
 
+    def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
+        """Evaluate the pairs from one index up to another, with the global generators under guard.
+
+        A `heartbeat` is given in workers, and called with every index before its pair is evaluated: there an
+        interrupt is not the user's, and the caller's own contexts are to be entered first.
+        """
+        self.structure = learned.structure
+        self.tossing = self.tossing or learned.uses_global_rng
+        context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
+        with context, coins.public_coins(self.s0) as flips:
+            return self.gaps(*span, flips, heartbeat)
+
     def gaps(
         self, start: int, stop: int, flips: coins.Coins, watch: Callable[[int], object] | None = None
     ) -> SpanResult:
@@ -418,13 +431,15 @@ class Pairs:
                 with np.errstate(all="ignore"):
                     self.kept[index] = np.atleast_1d(np.abs(a - b))
         except outputs.StructureChanged:
-            return self._failed(Cause(index, f"{STRUCTURE}: {_difference(value, structure)}"))
+            return self._failed(Cause(index, "structure", f"{_STRUCTURE}: {_difference(value, structure)}"))
         except Refused:
             raise
         except OutputError:
             if structure is None:
                 raise
-            return self._failed(Cause(index, "the function returned something that cannot be released"))
+            return self._failed(
+                Cause(index, "output", "the function returned something that cannot be released")
+            )
         except BaseException as error:  # sys.exit() in a function is a failure of that pair
             if watch is None and isinstance(error, KeyboardInterrupt):
                 raise
@@ -446,7 +461,7 @@ class Pairs:
             self._check_function(a, again, flips)
         if gap <= LARGEST:
             return gap
-        return self._failed(Cause(index, NOT_FINITE))
+        return self._failed(Cause(index, "not_finite", _NOT_FINITE))
 
     # -- many in one call --
 
@@ -535,7 +550,7 @@ class Pairs:
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
         if not (gaps <= LARGEST).all():
             for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
-                gaps[at] = self._failed(Cause(start + at, NOT_FINITE))
+                gaps[at] = self._failed(Cause(start + at, "not_finite", _NOT_FINITE))
         return gaps
 
     def _evaluated(self, stack: tuple[NDArray[Any], ...], count: int) -> Vector:
@@ -753,7 +768,7 @@ class Pairs:
             except Refused:
                 raise
             except outputs.StructureChanged:
-                self._failed(Cause(index, f"{STRUCTURE}: it makes rows of different lengths"))
+                self._failed(Cause(index, "structure", f"{_STRUCTURE}: it makes rows of different lengths"))
             except BaseException as error:
                 if watch is None and isinstance(error, KeyboardInterrupt):
                     raise

@@ -24,13 +24,9 @@ from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, check_batch
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.pairs import (
-    KILLED,
     LARGEST,
     NORMS,
-    NOT_FINITE,
     ROUNDING,
-    STRUCTURE,
-    TIMED_OUT,
     PairFunction,
     Pairs,
 )
@@ -45,10 +41,11 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.execution.choose import check_timeout, collect, executor
-from privatize.execution.job import Cause, SpanResult
+from privatize.execution.base import collect
+from privatize.execution.choose import check_timeout, executor
+from privatize.execution.job import Cause, CauseKind, SpanResult
 from privatize.execution.progress import Progress
-from privatize.execution.span_queue import Task, Work
+from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
 from privatize.planning.plan import Bound, Plan, band, running_band
@@ -494,10 +491,12 @@ rho=0.00541, bound=tolerance, seed=1)
         pair=pair,
         batch=batch,
         like=like,
-        around=around,
+        worker_context=around,
+        version=version,
+        timeout=check_timeout(timeout),
     )
     name = label or str(getattr(function, "__name__", type(function).__name__))
-    run = _Run(Task(pairs, version, check_timeout(timeout)), plan, memory, name)
+    run = _Run(pairs, plan, memory, name)
     open_before = coins.level()
     weights: tuple[int, ...] = ()
     try:
@@ -598,11 +597,23 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None, run: _Run | 
     return value
 
 
+_REMEDIES: dict[CauseKind, str] = {
+    "timed_out": " Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
+    "killed": " Is there enough memory for all of them? Use fewer workers=, then call forget().",
+    "structure": " The keys, labels, types and shapes of an answer are published as they are, so if they "
+    "depend on the data they give it away. Return the same ones for every dataset: reindex to fixed "
+    "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single "
+    "people, always float(...), define classes outside the function.",
+    "not_finite": " An empty group's mean is NaN, and so are a sum with a missing value and the correlation "
+    "of a constant column: fillna(...) or dropna() in the function, or another sampler.",
+}
+
+
 class _Run:
     """One calibration: the gaps that are there, and what must happen before the others are."""
 
-    def __init__(self, task: Task, plan: Plan, memory: Memory | None, label: str) -> None:
-        self.task, self.plan, self.memory, self.label = task, plan, memory, label
+    def __init__(self, pairs: Pairs, plan: Plan, memory: Memory | None, label: str) -> None:
+        self.pairs, self.plan, self.memory, self.label = pairs, plan, memory, label
         self.failed = 0
         self.cause: Cause | None = None
         self.unsaved: list[tuple[int, int]] = []
@@ -612,7 +623,7 @@ class _Run:
 
     def gaps(self, workers: Any, progress: bool | None) -> tuple[Vector, None]:
         """Return all m gaps, in index order; evaluate only those that are not known."""
-        m, gaps, pairs = self.plan.m, self.known, self.task.pairs
+        m, gaps, pairs = self.plan.m, self.known, self.pairs
         memory = self.memory
         if memory is not None:
             pairs.structure = memory.structure
@@ -627,9 +638,9 @@ class _Run:
                 pairs.check_again(gaps, exact=False, elsewhere=True)
             return gaps, None
         pairs.check_sampler()
-        where = executor(capacity.fewer(workers, self.task.timeout, pairs.bytes), self.task.timeout)
+        where = executor(capacity.fewer(workers, pairs.timeout, pairs.bytes), pairs.timeout)
         pairs.foresee(m)
-        work = Work(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
+        work = SpanQueue(missing, pairs.block, pairs.structure, pairs.drawing, together=pairs.together)
         exact = where.exact and work.left == m
         # Known gaps may have been found by another process, which did not come to the end.
         unchecked = memory is not None and memory.checked < m - work.left
@@ -637,7 +648,7 @@ class _Run:
         began = time.monotonic()
         try:
             bar = Progress(self.label, m, m - work.left, progress)
-            collect(self.task, work, where, bar, self._take, self.label)
+            collect(pairs, work, where, bar, self._take, self.label)
         finally:  # also if it was interrupted, or failed
             self._save()
         if np.isnan(gaps).any():  # every index counts, or none does
@@ -651,18 +662,18 @@ class _Run:
 
         For so many pairs that all gaps would not fit into memory. Nothing is stored either, but the seed.
         """
-        pairs, m = self.task.pairs, self.plan.m
+        pairs, m = self.pairs, self.plan.m
         some = coins.stream(pairs.seed, coins.CHECK, 4).integers(m, size=64)
         kept = _Kept(m - self.plan.k + 1, some)
         pairs.check_sampler()
-        where = executor(capacity.fewer(workers, self.task.timeout, pairs.bytes), self.task.timeout)
-        work = Work([(0, m)], pairs.block, None, pairs.drawing, together=pairs.together)
+        where = executor(capacity.fewer(workers, pairs.timeout, pairs.bytes), pairs.timeout)
+        work = SpanQueue([(0, m)], pairs.block, None, pairs.drawing, together=pairs.together)
 
         def take(found: SpanResult) -> None:
             kept.add(found.start, found.gaps)
             self._learn(found)
 
-        collect(self.task, work, where, Progress(self.label, m, 0, progress), take, self.label)
+        collect(pairs, work, where, Progress(self.label, m, 0, progress), take, self.label)
         if kept.seen != m:
             raise ExecutionError(f"{m - kept.seen} of {m} pairs were not evaluated.")
         gaps, at = kept.all()
@@ -672,7 +683,7 @@ class _Run:
 
     def weights(self, scaled: Any, workers: Any, progress: bool | None) -> tuple[int, ...]:
         """Return the weights of the output's numbers: known ones, or from pairs drawn for them alone."""
-        memory, pairs = self.memory, self.task.pairs
+        memory, pairs = self.memory, self.pairs
         if memory is not None and memory.weights is not None:
             return tuple(memory.weights)
         pairs.check_sampler()
@@ -686,16 +697,17 @@ class _Run:
             pair=pairs.pair,
             batch=pairs.batch,
             like=pairs.like,
-            around=pairs.around,
+            worker_context=pairs.worker_context,
             s0=pairs.s0,
+            version=pairs.version,
+            timeout=pairs.timeout,
         )
         pilot.kept = {}
         kept: dict[int, Vector] = {}
-        work = Work([(0, _PILOT)], pilot.block, None)
-        task = replace(self.task, pairs=pilot)
+        work = SpanQueue([(0, _PILOT)], pilot.block, None)
         bar = Progress(f"{self.label}, weights", _PILOT, 0, progress)
-        where = executor(capacity.fewer(workers, task.timeout, pairs.bytes), task.timeout)
-        collect(task, work, where, bar, lambda found: kept.update(found.kept), self.label)
+        where = executor(capacity.fewer(workers, pairs.timeout, pairs.bytes), pairs.timeout)
+        collect(pilot, work, where, bar, lambda found: kept.update(found.coordinate_gaps), self.label)
         sizes = [kept[i] for i in sorted(kept) if np.isfinite(kept[i]).all()]
         # Without any, the calibration will say what is wrong.
         found: list[int] = scaled.weights(np.array(sizes)) if sizes else []
@@ -711,9 +723,9 @@ class _Run:
             self._save()
 
     def _learn(self, found: SpanResult) -> None:
-        pairs = self.task.pairs
+        pairs = self.pairs
         pairs.structure = pairs.structure or found.structure
-        pairs.jitter = max(pairs.jitter, found.jitter)
+        pairs.jitter = max(pairs.jitter, found.rounding_noise)
         failed = int(np.isinf(found.gaps).sum())
         if failed:
             self.failed += failed
@@ -735,11 +747,11 @@ class _Run:
             return
         for start, stop in _joined(spans):
             more = {"weights": list(self.agreed)} if self.agreed else {}
-            self.memory.save(start, self.known[start:stop], self.task.pairs.structure, **more)
+            self.memory.save(start, self.known[start:stop], self.pairs.structure, **more)
 
     def _given(self) -> str:
         """Return what kind of data the function gets."""
-        return str(self.task.pairs.schema or "data")
+        return str(self.pairs.schema or "data")
 
     def _refuse_early(self, otherwise: str = "") -> None:
         """Refuse when so many have failed that the estimate is infinite, whatever the others are."""
@@ -750,21 +762,9 @@ class _Run:
         """Raise the error for an infinite estimate, with the first real cause."""
         cause = self.cause
         what = cause.text if cause is not None else otherwise or "what was remembered"
-        fix = (
-            " Raise timeout= (it counts for both neighbours of a pair together), then call forget()."
-            if what.startswith(TIMED_OUT)
-            else " Is there enough memory for all of them? Use fewer workers=, then call forget()."
-            if what.startswith(KILLED)
-            else " The keys, labels, types and shapes of an answer are published as they are, so if they "
-            "depend on the data they give it away. Return the same ones for every dataset: reindex to fixed "
-            "categories (counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single "
-            "people, always float(...), define classes outside the function."
-            if what.startswith(STRUCTURE)
-            else " An empty group's mean is NaN, and so are a sum with a missing value and the correlation "
-            "of a constant column: fillna(...) or dropna() in the function, or another sampler."
-            if what == NOT_FINITE
-            else " Make pair= work on all data that the sampler can draw."
-            if self.task.pairs.pair is not None
+        fix = _REMEDIES.get("raised" if cause is None else cause.kind) or (
+            " Make pair= work on all data that the sampler can draw."
+            if self.pairs.pair is not None
             else f" Make the function work on all data that the sampler can draw, or choose another sampler. "
             f"It gets {self._given()}, as it was called with."
         )

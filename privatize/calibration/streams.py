@@ -67,7 +67,7 @@ if hasattr(os, "register_at_fork"):
 def sources() -> str:
     """Return a digest of this library's own code: two processes that share work must have the same."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.rglob("*.py")):
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.name.encode() + file.read_bytes())
     return digest.hexdigest()
 

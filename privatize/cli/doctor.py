@@ -20,8 +20,8 @@ from privatize.cli import ledgers, stores
 from privatize.cli.showing import Told, one_line, place
 from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
-from privatize.execution import choose as execution
-from privatize.execution.packaging import THREADS
+from privatize.execution.choose import cores
+from privatize.execution.packaging.surroundings import THREADS
 from privatize.storage.database import Database, DatabaseError
 
 __all__ = ["examined"]
@@ -124,7 +124,7 @@ def _cores() -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError):  # no such limit
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
         limit = int(quota) / int(period)
-    return {"machine": os.cpu_count(), "affinity": allowed, "cgroup": limit, "used": execution._cpus()}
+    return {"machine": os.cpu_count(), "affinity": allowed, "cgroup": limit, "used": cores()}
 
 
 def _threads() -> dict[str, Any]:

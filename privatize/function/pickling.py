@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from privatize.execution import packaging
+from privatize.execution.packaging.pickler import by_value
 
 __all__ = ["name_of"]
 
@@ -17,5 +17,5 @@ def name_of(function: Any, pickler: str) -> str | None:
     for part in name.split("."):
         found = getattr(found, part, None)
     # cloudpickle ships __main__ by value, since workers have another one.
-    by_value = module == "__main__" and pickler.startswith("cloudpickle")
-    return str(name) if found is function and not by_value and not packaging.by_value(module) else None
+    shipped = (module == "__main__" and pickler.startswith("cloudpickle")) or by_value(module)
+    return str(name) if found is function and not shipped else None

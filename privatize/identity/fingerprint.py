@@ -256,7 +256,7 @@ def warn_changed(label: str) -> None:
 
 def outside() -> int:
     """Return the stack level of the first caller outside this package."""
-    here, frame, level = str(Path(__file__).parent), sys._getframe(1), 1
+    here, frame, level = str(Path(__file__).parents[1]), sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
     return level
