@@ -1,6 +1,7 @@
 """The decorator keeps a function's face, makes its answers private, and recalls only what is the same."""
 
 import contextvars
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -43,6 +44,8 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.function import question
+from privatize.function.settings import Settings
+from privatize.mechanisms import as_mechanism
 
 UNIT = samplers.uniform(0, 1)
 NUMBERS = itertools.count()
@@ -146,6 +149,18 @@ class TestFace:
 
 
 class TestSettings:
+    def test_there_is_one_list_of_options(self):
+        """An option that privatize() takes and Settings has not, or with another default, would be lost."""
+        options = {each.name: each for each in dataclasses.fields(Settings) if each.init}
+        given = dict(inspect.signature(privatize).parameters)
+        del given["function"], given["unknown"]
+        assert set(given) == set(options)
+        defaults = {name: each.default for name, each in options.items()}
+        defaults |= {"mechanism": "laplace", "epsilon": inspect.Parameter.empty}
+        defaults["gamma"] = inspect.Parameter.empty
+        assert {name: each.default for name, each in given.items()} == defaults
+        assert options["mechanism"].default_factory() == as_mechanism("laplace")
+
     @pytest.mark.parametrize("missing", ["epsilon", "gamma"])
     def test_the_promise_has_no_default(self, missing):
         """Nobody gets an epsilon or gamma that they did not write."""

@@ -179,7 +179,7 @@ class Question:
             memory=memory,
             label=self.definition.name,
             scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
-            worker_context=self.worker_context(),
+            around=self.worker_context(),
         )
 
     def left_by_a_public_run(self, s0: int) -> list[str]:

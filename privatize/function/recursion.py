@@ -19,12 +19,13 @@ import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from privatize.identity.fingerprint import code_of, is_installed
 
 __all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 # Libraries that call functions which they are given, and never one of the user's that was not given to them.
@@ -49,7 +50,7 @@ class RecursionGuard:
         self._functions = functions
         self._codes: tuple[set[Any], set[Any]] | None = None
 
-    def run(self, act: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    def run(self, act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call something, in a context of its own: what it sets in context variables ends with it."""
         try:
             return contextvars.copy_context().run(self._run, act, args, kwargs)

@@ -120,8 +120,7 @@ class Settings:
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be shipped, and are of no use in a worker.
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return own | {"workers": None}
+        return vars(self) | {"workers": None}
 
     @functools.cached_property
     def support(self) -> Any:
