@@ -669,8 +669,8 @@ for settings in (
 ):
     made = privatize(epsilon=1, gamma=0.1, **settings)(f)
     from privatize.identity.fingerprint import fingerprint
-    from privatize.function.private_function import questions
-    print(fingerprint(questions(made, "estimate", [(100,), {}])[0][0].facts()))
+    from privatize.function.asking import questions
+    print(fingerprint(questions(made.definition, made.calibrator, "", [(100,), {}])[0][0].facts()))
 """
 
 

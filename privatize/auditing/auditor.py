@@ -31,7 +31,8 @@ from privatize.execution.choose import executor
 from privatize.execution.job import SpanResult
 from privatize.execution.progress import Progress
 from privatize.execution.span_queue import SpanQueue
-from privatize.function.private_function import PrivateFunction, questions
+from privatize.function.asking import questions
+from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Question
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
@@ -104,10 +105,11 @@ def audit(
     _check(private_function, pairs, releases, under, confidence)
     given = [(n, *args), kwargs]
     del n, args, kwargs  # they may be the data
-    ((asked,), _) = questions(private_function, "audit", given, several=False)
+    definition, calibrator = private_function.definition, private_function.calibrator
+    ((asked,), _) = questions(definition, calibrator, "audit", given, several=False)
     settings, chosen = private_function.settings, coins.check_seed(seed)
     base = coins.fresh_seed() if chosen is None else chosen
-    sensitivity = private_function.calibrator.recall(asked).sensitivity
+    sensitivity = calibrator.recall(asked).sensitivity
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else int(pairs)
     auditor = _Auditor(asked, sensitivity, workers, progress, count, base, (1 - confidence) / 2)
     own = settings.sampler if sampler is None else as_sampler(sampler)

@@ -152,8 +152,7 @@ class Binding:
         """Read a function's signature once, when it is decorated."""
         label = label_of(function)
         _refuse_lazy(function, label)
-        if isinstance(coins, str):
-            coins = (coins,)
+        coins = (coins,) if isinstance(coins, str) else tuple(coins)
         names = None if data is None else (data,) if isinstance(data, str) else tuple(data)
         aligned = data is not None and not isinstance(data, str)
         try:
@@ -165,19 +164,12 @@ class Binding:
                     f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
                 ) from None
             return cls(function, None, ("the first argument",), False, (), label)
-        known = signature.parameters
-        for name in (*(names or ()), *coins):
-            if name not in known or known[name].kind in _VARIADIC:
-                raise SettingsError(
-                    f"{label}{signature} has no parameter {name!r}. Its parameters are "
-                    f"{', '.join(known) or 'none'}."
-                )
+        _refuse_unknown((*(names or ()), *coins), signature, label)
         if names is None:
-            filled = function.keywords if isinstance(function, functools.partial) else ()
-            names = (_first(known, label, (*coins, *filled)),)
-        if len(set(names)) < len(names) or set(names) & set(coins) or not names:
-            raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
-        return cls(function, signature, names, aligned, tuple(coins), label)
+            names = (_first(function, signature.parameters, label, coins),)
+        if not names or len({*names, *coins}) < len(names) + len(set(coins)):
+            raise SettingsError(f"data={data!r} and coins={coins!r} must name different parameters.")
+        return cls(function, signature, names, aligned, coins, label)
 
     @functools.cached_property
     def _alone(self) -> Call | None:
@@ -281,7 +273,19 @@ def label_of(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def _first(known: Mapping[str, inspect.Parameter], label: str, taken: Sequence[str]) -> str:
+def _refuse_unknown(names: Sequence[str], signature: inspect.Signature, label: str) -> None:
+    known = signature.parameters
+    wrong = [name for name in names if name not in known or known[name].kind in _VARIADIC]
+    if wrong:
+        raise SettingsError(
+            f"{label}{signature} has no parameter {wrong[0]!r}. Its parameters are "
+            f"{', '.join(known) or 'none'}."
+        )
+
+
+def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
+    """Return the first parameter that can be a dataset, after that of a method's object."""
+    taken = (*coins, *(function.keywords if isinstance(function, functools.partial) else ()))
     candidates = [
         p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken
     ]

@@ -158,10 +158,10 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
 class _Subjects:
     """Whom the data is about, as it was declared, and which budgets pay for answers about them."""
 
-    dataset: str
-    people: tuple[str, ...]
-    sampler: Any  # the P that the data was sealed with
     budgets: list[Any]
+    dataset: str = ""
+    people: tuple[str, ...] = ()
+    sampler: Any = None  # the P that the data was sealed with
 
 
 def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
@@ -173,35 +173,42 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
             f"opened: pass it as {', '.join(binding.names)}."
         )
     parts = box.data if binding.aligned else (box.data,)
-    sealed = [is_sealed(part) for part in parts]
-    if any(sealed) and not all(sealed):
+    sealed = {is_sealed(part) for part in parts}
+    if len(sealed) > 1:
         raise errors.SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
-    if rules.require_sealed and not all(sealed):
+    if rules.require_sealed and sealed == {False}:
         raise errors.PolicyError(
             f"{name}() was called with data that is not sealed, and the policy has require-sealed. Seal it: "
             f"seal(data, name=...)."
         )
-    budgets, known = [settings.budget, *current()], []
-    dataset, who = "", tuple[str, ...]()
-    if all(sealed):
-        dataset = " and ".join(dict.fromkeys(map(declared, parts)))
-        who = tuple(dict.fromkeys(map(people, parts)))
-        carry = [carried(part) for part in parts]
-        budgets += [budget for _, budget in carry]
-        known = [sampler for sampler, _ in carry if sampler is not None]
-        if settings.sampler is None and any(other != known[0] for other in known):
-            raise errors.SettingsError(
-                f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of "
-                f"them together, privatize(sampler=...)."
-            )
+    found = _Subjects([settings.budget, *current()])
+    if sealed == {True}:
+        found = _declared(parts, found.budgets, settings.sampler is None)
         box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
-    budgets = distinct(budgets)
+    budgets = distinct(found.budgets)
     if rules.require_budget and not budgets:
         raise errors.PolicyError(
             f"{name}() has no budget, and the policy has require-budget. Pass budget=Budget(...), call it in "
             f"`with budget:`, or seal the data with one."
         )
-    return _Subjects(dataset, who, known[0] if known else None, budgets)
+    return replace(found, budgets=budgets)
+
+
+def _declared(parts: tuple[Any, ...], budgets: list[Any], wanted: bool) -> _Subjects:
+    """Return what was declared about the parts of sealed data; with one P, if that is wanted."""
+    carry = [carried(part) for part in parts]
+    known = [sampler for sampler, _ in carry if sampler is not None]
+    if wanted and any(other != known[0] for other in known):
+        raise errors.SettingsError(
+            f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of them "
+            f"together, privatize(sampler=...)."
+        )
+    return _Subjects(
+        [*budgets, *(budget for _, budget in carry)],
+        " and ".join(dict.fromkeys(map(declared, parts))),
+        tuple(dict.fromkeys(map(people, parts))),
+        known[0] if known else None,
+    )
 
 
 def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:

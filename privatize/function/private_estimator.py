@@ -240,6 +240,9 @@ progress, budget
 
     def _function(self, labels: bool = False) -> PrivateFunction[..., Any]:
         """Return the private function that trains; made anew only where a parameter is another object."""
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
+            raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
         given = [getattr(self, name) for name in _OPTIONS]
         told = [*given, labels and self.sampler is None]  # which is that of sealed data
         known = _MADE.get(self)
@@ -264,9 +267,6 @@ progress, budget
         failed = wrong = ""
         column = labelled = False
         try:
-            if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
-                what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
-                raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
             function = self._function(y is not None)
             labelled = function.definition.binding.aligned
             if labelled and y is None:

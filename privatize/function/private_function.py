@@ -16,23 +16,22 @@ from privatize.calibration import capacity, streams
 from privatize.calibration.batching import Batch
 from privatize.calibration.sensitivity import PairFunction
 from privatize.config.policy import policy
-from privatize.data import records
-from privatize.errors import ArgumentError, PrivatizeError, SettingsError
+from privatize.errors import SettingsError
 from privatize.function import pickling
 from privatize.function.advice import Advice
+from privatize.function.asking import miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
 from privatize.function.card import function_card
 from privatize.function.pipeline import released
-from privatize.function.question import Definition, Question
+from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import token
 from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
-from privatize.samplers.base import traits_of
 from privatize.storage.estimates import StoreUnavailable, warn
 
 __all__ = ["PrivateFunction", "Release", "privatize"]
@@ -99,8 +98,6 @@ class PrivateFunction(Generic[P, R]):
         label = f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
         return Definition(self.__name__, label, advice, binding, self._settings, self._root)
 
-    # -- what a user reads --
-
     @property
     def settings(self) -> Settings:
         """What it was told, checked."""
@@ -123,8 +120,6 @@ class PrivateFunction(Generic[P, R]):
             f"<private {self.__name__}({names}): {type(s.mechanism).__name__}, epsilon={s.epsilon:g}{delta}, "
             f"gamma={s.gamma:g}, P={'that of sealed data' if s.sampler is None else repr(s.sampler)}>"
         )
-
-    # -- what a user calls --
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return a private answer for the dataset among the arguments."""
@@ -154,7 +149,7 @@ class PrivateFunction(Generic[P, R]):
         """
         given = [args, kwargs]
         del args, kwargs  # they may be the data, by a slip, which no frame of an error may hold
-        return _each(self, "estimate", given, lambda found: found)
+        return _estimated(self, "estimate", given, lambda found: found)
 
     def error_at(
         self, /, *args: Any, epsilon: float | None = None, confidence: float = 0.95, **kwargs: Any
@@ -192,7 +187,7 @@ class PrivateFunction(Generic[P, R]):
         given = [args, kwargs]
         del args, kwargs
         settings = self._settings if epsilon is None else replace(self._settings, epsilon=epsilon)
-        return _each(self, "error_at", given, lambda found: error_of(settings, found, confidence))
+        return _estimated(self, "error_at", given, lambda found: error_of(settings, found, confidence))
 
     def epsilon_for(self, /, *args: Any, error: float, confidence: float = 0.95, **kwargs: Any) -> Any:
         """Return the least epsilon at which an answer is that close to the raw one, with a probability.
@@ -227,7 +222,7 @@ class PrivateFunction(Generic[P, R]):
             at = functools.partial(replace, self._settings)
             return least_epsilon(lambda epsilon: error_of(at(epsilon=epsilon), found, confidence), error)
 
-        return _each(self, "epsilon_for", given, least)
+        return _estimated(self, "epsilon_for", given, least)
 
     def remembers(self, /, n: int, *args: Any, **kwargs: Any) -> bool:
         """Tell whether the estimate for n records is remembered, and fresh: calling would not calibrate.
@@ -236,7 +231,7 @@ class PrivateFunction(Generic[P, R]):
         """
         given = [(n, *args), kwargs]
         del n, args, kwargs
-        ((asked,), _) = questions(self, "remembers", given, several=False)
+        ((asked,), _) = questions(self.definition, self.calibrator, "remembers", given, several=False)
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
             return any(
@@ -249,8 +244,8 @@ class PrivateFunction(Generic[P, R]):
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates anew. Returns how many there were.
 
-        ``forget(n, ...)`` takes what `estimate` takes. Without arguments, everything that is
-        remembered for functions of this name goes.
+        ``forget(n, ...)`` takes what `estimate` takes. Without arguments, all estimates of functions of this
+        name go.
         """
         given: list[Any] = [args, kwargs]
         del args, kwargs
@@ -258,7 +253,7 @@ class PrivateFunction(Generic[P, R]):
         self.calibrator.clear()
         try:
             if any(given):
-                ((asked,), _) = questions(self, "forget", given, several=False)
+                ((asked,), _) = questions(self.definition, self.calibrator, "forget", given, several=False)
                 return store.forget(token(asked.facts(), self.__name__, version=self._settings.version) or "")
             label = self.definition.label
             keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
@@ -304,8 +299,6 @@ class PrivateFunction(Generic[P, R]):
         chosen.obey(self.__name__, policy())
         return PrivateFunction(self._original, chosen, calibrator=self.calibrator, root=self._root)
 
-    # -- methods, pickling --
-
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
         """Bind like a function: a method's instance is one more public argument."""
         if isinstance(self._original, classmethod):
@@ -322,11 +315,10 @@ class PrivateFunction(Generic[P, R]):
         vars(bound).update(vars(self) | own | {"definition": self.definition.bound(method)})
         return bound
 
-    def __copy__(self) -> PrivateFunction[P, R]:
+    def __deepcopy__(self, memo: Any = None) -> PrivateFunction[P, R]:
         return self  # as functions do: its calls to itself go to this one
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> PrivateFunction[P, R]:
-        return self
+    __copy__ = __deepcopy__
 
     def _identity(self) -> Any:
         return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in _OWN}
@@ -352,6 +344,15 @@ def _blank() -> PrivateFunction[..., Any]:
     return PrivateFunction.__new__(PrivateFunction)
 
 
+def _estimated(
+    function: PrivateFunction[..., Any], name: str, given: list[Any], read: Callable[[Any], Any]
+) -> Any:
+    """Return what is read from the estimates that a method was asked for: one, or several."""
+    asked, many = questions(function.definition, function.calibrator, name, given)
+    found = [read(function.calibrator.recall(each).sensitivity) for each in asked]
+    return found if many else found[0]
+
+
 def _refuse_private(function: Any) -> None:
     """Refuse to make private what is private already, under another promise."""
     inner, seen = function, 0
@@ -363,83 +364,6 @@ def _refuse_private(function: Any) -> None:
             )
         follow = inner.func if isinstance(inner, functools.partial) else getattr(inner, "__wrapped__", None)
         inner, seen = follow, seen + 1
-
-
-# --- what is asked without data ---------------------------------------------------------------
-
-
-def questions(
-    function: PrivateFunction[..., Any], name: str, given: list[Any], *, several: bool = True
-) -> tuple[list[Question], bool]:
-    """Return the questions that a method of this name was asked by its arguments, and if they are several.
-
-    They are the number of records, or several, and the function's other arguments; and ``like=``, a dataset
-    without records. By a slip they may be the data, which no frame of an error may hold: they are taken out.
-    """
-    args, kwargs = given
-    given.clear()
-    like = kwargs.pop("like", None)
-    size = traits_of(function.settings.sampler).size
-    if args:
-        n, *args = args
-    elif "n" in kwargs:
-        n = kwargs.pop("n")
-    elif size is not None:
-        n = size
-    else:
-        raise ArgumentError(f"{function.__name__}.{name}(n, ...) needs the number of records n.")
-    wrong = miscounted(name, n, several=several) or _not_empty(like)
-    if wrong is not None:
-        del n, args, kwargs, like
-        raise wrong
-    definition, template = function.definition, function.calibrator.template(function.definition)
-    call = definition.binding.bind_public(tuple(args), kwargs)
-    schema = None if like is None else template.match(records.describe(like))
-    many = isinstance(n, list | tuple)
-    sizes = [template.used(operator.index(each))[0] for each in (n if many else [n])]
-    return [Question(definition, template, call, each, schema) for each in sizes], many
-
-
-def _each(
-    function: PrivateFunction[..., Any], name: str, given: list[Any], read: Callable[[Any], Any]
-) -> Any:
-    """Return what is read from the estimates for what a method of this name was given: one, or several."""
-    asked, many = questions(function, name, given)
-    found = [read(function.calibrator.recall(each).sensitivity) for each in asked]
-    return found if many else found[0]
-
-
-def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:
-    """Return the error for what is no number of records, or None if it is one, or several.
-
-    It says nothing about what was passed instead but its type: it may be the data.
-    """
-    for each in n if several and isinstance(n, list | tuple) else [n]:
-        try:
-            count = -1 if isinstance(each, bool) else operator.index(each)
-        except TypeError:
-            count = -1
-        if not 1 <= count < 2**53:
-            shown = repr(n) if type(n) is int else f"a {type(n).__name__}"
-            return SettingsError(
-                f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs "
-                f"no private data."
-            )
-    return None
-
-
-def _not_empty(like: Any) -> SettingsError | None:
-    """Return the error for a `like=` that has records, or is no dataset; None if it is empty or absent."""
-    try:
-        size = 0 if like is None else records.count(like)
-    except PrivatizeError:
-        return SettingsError(f"like= takes a dataset without records, not a {type(like).__name__}.")
-    if size:
-        return SettingsError(
-            f"like= takes a dataset without records, such as data.head(0) or data[:0], and this one has "
-            f"{size}: it needs no private data."
-        )
-    return None
 
 
 # --- the decorator ----------------------------------------------------------------------------
