@@ -30,7 +30,7 @@ import privatize as package
 from privatize import Budget, Gaussian, privatize, samplers, seal
 from privatize.budgets.budget import current
 from privatize.budgets.ledger import Charge, open_ledger
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import (
     BudgetExceeded,
     InfiniteSensitivityError,
@@ -605,7 +605,7 @@ class TestBeginning:
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
         context = WorkerContext(f, (f.__wrapped__,))
-        job = Pairs(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=context)
+        job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=context)
         payload = pack(job).payload
         assert b"Elsewhere" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)

@@ -26,9 +26,9 @@ from privatize.function.box import Box
 from privatize.function.question import Definition, Question
 from privatize.function.settings import Settings
 from privatize.function.template import Template
-from privatize.identity.change_guard import Watch, watch
+from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.fingerprint import PrivateReachable, fingerprint, seek, token, warn_changed
-from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.leftovers import GuardedNames, Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
 from privatize.storage.estimates import Store, StoreUnavailable, default_url, open_store, warn
@@ -51,19 +51,19 @@ class Estimate:
         Its key in the store, if it has one.
     holds : callable
         Tells whether what it depends on is still what it was.
-    guard : Watch or None
+    guard : ChangeGuard or None
         What tells that quickly, where the function can change nothing but what the guard sees.
     """
 
     sensitivity: Sensitivity
     key: str | None
     holds: Callable[[], bool]
-    guard: Watch | None = None
+    guard: ChangeGuard | None = None
 
-    def snapshot(self, asked: Question) -> Snapshot | WatchedNames:
+    def snapshot(self, asked: Question) -> Snapshot | GuardedNames:
         """Return what the function could change, taken before a private run."""
         if self.guard is not None and self.guard.same():
-            return WatchedNames(self.guard)
+            return GuardedNames(self.guard)
         return Snapshot(asked.call.function, asked.call.shared())
 
 
@@ -129,9 +129,9 @@ class Calibrator:
         """Return the estimate from memory, from the store, or anew; and whether it held to the end."""
         settings = asked.settings
         guardable = short is not None and self.guarded.get(short, (asked, True))[1] is not None
-        guard = watch(asked.call.function, asked.template.libraries) if guardable else None
+        watching = guard(asked.call.function, asked.template.libraries) if guardable else None
         facts = asked.facts()
-        key, seen = _key(asked, facts, guard, box)
+        key, seen = _key(asked, facts, watching, box)
         if key is None:
             # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
             version = settings.version or ""
@@ -142,10 +142,10 @@ class Calibrator:
         known = self.memory.get(at)
         if known is not None:
             estimate = Estimate(known, key, holds)
-            if short is not None and seen and (guard is None or guard.same()):
-                if guard is not None:
-                    estimate = Estimate(known, key, guard.same, guard if is_simple(guard) else None)
-                _put(self.guarded, short, (asked, None if guard is None else estimate))
+            if short is not None and seen and (watching is None or watching.same()):
+                if watching is not None:
+                    estimate = Estimate(known, key, watching.same, watching if watching.simple else None)
+                _put(self.guarded, short, (asked, None if watching is None else estimate))
             return estimate, True
         known, store = _remembered(asked, key)
         held = holds()
@@ -176,16 +176,18 @@ def apart(name: str, value: Any, box: Box) -> None:
         raise errors.DataError(REACHABLE.format(name, error)) from None
 
 
-def _key(asked: Question, facts: list[Any], guard: Watch | None, box: Box | None) -> tuple[str | None, bool]:
+def _key(
+    asked: Question, facts: list[Any], watching: ChangeGuard | None, box: Box | None
+) -> tuple[str | None, bool]:
     """Return the key of an estimate, if it has one, and whether it is of what the guard watches."""
     # In a frame of its own: those that calibrate must not hold the data, nor all that a function can reach.
-    read: dict[tuple[int, str], Any] | None = None if guard is None else {}
+    read: dict[tuple[int, str], Any] | None = None if watching is None else {}
     private, name = None if box is None else Private(box.data), asked.definition.name
     try:
         key = token(facts, name, version=asked.settings.version, private=private, read=read)
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
-    return key, guard is None or read is None or guard.saw(read)
+    return key, watching is None or read is None or watching.saw(read)
 
 
 def _digest(facts: list[Any], version: str | None) -> str:

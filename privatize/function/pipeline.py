@@ -19,7 +19,7 @@ from privatize import errors
 from privatize.budgets.budget import current, distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
-from privatize.calibration import streams
+from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
@@ -303,17 +303,17 @@ def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: 
 
 
 def _run_raw(asked: Question, box: Box, function: Callable[[Any], Any], s0: int, hush: Any) -> bool:
-    interrupted, level = False, streams.level()
+    interrupted, entered = False, level()
     try:
-        with streams.public_coins(s0) as coins, hush.everywhere():
-            coins.toss()
+        with rng_guard(s0) as rng, hush.everywhere():
+            rng.reseed()
             box.value = asked.guard().run(function, box.data)
     except KeyboardInterrupt:
         interrupted = True
     except BaseException:  # sys.exit(data) would leak as well
         return False
     finally:
-        streams.unwind(level)
+        unwind(entered)
     if interrupted:
         raise KeyboardInterrupt
     return True

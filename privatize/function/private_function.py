@@ -6,29 +6,29 @@ import functools
 import inspect
 import operator
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 from privatize.budgets.budget import Budget, Part
 from privatize.calibration import capacity, streams
-from privatize.calibration.batching import Batch
+from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.sensitivity import PairFunction
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
-from privatize.function import pickling
 from privatize.function.advice import Advice
 from privatize.function.asking import miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
 from privatize.function.card import function_card
+from privatize.function.pickling import Pickled, blank
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import token
+from privatize.identity.library import Wrapper
 from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
@@ -46,7 +46,7 @@ _OWN = frozenset(
 )
 
 
-class PrivateFunction(Generic[P, R]):
+class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
     """A function of a dataset that gives random differentially private answers.
 
     Made by `privatize`. Calling it returns a private answer; the first call for a number
@@ -310,38 +310,19 @@ class PrivateFunction(Generic[P, R]):
         getter = getattr(type(self.__wrapped__), "__get__", None)
         if getter is None:
             return self
-        bound, method = _blank(), getter(self.__wrapped__, target, type(target))
+        bound, method = blank(type(self)), getter(self.__wrapped__, target, type(target))
         own = {"_original": method, "_target": target, "__wrapped__": method}
         vars(bound).update(vars(self) | own | {"definition": self.definition.bound(method)})
         return bound
 
-    def __deepcopy__(self, memo: Any = None) -> PrivateFunction[P, R]:
-        return self  # as functions do: its calls to itself go to this one
-
-    __copy__ = __deepcopy__
-
     def _identity(self) -> Any:
-        return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in _OWN}
+        return self.__wrapped__, self._settings, self._attributes()
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        if self._target is not None:
-            return getattr, (self._target, self.__name__)
-        name = pickling.name_of(self, sys._getframe(1).f_globals.get("__name__", ""))
-        if name is not None:
-            return name
-        root = None if self._root is self else self._root
-        state = {"_original": self._original, "_settings": self._settings, "_root": root}
-        return _blank, (), state | {"attributes": self._identity()[2]}
+    def _attributes(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in _OWN}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # If it calls itself, the function is being made at this moment, and has no defaults yet.
-        original, settings, root = state["_original"], state["_settings"], state["_root"]
-        PrivateFunction.__init__(self, original, settings, root=root, unfinished=True)
-        vars(self).update(state["attributes"])
-
-
-def _blank() -> PrivateFunction[..., Any]:
-    return PrivateFunction.__new__(PrivateFunction)
+    def _runs(self) -> list[Any]:
+        return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
 
 
 def _estimated(

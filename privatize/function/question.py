@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration import streams
+from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.sensitivity import Memory, Sensitivity, estimate_sensitivity
 from privatize.config.policy import configured
 from privatize.data import records
@@ -22,8 +23,8 @@ from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard, WorkerContext
 from privatize.function.settings import KeySettings, Settings
 from privatize.function.template import Template
-from privatize.identity.fingerprint import origin
 from privatize.identity.leftovers import Snapshot
+from privatize.identity.origin import origin
 from privatize.samplers import draw
 
 __all__ = ["Converted", "Definition", "Question"]
@@ -188,8 +189,8 @@ class Question:
         with contextlib.suppress(Exception):
             drawn = draw(self.settings.sampler, self.n, streams.stream(s0, streams.PILOT, 2))
             data = drawn if self.schema is None else records.adopt(drawn, self.schema)
-            with streams.public_coins(s0) as coins:
-                coins.toss()
+            with rng_guard(s0) as rng:
+                rng.reseed()
                 self.guard().run(self.function(s0), data)
         return before.put_back() or ["something that it refers to"]
 

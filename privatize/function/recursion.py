@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from privatize.identity.fingerprint import code_of, is_installed
+from privatize.identity.bytecode import code_of
+from privatize.identity.origin import is_installed
 
 __all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
 
@@ -158,7 +159,7 @@ class _Walk:
                 inner = _inner(value.__code__)
                 self.named |= inner
                 self.entries |= inner if entry else set()
-                self._attributes.update(code_of(value.__code__)[2])
+                self._attributes.update(code_of(value.__code__).attributes)
                 others += _named(value)
         elif isinstance(value, types.ModuleType | type) and _is_own(value):
             self._owners.append(value)
@@ -196,7 +197,7 @@ def _inner(code: types.CodeType) -> set[Any]:
 def _named(function: types.FunctionType) -> list[Any]:
     """Return what the names in a function's code stand for."""
     scope = function.__globals__
-    found = [scope[name] for name in code_of(function.__code__)[1] if name in scope]
+    found = [scope[name] for name in code_of(function.__code__).names if name in scope]
     for cell in function.__closure__ or ():
         try:
             found.append(cell.cell_contents)

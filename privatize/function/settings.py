@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from privatize.calibration import streams
-from privatize.calibration.batching import Batch, check_batch
+from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.sensitivity import LARGEST, SMALLEST, PairFunction
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
