@@ -23,40 +23,37 @@ class Advice:
         )
 
 
-FAILED = (
-    "{name}() failed on the private data. What went wrong is not shown, since it could give the data away. "
-    "Try {trial} (with the same other arguments), which runs the raw function on public data from P."
+_HIDDEN = "What went wrong is not shown, since it could give the data away."
+_TRY = "Try {trial}, which runs the raw function on public data from P"
+_KEEP = (
+    "Keep what the function computes in its own variables and return it: work on copies (copy.deepcopy, "
+    "sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to."
 )
-LEFT = (
-    "{name}() left something of its private run behind in {places}, where it could be read without noise, so "
-    "nothing was released, and what was charged stays charged. What was there before was put back where that "
-    "is possible. Keep what the function computes in its own variables and return it: work on copies "
-    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers "
-    "to."
+FAILED = f"{{name}}() failed on the private data. {_HIDDEN} {_TRY}, with the same other arguments."
+INTERNAL = (
+    f"{{name}}() could not bring the private data into the form that P draws, or handle its answer. "
+    f"{_HIDDEN} {_TRY}, and compare the two datasets."
 )
 UNFIT = (
-    "{name}() returned, on the private data, something that is not finite or not of the structure that "
-    "calibration saw, so nothing was released. Usual causes: a group or category that may be absent "
-    "(observed=False, reindex(...), fillna(...)), rows that are dropped. Try {trial}, which runs the raw "
-    "function on public data from P."
+    f"{{name}}() returned, on the private data, something that is not finite or not of the structure that "
+    f"calibration saw, so nothing was released. Usual causes: a group or category that may be absent "
+    f"(observed=False, reindex(...), fillna(...)), rows that are dropped. {_TRY}."
 )
-INTERNAL = (
-    "{name}() could not bring the private data into the form that P draws, or handle its answer. What went "
-    "wrong is not shown, since it could give the data away. Try {trial}, which runs the raw function on "
-    "public data from P, and compare the two datasets."
+LEFT = (
+    f"{{name}}() left something of its private run behind in {{places}}, where it could be read without "
+    f"noise, so nothing was released, and what was charged stays charged. What was there before was put back "
+    f"where that is possible. {_KEEP}"
+)
+UNSTEADY = (
+    f"{{name}}() changes what it depends on whenever it runs: {{places}}. Something of a private run would "
+    f"be left behind there, where it could be read without noise, so it was not run on the private data, and "
+    f"nothing was spent. {_KEEP} If another thread made the change, make it between calls."
 )
 CHANGED = (
     "What {name}() depends on (a global, an attribute, a closure, a method of a library) changed while it "
     "ran on the private data, so the noise that was calibrated may be too little. Nothing was released, and "
     "what was charged stays charged. Change such things between calls, not in other threads during a call, "
     "and keep counters, caches and fitted models out of what it refers to."
-)
-UNSTEADY = (
-    "{name}() changes what it depends on whenever it runs: {places}. Something of a private run would be "
-    "left behind there, where it could be read without noise, so it was not run on the private data, and "
-    "nothing was spent. Keep what the function computes in its own variables and return it: work on copies "
-    "(copy.deepcopy, sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers "
-    "to. If another thread made the change, make it between calls."
 )
 REACHABLE = (
     "The private data can be reached from {0}() itself, through {1}, so it would take part in the "

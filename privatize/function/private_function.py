@@ -234,11 +234,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         ((asked,), _) = questions(self.definition, self.calibrator, "remembers", given, several=False)
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
-            return any(
-                entry["key"] == key and int(entry["facts"].get("checked", 0)) >= self._settings.plan.m
-                for entry in store_of(self._settings).entries()
-            )
-        except StoreUnavailable:
+            return key is not None and store_of(self._settings).read(key).checked >= self._settings.plan.m
+        except (KeyError, ValueError, StoreUnavailable):  # there is nothing, or nothing that can be read
             return False
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:

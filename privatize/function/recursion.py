@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from privatize.identity.bytecode import code_of
+from privatize.identity.graph import NOTHING, cells_of
 from privatize.identity.origin import is_installed
 
 __all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
@@ -198,9 +199,4 @@ def _named(function: types.FunctionType) -> list[Any]:
     """Return what the names in a function's code stand for."""
     scope = function.__globals__
     found = [scope[name] for name in code_of(function.__code__).names if name in scope]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not yet filled
-            continue
-    return found
+    return [*found, *(content for *_, content in cells_of(function) if content is not NOTHING)]
