@@ -448,14 +448,25 @@ def privatize(
     True
     """
     given = {name: value for name, value in locals().items() if name not in ("function", "unknown")}
-    for wrong in sorted(unknown):
+    _refuse(function, given, sorted(unknown))
+    settings = Settings(**given)
+
+    def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
+        settings.obey(label_of(function), policy())
+        return PrivateFunction(function, settings)
+
+    return decorate
+
+
+def _refuse(function: None, given: dict[str, Any], unknown: list[str]) -> None:
+    """Refuse options that do not exist, and a decorator without options."""
+    if unknown:
         import difflib  # only here: it takes 2 ms
 
-        close = difflib.get_close_matches(wrong, sorted(given), 1, 0.3)
+        close = difflib.get_close_matches(unknown[0], sorted(given), 1, 0.3)
         hint = f" Did you mean {close[0]!r}?" if close else ""
-        raise SettingsError(
-            f"privatize() has no argument {wrong!r}.{hint} It has {', '.join(sorted(given))}."
-        )
+        known = ", ".join(sorted(given))
+        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {known}.")
     if function is not None:
         raise SettingsError(
             "privatize() takes its settings by keyword, and the function afterwards: write "
@@ -467,10 +478,3 @@ def privatize(
                 f"privatize() needs {name}=: epsilon, gamma and the sampler are the promise, so they have "
                 f"no default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
             )
-    settings = Settings(**given)
-
-    def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
-        settings.obey(label_of(function), policy())
-        return PrivateFunction(function, settings)
-
-    return decorate
