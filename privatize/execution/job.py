@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
+from privatize.outputs.describe import from_json
+from privatize.outputs.structure import Structure
 
 __all__ = ["Cause", "Job", "Learned", "Refused", "RemoteTraceback", "Reply", "Span", "SpanResult", "shown"]
 
@@ -93,13 +95,13 @@ class Learned:
 
     Attributes
     ----------
-    structure : list or None
+    structure : Structure or None
         Structure of the output, if it is known by now.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
     """
 
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     uses_global_rng: bool = False
 
 
@@ -128,7 +130,7 @@ class SpanResult:
     start: int
     gaps: Vector
     seconds: float
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     uses_global_rng: bool = False
     cause: Cause | None = None
     rounding_noise: float = 0.0
@@ -229,6 +231,7 @@ class Reply:
         results = [
             vars(each)
             | {"gaps": each.gaps.tobytes(), "cause": each.cause and astuple(each.cause)}
+            | {"structure": each.structure and each.structure.to_json()}
             | {"coordinate_gaps": {index: gaps.tobytes() for index, gaps in each.coordinate_gaps.items()}}
             for each in self.results
         ]
@@ -242,6 +245,7 @@ class Reply:
             SpanResult(
                 **each
                 | {"gaps": np.frombuffer(each["gaps"]), "cause": each["cause"] and Cause(*each["cause"])}
+                | {"structure": each["structure"] and from_json(each["structure"])}
                 | {"coordinate_gaps": {i: np.frombuffer(gaps) for i, gaps in each["coordinate_gaps"].items()}}
             )
             for each in results

@@ -37,7 +37,6 @@ from privatize.identity.declared import declare
 from privatize.identity.public_data import is_private
 from privatize.mechanisms.accuracy import noise_of
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
 from privatize.samplers.tables import columns_of, values_of
 
@@ -323,8 +322,7 @@ def _flatten(box: Box, found: Sensitivity) -> None:
     """Make what the function returned a flat vector; None if it is not finite or of another structure."""
     interrupted = False
     try:
-        # Of classes that calibration has not seen, attributes could be anything.
-        flat = outputs.flatten(box.value, found.structure, found.classes, known=True)
+        flat = found.structure.flatten(box.value)
         finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
         box.value = flat if finite else None
     except KeyboardInterrupt:
@@ -350,7 +348,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
         )
     box.data = box.value = None
     wrap = getattr(mechanism, "wrap", None)
-    value = wrap(noised) if wrap else outputs.rebuild(noised, found.structure, found.classes)
+    value = wrap(noised) if wrap else found.structure.rebuild(noised)
     if not entire:
         return value
     return Release(
