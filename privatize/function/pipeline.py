@@ -32,12 +32,12 @@ from privatize.function.calibrator import Calibrator, Estimate, apart
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import active_guards
 from privatize.function.release import Release
+from privatize.function.settings import is_ours
 from privatize.function.template import Template
 from privatize.identity.declared import declare
 from privatize.identity.public_data import is_private
-from privatize.mechanisms.accuracy import noise_of
-from privatize.mechanisms.weighted import Weighted
-from privatize.planning.composition import kind_of
+from privatize.mechanisms.base import complete
+from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of
 
 __all__ = ["released"]
@@ -238,7 +238,7 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
         people=subjects.people,
         n=asked.n,
         mechanism=type(s.mechanism).__name__,
-        kind=kind_of(s.mechanism, s.epsilon, s.delta),
+        kind=complete(s.mechanism).composition_kind(s.epsilon, s.delta),
         epsilon=s.epsilon,
         delta=s.delta,
         gamma=0.0 if subjects.dataset else s.gamma,
@@ -336,9 +336,9 @@ def _flatten(box: Box, found: Sensitivity) -> None:
 def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
     """Add noise to the vector in the box, and return a release or its value."""
     settings, mechanism = asked.settings, asked.settings.mechanism
-    used: Any = Weighted(mechanism, found.weights) if found.weights else mechanism
-    ours = type(mechanism).__module__.startswith("privatize.")
-    with contextlib.nullcontext() if ours else silence.quiet():  # the user's own may warn of what it gets
+    used = weighted(mechanism, found.weights)
+    # The user's own may warn of what it gets.
+    with contextlib.nullcontext() if is_ours(mechanism) else silence.quiet():
         noised = used.release(
             box.value,
             sensitivity=found.value,
@@ -347,7 +347,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
             whole=found.whole,
         )
     box.data = box.value = None
-    wrap = getattr(mechanism, "wrap", None)
+    wrap = complete(mechanism).wrap
     value = wrap(noised) if wrap else found.structure.rebuild(noised)
     if not entire:
         return value
@@ -360,7 +360,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
         sensitivity=found.value,
         scale=used.scale(found.value, settings.epsilon, settings.delta),
         mechanism=type(mechanism).__name__,
-        noise=noise_of(mechanism),
+        noise=complete(mechanism).noise,
         n=asked.n,
         m=found.m,
         k=found.k,

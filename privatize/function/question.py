@@ -25,6 +25,7 @@ from privatize.function.settings import KeySettings, Settings
 from privatize.function.template import Template
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import origin
+from privatize.mechanisms.base import complete
 from privatize.samplers import draw
 
 __all__ = ["Converted", "Definition", "Question"]
@@ -133,7 +134,7 @@ class Question:
     def function(self, s0: int) -> Callable[[Any], Any]:
         """Return the function of the dataset alone that is calibrated and released."""
         call = self.call
-        evaluate = getattr(self.settings.mechanism, "evaluate", None)
+        evaluate = complete(self.settings.mechanism).evaluate
         if evaluate is not None:
             return functools.partial(evaluate(call, call.open is not None), s0=s0)
         if call.open is not None:
@@ -179,7 +180,7 @@ class Question:
             like=self.schema,
             memory=memory,
             label=self.definition.name,
-            scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
+            scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
             around=self.worker_context(),
         )
 

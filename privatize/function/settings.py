@@ -16,12 +16,15 @@ from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
+from privatize.identity import library
+from privatize.identity.origin import owner_of
 from privatize.mechanisms import Laplace, Mechanism, as_mechanism
+from privatize.mechanisms.base import complete
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 
-__all__ = ["KeySettings", "Settings", "default_domain", "never_changes"]
+__all__ = ["KeySettings", "Settings", "default_domain", "is_ours"]
 
 _ENVIRONMENT = {"environment": True}  # where an estimate is made and kept, and who watches
 
@@ -83,25 +86,19 @@ class Settings:
 
     def _check_together(self) -> None:
         """Refuse options that do not go together."""
-        check, named = getattr(self.mechanism, "check", None), type(self.mechanism).__name__
-        if check is not None:
-            check(self.epsilon, self.delta)
-        elif self.delta:
-            raise SettingsError(
-                f"delta={self.delta!r} has no use here: {named} is private with delta=0. Leave it out, or "
-                f"use mechanism='gaussian'."
-            )
+        mechanism = complete(self.mechanism)
+        mechanism.check(self.epsilon, self.delta)
         if self.domain == "clip" and self.sampler is not None and self.support is None:
             raise SettingsError(
                 f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
                 f"Use domain='as-is', or give the sampler a support."
             )
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
-        if self.batch is True and hasattr(self.mechanism, "evaluate"):
+        if self.batch is True and mechanism.evaluate:
             raise SettingsError(
-                f"batch=True is for functions whose numbers get noise as they are, and {named} asks the "
-                f"function in its own way. Pass batch=function, which returns all scores or lattice values "
-                f"for a stack of datasets."
+                f"batch=True is for functions whose numbers get noise as they are, and {mechanism.name} "
+                f"asks the function in its own way. Pass batch=function, which returns all scores or lattice "
+                f"values for a stack of datasets."
             )
         executor(self.workers, self.timeout)  # or refused
 
@@ -137,15 +134,18 @@ class Settings:
         """What the gaps depend on of the settings; one value if none of it can change."""
         own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
         found = (streams.SCHEME, *own, self.seed, self.timeout)
-        fixed = never_changes(self.mechanism) and never_changes(self.sampler)
+        fixed = _never_changes(self.mechanism) and _never_changes(self.sampler)
         return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
 
 
-def never_changes(value: Any) -> bool:
+def _never_changes(value: Any) -> bool:
     """Tell whether a mechanism or sampler is one of ours that never change."""
-    kind = type(value)
-    ours = kind.__module__.startswith("privatize.") and bool(getattr(kind, "immutable", False))
-    return ours or traits_of(value).immutable
+    return traits_of(value).immutable or (is_ours(value) and library.traits_of(type(value)).immutable)
+
+
+def is_ours(value: Any) -> bool:
+    """Tell whether a value is of one of our own classes."""
+    return owner_of(type(value)) == library.LIBRARY
 
 
 def default_domain(sampler: Any) -> Literal["clip", "as-is"]:
