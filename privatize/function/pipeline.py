@@ -32,7 +32,6 @@ from privatize.function.calibrator import Calibrator, Estimate, apart
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import active_guards
 from privatize.function.release import Release
-from privatize.function.settings import is_ours
 from privatize.function.template import Template
 from privatize.identity.declared import declare
 from privatize.identity.public_data import is_private
@@ -338,7 +337,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
     settings, mechanism = asked.settings, asked.settings.mechanism
     used = weighted(mechanism, found.weights)
     # The user's own may warn of what it gets.
-    with contextlib.nullcontext() if is_ours(mechanism) else silence.quiet():
+    with contextlib.nullcontext() if settings.own_mechanism else silence.quiet():
         noised = used.release(
             box.value,
             sensitivity=found.value,

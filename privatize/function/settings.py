@@ -24,7 +24,7 @@ from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 
-__all__ = ["KeySettings", "Settings", "default_domain", "is_ours"]
+__all__ = ["KeySettings", "Settings"]
 
 _ENVIRONMENT = {"environment": True}  # where an estimate is made and kept, and who watches
 
@@ -78,7 +78,7 @@ class Settings:
         for name, check in _CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         if self.sampler is not None and self.domain is None:
-            object.__setattr__(self, "domain", default_domain(self.sampler))
+            object.__setattr__(self, "domain", "as-is" if self.support is None else "clip")
         self._check_together()
         # Infeasible requests are refused here, at decoration.
         object.__setattr__(self, "plan", plan(self.gamma, self.samples, bound=self.bound))
@@ -122,7 +122,8 @@ class Settings:
     @functools.cached_property
     def support(self) -> Any:
         """P's support, if it bounds anything."""
-        return _support(self.sampler)
+        support = getattr(self.sampler, "support", None)
+        return support if domains.bounded(support) else None
 
     @property
     def support_to_clip(self) -> Any:
@@ -134,28 +135,14 @@ class Settings:
         """What the gaps depend on of the settings; one value if none of it can change."""
         own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
         found = (streams.SCHEME, *own, self.seed, self.timeout)
-        fixed = _never_changes(self.mechanism) and _never_changes(self.sampler)
+        mechanism = self.own_mechanism and library.traits_of(type(self.mechanism)).immutable
+        fixed = mechanism and traits_of(self.sampler).immutable
         return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
 
-
-def _never_changes(value: Any) -> bool:
-    """Tell whether a mechanism or sampler is one of ours that never change."""
-    return traits_of(value).immutable or (is_ours(value) and library.traits_of(type(value)).immutable)
-
-
-def is_ours(value: Any) -> bool:
-    """Tell whether a value is of one of our own classes."""
-    return owner_of(type(value)) == library.LIBRARY
-
-
-def default_domain(sampler: Any) -> Literal["clip", "as-is"]:
-    """Return what is done to records outside P's support unless the user says otherwise."""
-    return "as-is" if _support(as_sampler(sampler)) is None else "clip"
-
-
-def _support(sampler: Any) -> Any:
-    support = getattr(sampler, "support", None)
-    return support if domains.bounded(support) else None
+    @functools.cached_property
+    def own_mechanism(self) -> bool:
+        """Whether the mechanism is of one of our own classes."""
+        return owner_of(type(self.mechanism)) == library.LIBRARY
 
 
 # --- what each option may be ------------------------------------------------------------------
