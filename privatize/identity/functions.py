@@ -10,7 +10,6 @@ import sys
 import types
 from typing import Any, cast
 
-from privatize.identity.accessors import is_value
 from privatize.identity.bytecode import (
     CONSTANTS,
     EVALUATING,
@@ -24,17 +23,14 @@ from privatize.identity.bytecode import (
     words_in_annotations,
 )
 from privatize.identity.classes import home, registered, spelled
-from privatize.identity.completion import patch
 from privatize.identity.encoder import Encoder, PrivateReachable, encodes
 from privatize.identity.graph import (
-    ATOMS,
     DESCRIPTION,
     NOTHING,
     PARTS,
     annotations_of,
     cells_of,
     full_name,
-    is_simple,
 )
 from privatize.identity.library import LIBRARY, Opaque, sources
 from privatize.identity.origin import (
@@ -46,10 +42,8 @@ from privatize.identity.origin import (
     name_of,
     origin,
     owner_of,
-    patched,
 )
-from privatize.identity.settings import READ
-from privatize.identity.values import sequence
+from privatize.identity.values import mapping, sequence
 
 __all__ = ["module"]
 
@@ -134,14 +128,14 @@ def _function(encoder: Encoder, value: types.FunctionType) -> None:
 def _description(encoder: Encoder, value: types.FunctionType) -> None:
     """Encode a function's names, its docstring, its annotations, and what those that are strings refer to."""
     for name in DESCRIPTION[:-1] if encoder.narrow else DESCRIPTION:  # cloudpickle leaves the last one out
-        said = encoder.note(value, name, getattr(value, name, None))
+        said = encoder.note(value, f"its {name}", getattr(value, name, None))
         encoder.encode(home(encoder, said) if name == "__module__" else said)
     annotations = annotations_of(value)
-    encoder.encode(annotations)
+    mapping(encoder, annotations)
     if not encoder.narrow:  # code that evaluates them is not shipped
-        scope = value.__globals__
-        for name in sorted(words_in_annotations(annotations) & scope.keys()):
-            encoder.labelled(name, encoder.note(value, name, scope[name]))
+        for name in sorted(words_in_annotations(annotations)):
+            if (found := encoder.held(value, name)) is not NOTHING:
+                encoder.labelled(name, found)
 
 
 def _names(encoder: Encoder, value: types.FunctionType, code: Code) -> None:
@@ -169,22 +163,25 @@ def _names(encoder: Encoder, value: types.FunctionType, code: Code) -> None:
         return
     if "modules" in attributes:  # sys.modules[__name__]
         attributes.add(str(scope.get("__name__")))
-    for name in sorted(attributes & sys.modules.keys()):  # sys.modules["helpers"], import_module("helpers")
-        found = encoder.note(sys.modules, name, sys.modules.get(name))
-        if origin(name) is None and issubclass(type(found), types.ModuleType):
+    everything = attributes if encoder.read is not None else attributes & sys.modules.keys()
+    for name in sorted(everything):  # sys.modules["helpers"], import_module("helpers")
+        found = encoder.held(sys.modules, name)
+        if issubclass(type(found), types.ModuleType) and origin(name) is None:
             met.meet(found)
 
 
-def _global(encoder: Encoder, value: types.FunctionType, name: str) -> None:
-    scope = value.__globals__
-    if name in scope:
+def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
+    value = encoder.held(function, name)
+    if value is not NOTHING:
         encoder.string(name)
-        if name not in IMPORTERS or scope[name] is not importlib.import_module:
-            encoder.named(name, encoder.note(value, name, scope[name]))
-    elif not is_builtin(name):
+        if name not in IMPORTERS or value is not importlib.import_module:
+            encoder.named(name, value)
+        return
+    found = encoder.held(builtins, name)
+    if not is_builtin(name):
         encoder.string(name)
-        encoder.encode(vars(builtins).get(name, "missing"))
-    elif isinstance(found := encoder.note(builtins, name, vars(builtins)[name]), type):
+        encoder.encode("missing" if found is NOTHING else found)
+    elif isinstance(found, type):
         encoder.met.classes[id(found)] = found
 
 
@@ -196,41 +193,14 @@ def _chain(encoder: Encoder, root: Any, name: str, chain: tuple[str, ...]) -> No
     for attribute in chain:
         if not isinstance(root, types.ModuleType):
             return
-        owner, root = root, vars(root).get(attribute)
-        if attribute in vars(owner):
-            encoder.note(owner, attribute, root)
-        if origin(name_of(owner)) is None:
-            met.wanted.add((name_of(owner), attribute))
-        elif root is sys.modules and name != "sys":  # where `bytecode` does not look
+        module, root = name_of(root), encoder.held(root, attribute)
+        met.wanted.add((module, attribute))
+        searching = attribute in OF_PYTHON and module in SEARCHING
+        if searching or (root is sys.modules and name != "sys"):  # where `bytecode` does not look
             met.look_up(attribute, "python")
-        else:
-            _read(encoder, owner, attribute, root)
-            if isinstance(root, type):
-                met.classes[id(root)] = root
-                registered(encoder, root)
-
-
-def _read(encoder: Encoder, owner: types.ModuleType, attribute: str, value: Any) -> None:
-    """Encode what is read from an installed module, unless its version tells it."""
-    met, label = encoder.met, f"{name_of(owner)}.{attribute}"
-    python = origin(name_of(owner)) == "python"
-    if encoder.narrow and owner is sys and is_simple(value):  # sys.argv is another one in a worker
-        met.lookups.add(label)
-    elif type(value) in ATOMS or is_simple(value):
-        encoder.encode(value)
-    elif attribute in READ and python and callable(value):
-        encoder.encode(None if encoder.narrow else value())
-    elif attribute in OF_PYTHON and name_of(owner) in SEARCHING:
-        met.look_up(attribute, "python")
-    elif not python or isinstance(value, types.FunctionType):
-        patch(encoder, owner, attribute, value)
-    elif patched(value):
-        # By content, and not to be found elsewhere.
-        met.lookups.add(f"{label} (which was patched)")
-        encoder.encode(value)
-    elif not encoder.narrow and is_value(value) and value is not sys.modules:
-        encoder.string(label)  # sys.argv, say, or what the user has put there
-        encoder.encode(value)
+        if isinstance(root, type) and origin(module) is not None:
+            met.classes[id(root)] = root
+            registered(encoder, root)
 
 
 def _imported(
