@@ -114,19 +114,12 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
     Code may read it in any way: by a local name, as an argument of a helper. Functions of libraries have a
     version.
     """
-    names, before = sorted(encoder.met.attributes), len(done)
-    owners = sorted(encoder.met.versioned.values(), key=name_of)
+    owners, before = sorted(encoder.met.versioned.values(), key=name_of), len(done)
     waiting: list[tuple[Any, str, int]] = [(owner, name_of(owner), 4) for owner in owners]
     seen, found = {id(owner) for owner in owners}, []
     while waiting:
         owner, label, left = waiting.pop()
-        scope = attribute_of(owner, "__dict__")
-        for name in names if type(scope) is dict else ():
-            value = scope.get(name, NOTHING)
-            if encoder.read is not None:
-                encoder.note(owner, name, value)
-            if value is NOTHING or value is sys.modules:
-                continue
+        for name, value in _values_of(encoder, owner):
             if isinstance(value, type) and not is_own(value):
                 encoder.met.installed[value] = None
             elif type(value) in ATOMS or is_own(value):
@@ -135,12 +128,20 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
                 seen.add(id(value))
                 waiting.append((value, f"{label}.{name}", left - 1))
     for owner, name, label, value in found:
-        if (id(owner), name) not in done and not (
-            encoder.narrow and _is_elsewhere(encoder, owner, name, value)
-        ):
+        if (id(owner), name) not in done and not _is_elsewhere(encoder, owner, name, value):
             done.add((id(owner), name))
             _patch(encoder, label, value)
     return len(done) > before
+
+
+def _values_of(encoder: Encoder, owner: Any) -> Iterator[tuple[str, Any]]:
+    scope = attribute_of(owner, "__dict__")
+    for name in sorted(encoder.met.attributes) if type(scope) is dict else ():
+        value = scope.get(name, NOTHING)
+        if encoder.read is not None:
+            encoder.note(owner, name, value)
+        if value is not NOTHING and value is not sys.modules:
+            yield name, value
 
 
 def _holds_more(value: Any) -> bool:
@@ -152,6 +153,8 @@ def _holds_more(value: Any) -> bool:
 
 def _is_elsewhere(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
     """Tell whether another process has a value of its own, or the code does not plainly read this one."""
+    if not encoder.narrow:
+        return False
     if not isinstance(owner, types.ModuleType) or (name_of(owner), name) not in encoder.met.wanted:
         return True
     if owner is sys and is_simple(value):  # sys.argv is another one in a worker

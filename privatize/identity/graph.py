@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = [
     *("ATOMS", "DESCRIPTION", "NOTHING", "PARTS", "annotations_of", "cells_of", "content_of", "full_name"),
-    *("is_simple", "scope_of", "state_of"),
+    *("is_simple", "public_state", "scope_of", "state_of"),
 ]
 
 NOTHING: Any = object()
@@ -65,6 +65,11 @@ def state_of(value: Any) -> dict[str, Any]:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 state[name] = getattr(value, name)
     return state
+
+
+def public_state(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object whose names are public."""
+    return {name: each for name, each in state_of(value).items() if not name.startswith("_")}
 
 
 def annotations_of(value: Any) -> dict[str, Any]:
