@@ -37,6 +37,7 @@ _CLASSES = {
 }
 _VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset, np.ndarray, np.generic)
 _ADDING_NOTHING = ("abc", "typing", "builtins")  # their classes add nothing to those that derive from them
+_CODE = (types.FunctionType, type, property, staticmethod, classmethod, np.ufunc)
 _PARTS = ("__func__", "fget", "fset", "func", "__wrapped__", "_accessor", "_ns")
 _FIXED = 1 << 8  # of types that nobody can change
 
@@ -91,8 +92,7 @@ def is_own(thing: Any) -> bool:
     whose code is not installed.
     """
     # The answers for others are not cached: these may be anybody's data.
-    cached = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
-    return _is_own_code(thing) if cached else _is_own(thing)
+    return _is_own_code(thing) if isinstance(thing, _CODE) else _is_own(thing)
 
 
 def _is_own(thing: Any) -> bool:

@@ -114,12 +114,13 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
     Code may read it in any way: by a local name, as an argument of a helper. Functions of libraries have a
     version.
     """
-    owners, before = sorted(encoder.met.versioned.values(), key=name_of), len(done)
+    names, before = sorted(encoder.met.attributes), len(done)
+    owners = sorted(encoder.met.versioned.values(), key=name_of)
     waiting: list[tuple[Any, str, int]] = [(owner, name_of(owner), 4) for owner in owners]
     seen, found = {id(owner) for owner in owners}, []
     while waiting:
         owner, label, left = waiting.pop()
-        for name, value in _values_of(encoder, owner):
+        for name, value in _values_of(encoder, owner, names):
             if isinstance(value, type) and not is_own(value):
                 encoder.met.installed[value] = None
             elif type(value) in ATOMS or is_own(value):
@@ -134,9 +135,9 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
     return len(done) > before
 
 
-def _values_of(encoder: Encoder, owner: Any) -> Iterator[tuple[str, Any]]:
+def _values_of(encoder: Encoder, owner: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
     scope = attribute_of(owner, "__dict__")
-    for name in sorted(encoder.met.attributes) if type(scope) is dict else ():
+    for name in names if type(scope) is dict else ():
         value = scope.get(name, NOTHING)
         if encoder.read is not None:
             encoder.note(owner, name, value)
@@ -166,14 +167,17 @@ def _is_elsewhere(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
 
 def _accessors(encoder: Encoder, done: Done) -> bool:
     """Encode what named attributes are on classes of libraries, if it is the user's own."""
+    names = {name for name in encoder.met.attributes if not name.startswith("__")}
     scopes, before = scopes_of(encoder.libraries, encoder.met.installed), len(done)
-    for name in sorted(name for name in encoder.met.attributes if not name.startswith("__")):
-        for kind, scope in scopes:
-            if name in scope or encoder.read is not None:
-                value = encoder.held(kind, name)
-                if value is not NOTHING and (id(kind), name) not in done and is_own(value):
-                    done.add((id(kind), name))
-                    _patch(encoder, f"{kind.__name__}.{name}", value)
+    found = [(name, at) for at, (_, scope) in enumerate(scopes) for name in names & scope.keys()]
+    for kind, _ in scopes if encoder.read is not None else ():
+        for name in names:
+            encoder.held(kind, name)
+    for name, at in sorted(found):
+        kind, scope = scopes[at]
+        if (id(kind), name) not in done and is_own(scope[name]):
+            done.add((id(kind), name))
+            _patch(encoder, f"{kind.__name__}.{name}", scope[name])
     return len(done) > before
 
 

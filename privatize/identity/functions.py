@@ -102,7 +102,9 @@ def _own(encoder: Encoder, value: types.FunctionType, code: types.CodeType) -> N
 def _description(encoder: Encoder, value: types.FunctionType) -> None:
     """Encode a function's names, its docstring, its annotations, and what those that are strings refer to."""
     for name in DESCRIPTION[:-1] if encoder.narrow else DESCRIPTION:  # cloudpickle leaves the last one out
-        said = encoder.note(value, f"its {name}", getattr(value, name, None))
+        said = getattr(value, name, None)
+        if encoder.read is not None:
+            encoder.note(value, f"its {name}", said)
         encoder.encode(home(encoder, said) if name == "__module__" else said)
     annotations = annotations_of(value)
     mapping(encoder, annotations)
