@@ -30,7 +30,7 @@ import privatize as package
 from privatize import Budget, Gaussian, privatize, samplers, seal
 from privatize.budgets.budget import current
 from privatize.budgets.ledger import Charge, open_ledger
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import (
     BudgetExceeded,
     InfiniteSensitivityError,
@@ -39,7 +39,7 @@ from privatize.errors import (
     SettingsError,
     UnsharedBudgetWarning,
 )
-from privatize.execution import packaging as shipping
+from privatize.execution.packaging.package import pack
 from privatize.function.private_function import _Marking
 from privatize.mechanisms.base import l1
 from privatize.planning.composition import kind_of
@@ -604,8 +604,8 @@ class TestBeginning:
         """A password in its URL would go to every worker of a cluster."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
-        job = Pairs(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, around=_Marking(f))
-        payload = shipping.pack(job).payload
+        job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=_Marking(f))
+        payload = pack(job).payload
         assert b"Elsewhere" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)
 

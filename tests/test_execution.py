@@ -31,21 +31,22 @@ from multiprocess.pool import ThreadPool
 
 import privatize as package
 from privatize import estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
-from privatize.calibration.sensitivity import Memory
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.run import Memory
 from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
-from privatize.execution import choose as execution
-from privatize.execution import clusters
-from privatize.execution import span_queue as work_module
+from privatize.execution import choose, span_queue
+from privatize.execution.clusters import orders
+from privatize.execution.clusters.mapped import Mapped
+from privatize.execution.inline import Inline
 from privatize.execution.job import SpanResult
-from privatize.execution.span_queue import Work
+from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
+from privatize.outputs.describe import describe
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
-several_cores = pytest.mark.skipif(execution._cpus() < 2, reason="one core only")
+several_cores = pytest.mark.skipif(choose.cores() < 2, reason="one core only")
 
 
 def estimate(function, workers="inline", n=20, gamma=0.1, seed=1, **rest):
@@ -178,17 +179,15 @@ class TestTheSameEverywhere:
     @given(cuts=st.sets(st.integers(1, 599) | st.sampled_from([255, 256, 257, 511, 512, 513]), max_size=12))
     def test_any_way_to_cut_the_pairs(self, function, cuts):
         """A gap does not depend on the span that it was evaluated in, nor on the order of spans."""
-        pairs = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            whole = pairs.gaps(0, 600, flips).gaps
+        pairs = evaluator(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        whole = pairs.evaluate((0, 600), pairs.learned).gaps
         edges = [0, *sorted(cuts), 600]
         spans = list(itertools.pairwise(edges))
         random.Random(len(cuts)).shuffle(spans)
-        other = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        other = evaluator(function, n=20, sampler=UNIT, norm=l1, seed=1)
         gaps = np.full(600, np.nan)
-        with coins.public_coins(other.s0) as flips:
-            for start, stop in spans:
-                gaps[start:stop] = other.gaps(start, stop, flips).gaps
+        for start, stop in spans:
+            gaps[start:stop] = other.evaluate((start, stop), other.learned).gaps
         assert np.array_equal(gaps, whole)
 
     def test_more_blocks_than_one(self):
@@ -461,17 +460,15 @@ class TestThreads:
             return float(x.mean())
 
         # As if the orders came from another process.
-        orders = clusters._Orders.__call__
+        submit, sender = Mapped.submit, orders.Place(("another", 0), 0)
         monkeypatch.setattr(
-            clusters._Orders,
-            "__call__",
-            lambda self, span: dataclasses.replace(orders(self, span), sender=("another", 0, 0)),
+            Mapped, "submit", lambda self, order: submit(self, dataclasses.replace(order, sender=sender))
         )
         try:
             found = estimate(named, OddPool())
         finally:
-            while not clusters._guards.empty():
-                clusters._guards.get_nowait().close()
+            while not orders._pools.empty():
+                orders._pools.get_nowait().close()
         assert np.array_equal(found.gaps, estimate(mean).gaps)
         seen = {path.name for path in Path(folder).iterdir()}
         # Here, in the thread of the caller, some are evaluated again.
@@ -509,13 +506,14 @@ class TestAuto:
             """
             import itertools, sys, types, psutil
             import numpy as np
-            from privatize import estimate_sensitivity, pairs, plan, samplers
+            from privatize import estimate_sensitivity, plan, samplers
+            from privatize.calibration.evaluators import base
             # A clock that goes on by 10 microseconds whenever somebody looks.
-            pairs.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
+            base.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
             made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.05), seed=1)
             estimate_sensitivity(np.mean, **made)
             children = psutil.Process().children(recursive=True)
-            print("privatize.execution.processes" in sys.modules, len(children))
+            print("multiprocess" in sys.modules, len(children))
             """
         )
         assert done.stdout.split() == ["False", "0"]
@@ -540,9 +538,9 @@ class TestAuto:
     @several_cores
     def test_in_the_middle_of_a_run(self, monkeypatch, caplog):
         """The pairs before and after the step to processes fit together."""
-        monkeypatch.setattr(execution, "_START", 0.0)
-        monkeypatch.setattr(execution, "_WARM", 0.0)
-        caplog.set_level(logging.INFO, "privatize.execution.choose")
+        monkeypatch.setattr(choose, "_START", 0.0)
+        monkeypatch.setattr(choose, "_WARM", 0.0)
+        caplog.set_level(logging.INFO, "privatize.execution")
         for function in (mean, subsample, failing):
             found = estimate(function, None, plan=plan(0.1, 1000))
             assert np.array_equal(found.gaps, estimate(function, plan=plan(0.1, 1000)).gaps)
@@ -551,9 +549,9 @@ class TestAuto:
     @several_cores
     def test_what_cannot_be_shipped_stays_here(self, monkeypatch, tmp_path, caplog):
         """A function with an open file works by default, and is refused if processes were asked for."""
-        monkeypatch.setattr(execution, "_START", 0.0)
-        monkeypatch.setattr(execution, "_WARM", 0.0)
-        caplog.set_level(logging.INFO, "privatize.execution.choose")
+        monkeypatch.setattr(choose, "_START", 0.0)
+        monkeypatch.setattr(choose, "_WARM", 0.0)
+        caplog.set_level(logging.INFO, "privatize.execution")
         numbers = (i for i in range(3))
         with (tmp_path / "open.txt").open("w") as file:
             for function in (
@@ -569,15 +567,15 @@ class TestAuto:
     @several_cores
     def test_imports_inside_the_function(self, monkeypatch, caplog):
         """A function that imports what it needs is not left on one core."""
-        monkeypatch.setattr(execution, "_START", 0.0)
-        monkeypatch.setattr(execution, "_WARM", 0.0)
+        monkeypatch.setattr(choose, "_START", 0.0)
+        monkeypatch.setattr(choose, "_WARM", 0.0)
 
         def imports(x):
             import zipapp
 
             return float(x.mean() + 0 * len(zipapp.__name__))
 
-        with caplog.at_level(logging.INFO, "privatize.execution.choose"):
+        with caplog.at_level(logging.INFO, "privatize.execution"):
             estimate(imports, None)
         assert "pairs are left" in caplog.text and "on one core" not in caplog.text
 
@@ -596,8 +594,8 @@ class TestWork:
                 missing.append((at, i))
                 at = None
         wanted = {i for start, stop in missing for i in range(start, stop)}
-        structure = data.draw(st.sampled_from([None, ["float"]]))
-        work = Work(list(missing), data.draw(st.integers(1, 64)), structure)
+        structure = data.draw(st.sampled_from([None, describe(0.0)]))
+        work = SpanQueue(list(missing), data.draw(st.integers(1, 64)), structure)
         workers = data.draw(st.integers(1, 5))
         running, done, steps = [], set(), 0
         while True:
@@ -606,7 +604,7 @@ class TestWork:
                 taken = set(range(*span))
                 assert taken <= wanted - done
                 assert not any(taken & set(range(*other)) for other in running)
-                if work.structure is None:
+                if work.learned.structure is None:
                     assert len(taken) == 1 and not running
                 running.append(span)
             inside = sum(stop - start for start, stop in running)
@@ -620,7 +618,7 @@ class TestWork:
                 cost = data.draw(st.sampled_from([1e-7, 1e-3, 0.2, 5.0]))
                 size = span[1] - span[0]
                 works = data.draw(st.booleans()) or steps > 300
-                work.learn(SpanResult(span[0], np.zeros(size), cost * size, ["float"] if works else None))
+                work.learn(SpanResult(span[0], np.zeros(size), cost * size, describe(0.0) if works else None))
                 done |= set(range(*span))
             elif fate == "back":
                 work.back(*span)
@@ -635,13 +633,13 @@ class TestWork:
 
     def test_sizes_follow_the_cost(self, monkeypatch):
         """Cheap pairs come in large tasks, dear ones alone, and everybody has something at the end."""
-        monkeypatch.setattr(work_module, "_TASK", 0.3)
-        cheap, dear = (Work([(0, 10_000)], 256, ["float"]) for _ in range(2))
+        monkeypatch.setattr(span_queue, "_TASK", 0.3)
+        cheap, dear = (SpanQueue([(0, 10_000)], 256, describe(0.0)) for _ in range(2))
         for work, cost in ((cheap, 1e-6), (dear, 1.0)):
             sizes = []
             while (span := work.next(2)) is not None and len(sizes) < 200:
                 sizes.append(span[1] - span[0])
-                work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], ["float"]))
+                work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], describe(0.0)))
             assert sizes[0] == 1
             assert max(sizes) == 1 if work is dear else max(sizes) >= 1000
             if work is cheap:
@@ -651,11 +649,11 @@ class TestWork:
     @given(st.integers(1, 5000), st.integers(1, 300), st.floats(1e-8, 1e-2), st.integers(1, 8))
     def test_tasks_end_where_streams_do(self, total, block, cost, workers):
         """A task that reaches the end of a stream stops there, so that nothing is drawn in vain."""
-        work = Work([(0, total)], block, ["float"])
+        work = SpanQueue([(0, total)], block, describe(0.0))
         while (span := work.next(workers)) is not None:
             start, stop = span
             assert stop == total or stop % block == 0 or start // block == (stop - 1) // block
-            work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), ["float"]))
+            work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), describe(0.0)))
 
 
 class TestResume:
@@ -696,13 +694,13 @@ class TestResume:
     def test_every_index_counts(self, monkeypatch):
         """An executor that loses pairs is an error, never an estimate from fewer."""
 
-        class Forgetful(execution.Inline):
+        class Forgetful(Inline):
             def run(self, task, work):
                 for i, found in enumerate(super().run(task, work)):
                     if i != 1:
                         yield found
 
-        monkeypatch.setattr("privatize.calibration.sensitivity.executor", lambda *_: Forgetful())
+        monkeypatch.setattr("privatize.calibration.run.executor", lambda *_: Forgetful())
         with pytest.raises(ExecutionError, match="not evaluated"):
             estimate(mean)
 

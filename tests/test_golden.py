@@ -11,7 +11,7 @@ from scipy import stats
 
 import privatize.samplers
 from privatize import Laplace, mechanisms, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration import streams
 from privatize.identity import fingerprint, functions
 from privatize.identity import origin as origins
 from privatize.samplers.base import KINDS, Kind, traits_of
@@ -46,7 +46,7 @@ def test_what_is_drawn_and_measured_is_pinned(what, name, found):
     assert name in KNOWN.get(what, {}), "python -m tests.golden --write adds the rows of a new version."
     assert KNOWN[what][name] == found, (
         f"{name} draws or measures otherwise than version {what!r} did. If that is wanted, raise the "
-        f"version (draw_version, gap_version or coins.SCHEME) and run python -m tests.golden --write."
+        f"version (draw_version, gap_version or streams.SCHEME) and run python -m tests.golden --write."
     )
 
 
@@ -153,7 +153,7 @@ class TestVersionsAreInTheKey:
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if traits_of(case).streamable])
 def test_draws_of_blocks_are_those_of_datasets(name):
     """The pairs that a worker draws at once would be other ones than those that are drawn one by one."""
-    rngs = [coins.stream(19, coins.RECORDS, at) for at in (3, 3)]
+    rngs = [streams.stream(19, streams.RECORDS, at) for at in (3, 3)]
     parts = [CASES[name].draw(n, rngs[0]) for n in golden.SIZES]
     whole = CASES[name].draw(sum(golden.SIZES), rngs[1])
     assert np.concatenate(parts).tobytes() == whole.tobytes()
@@ -170,4 +170,4 @@ def test_the_pins_notice_a_change(monkeypatch):
     drawn = np.random.default_rng(1).random(5)
     assert golden.canonical(drawn) == golden.canonical(np.nextafter(drawn, 1))  # but not the last bit
     assert golden.canonical(drawn) != golden.canonical(drawn.astype(np.float32))
-    assert coins.SCHEME >= 1
+    assert streams.SCHEME >= 1

@@ -21,7 +21,7 @@ import pytest
 import privatize as package
 from privatize import estimate_sensitivity, plan, samplers
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PrivatizeError
-from privatize.execution import processes
+from privatize.execution.processes import pool as processes
 from privatize.storage.estimates import Store
 
 UNIT = samplers.uniform(0, 1)
@@ -70,7 +70,7 @@ def hung(monkeypatch, tmp_path):
         note.unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(processes._Worker, "late", late)
+    monkeypatch.setattr(processes.Worker, "late", late)
     return str(folder)
 
 
@@ -98,7 +98,7 @@ def below_servers():
 
 def workers():
     """Return the process ids of the pool's workers."""
-    return {worker.process.pid for worker in processes.pool()._workers}
+    return {worker.process.pid for worker in processes.pool().workers}
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def _nothing_is_left():
     found = estimate(mean)
     assert np.array_equal(found.gaps, estimate(mean, "inline").gaps)
     assert until(lambda: below_servers() == workers()), (below_servers(), workers())
-    assert all(worker.span is None for worker in processes.pool()._workers)
+    assert all(worker.span is None for worker in processes.pool().workers)
 
 
 # --- what functions do to their process ------------------------------------------------------------
@@ -366,8 +366,8 @@ class TestCulprits:
 
     def test_lateness_follows_the_clock(self, monkeypatch):
         """A pair is ended when its own time is over, and neither before it nor between two pairs."""
-        worker = object.__new__(processes._Worker)
-        for index, since, late in ((3.0, 100.0, True), (3.0, 102.5, False), (processes._IDLE, 100.0, False)):
+        worker = object.__new__(processes.Worker)
+        for index, since, late in ((3.0, 100.0, True), (3.0, 102.5, False), (processes.IDLE, 100.0, False)):
             worker.slot = [index, since]
             with monkeypatch.context() as patch:
                 patch.setattr(processes.time, "monotonic", lambda: 103.0)
@@ -549,7 +549,7 @@ class TestFromOutside:
         results = []
 
         def when_busy():
-            busy = lambda: sum(w.span is not None for w in list(processes.pool()._workers)) == 2  # noqa: E731
+            busy = lambda: sum(w.span is not None for w in list(processes.pool().workers)) == 2  # noqa: E731
             until(busy)
             time.sleep(0.2)
             results.append(attack())
@@ -565,7 +565,7 @@ class TestFromOutside:
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
     def test_a_worker_is_killed(self, number):
         """Somebody kills a worker: at most its pair counts as infinite, and all others are right."""
-        found = self.attacked(lambda: os.kill(processes.pool()._workers[0].process.pid, number))
+        found = self.attacked(lambda: os.kill(processes.pool().workers[0].process.pid, number))
         expected = estimate(mean, "inline").gaps
         fine = np.isfinite(found.gaps)
         assert (~fine).sum() == found.failed <= 1
@@ -606,12 +606,12 @@ class TestFromOutside:
         """A worker that somebody has stopped is a pair that takes too long."""
         results = []
         stopped = lambda w, _: psutil.Process(w.process.pid).status() == psutil.STATUS_STOPPED  # noqa: E731
-        monkeypatch.setattr(processes._Worker, "late", stopped)
+        monkeypatch.setattr(processes.Worker, "late", stopped)
 
         def stop():
-            until(lambda: any(w.span is not None and w.slot[0] >= 0 for w in list(processes.pool()._workers)))
+            until(lambda: any(w.span is not None and w.slot[0] >= 0 for w in list(processes.pool().workers)))
             time.sleep(0.1)
-            results.append(os.kill(processes.pool()._workers[0].process.pid, signal.SIGSTOP))
+            results.append(os.kill(processes.pool().workers[0].process.pid, signal.SIGSTOP))
 
         thread = threading.Thread(target=stop)
         thread.start()
@@ -654,7 +654,8 @@ class TestSideBySide:
 PROGRAM = """
 import os, sys, time
 import numpy as np
-from privatize import privatize, samplers, sensitivity
+from privatize import privatize, samplers
+from privatize.calibration import sensitivity
 
 notes = sys.argv[2]
 sensitivity._SAVED_EVERY = 0  # at once
@@ -820,10 +821,11 @@ class TestPrograms:
         code = """
         import os, sys
         import numpy as np
-        from privatize import estimate_sensitivity, plan, processes, samplers
+        from privatize import estimate_sensitivity, plan, samplers
+        from privatize.execution.processes import pool as processes
         made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.1), seed=1)
         def pids():
-            return {w.process.pid for w in processes.pool()._workers}
+            return {w.process.pid for w in processes.pool().workers}
         expected = estimate_sensitivity(np.mean, workers="inline", **made).gaps
         first = estimate_sensitivity(np.mean, workers=2, **made).gaps
         before = pids()
@@ -904,11 +906,11 @@ class TestPrograms:
 def test_what_an_interrupted_run_left_behind():
     """Workers that two quick interrupts left in the midst of one function do not answer for another."""
     estimate(mean, 2)
-    left = processes.pool()._workers[0]
+    left = processes.pool().workers[0]
     left.span = (0, 5)  # as if nobody had come to end it
     found = estimate(raises, 2)
     assert np.array_equal(found.gaps, estimate(raises, "inline").gaps)
-    assert left.ended and left not in processes.pool()._workers
+    assert left.ended and left not in processes.pool().workers
 
 
 # --- where workers import from ------------------------------------------------------------------

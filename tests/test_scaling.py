@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatize import Gaussian, Laplace, audit, privatize, samplers
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import InfiniteSensitivityError, SettingsError
 from privatize.mechanisms.weighted import Weighted, exponents
+from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store
 from privatize.testing import insecure_noise
 
@@ -95,8 +96,8 @@ def test_no_pair_within_the_estimate_loses_more_than_promised(mechanism, delta):
     assert release.scale.shape == (3,)
     plain = type(mechanism)()
     unit = release.scale / plain.scale(1.0, 1.0, delta)  # of each number, at epsilon=1
-    pairs = Pairs(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
-    pairs.structure = estimate.structure
+    pairs = evaluator(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
+    pairs.learn(estimate.structure)
     losses = np.array(
         [plain.norm((one - other) / unit) for one, other in map(pairs.outputs, range(estimate.m))]
     )
@@ -280,7 +281,7 @@ def test_gaps_in_another_norm_are_not_taken_for_ones_own(tmp_path):
     store.forget("key")
     store.open("key", seed=7, label="f", n=10, facts={})
     assert store.agree("key", 7, [0, -4]) == [0, -4]
-    store.save("key", 7, 0, np.ones(5), ["list", [["float"], ["float"]]], [0, -3])  # it comes late
+    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # it comes late
     with pytest.warns(UserWarning, match="made again"):
         assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)
 

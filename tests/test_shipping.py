@@ -28,10 +28,12 @@ import numpy as np
 import pytest
 
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.pairs import NORMS, Pairs
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.norms import NORMS
+from privatize.calibration.run import Run
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.execution.job import Refused
-from privatize.execution.packaging import NotShippable, Package, pack, unpack
+from privatize.execution.packaging.package import Package, pack, unpack
 from privatize.identity.origin import origin
 from privatize.identity.reachable import bounds
 from privatize.samplers import as_sampler
@@ -54,7 +56,7 @@ def same(function, **rest):
 
 
 def job(function, **rest):
-    return Pairs(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
+    return evaluator(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
 
 
 def digests(package):
@@ -73,7 +75,7 @@ def refused_or(function):
 @pytest.fixture
 def unchecked(monkeypatch):
     """Leave out the look at two pairs afterwards: what differs on rare data only would pass it."""
-    monkeypatch.setattr(Pairs, "check_again", lambda *_, **__: None)
+    monkeypatch.setattr(Run, "check_again", lambda *_, **__: None)
 
 
 @pytest.fixture
@@ -382,8 +384,8 @@ def test_main_is_the_users(tmp_path):
             import numpy as np
             from privatize import estimate_sensitivity, plan, samplers
             from privatize.errors import PrivatizeError
-            from privatize.calibration.pairs import Pairs
-            Pairs.check_again = lambda *_, **__: None
+            from privatize.calibration.run import Run
+            Run.check_again = lambda *_, **__: None
             LIMIT = 3.0
             def gaps(f, w):
                 return estimate_sensitivity(f, n=50, sampler=samplers.uniform(0, 1), norm="l1",
@@ -930,7 +932,7 @@ def test_this_process_is_left_alone(project):
     user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
     modules, method, attributes = dict(sys.modules), helpers.Child.go, dict(vars(helpers))
     members = dict(vars(helpers.Child))
-    made, _ = unpack(pack(job(user.f)))
+    made = unpack(pack(job(user.f))).job
     assert made.function(DATA) == user.f(DATA)
     assert {name: sys.modules[name] for name in modules} == modules
     assert vars(helpers) == attributes
@@ -948,7 +950,7 @@ def test_cloudpickle_is_left_alone(project):
         before = set(cloudpickle.list_registry_pickle_by_value())
         pack(job(user.f))
         local = threading.local()  # has an identity, but cannot be pickled
-        with pytest.raises(NotShippable):
+        with pytest.raises(ExecutionError, match="cannot be pickled"):
             pack(job(lambda x: x.mean() if local else 0.0))
         assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"held"}
     finally:
@@ -975,11 +977,11 @@ def test_packages_can_be_packed_again(project):
     user = project(user=USER, helpers=HELPERS)
     first = pack(job(user.f))
     assert digests(pack(job(user.f))) == digests(first)
-    once, _ = unpack(first)
+    once = unpack(first).job
     assert once.identity()["seed"] == job(user.f).identity()["seed"]
-    assert digests(pack(job(np.mean))) == digests(pack(unpack(pack(job(np.mean)))[0]))
+    assert digests(pack(job(np.mean))) == digests(pack(unpack(pack(job(np.mean))).job))
     closed = pack(job(counted()))
-    assert digests(pack(unpack(closed)[0])) == digests(closed)
+    assert digests(pack(unpack(closed).job)) == digests(closed)
 
 
 def test_what_is_not_what_was_sent_is_refused():
@@ -990,10 +992,10 @@ def test_what_is_not_what_was_sent_is_refused():
     path, known, inner = pickle.loads(one.payload)
     damaged = pickle.dumps((path, known, inner[:-20]))
     with pytest.raises(Refused, match="cannot be made there"):
-        unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged))
+        unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged, one.module))
     mixed = pickle.dumps((path, known, pickle.loads(two.payload)[2]))
     with pytest.raises(Refused, match="its function is not the same there"):
-        unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed))
+        unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed, one.module))
 
 
 def test_packages_are_small_and_hold_no_data(project):
@@ -1028,9 +1030,10 @@ def test_other_hash_seeds_agree(project, tmp_path):
 import user
 import pickle
 from privatize import samplers
-from privatize.calibration.pairs import NORMS, Pairs
-from privatize.execution.packaging import pack
-made = pack(Pairs(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.norms import NORMS
+from privatize.execution.packaging.package import pack
+made = pack(evaluator(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
 print(pickle.loads(made.payload)[1])
 """
     package = str(Path(sys.modules["privatize"].__file__).parents[1])

@@ -19,7 +19,7 @@ import pytest
 
 import privatize as package
 from privatize import configure, plan, privatize, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration import streams
 from privatize.config import policy
 from privatize.errors import (
     ArgumentError,
@@ -30,6 +30,7 @@ from privatize.errors import (
     StoreWarning,
     ZeroSensitivityError,
 )
+from privatize.outputs.describe import describe
 from privatize.storage import estimates as store_room
 from privatize.storage.estimates import Store, default_url, open_store
 
@@ -172,7 +173,7 @@ Point = collections.namedtuple("Point", "x y")
 
 def fails_first(g):
     """Tell whether the first sampled pair's first record is small."""
-    return coins.stream(g.settings.seed, coins.RECORDS).uniform(0, 1) < 0.15
+    return streams.stream(g.settings.seed, streams.RECORDS).uniform(0, 1) < 0.15
 
 
 def picky_point(x):
@@ -360,10 +361,10 @@ class TestDisasters:
 
     def test_recall_of_classes_when_the_first_pair_failed(self, path):
         """The class in a remembered output is learned from a pair that works."""
-        seed = next(s for s in range(100) if coins.stream(s, coins.RECORDS).uniform(0, 1) < 0.04)
+        seed = next(s for s in range(100) if streams.stream(s, streams.RECORDS).uniform(0, 1) < 0.04)
         for _ in range(2):
             found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
-            assert found.gaps[0] == np.inf and found.classes
+            assert found.gaps[0] == np.inf and found.structure.complete
 
     def test_gaps_whose_run_did_not_come_to_its_end_are_checked(self, path):
         """A function that drifts is found out also if the first process was killed just before it was."""
@@ -384,7 +385,7 @@ class TestDisasters:
         store.open("key", seed=1, label="f", n=5, facts={})
         store.forget("key")
         store.open("key", seed=2, label="f", n=5, facts={})
-        store.save("key", 1, 0, np.ones(3), ["float"])
+        store.save("key", 1, 0, np.ones(3), describe(0.0))
         assert len(store.open("key", seed=2, label="f", n=5, facts={}).gaps) == 0
 
     @pytest.mark.parametrize(
@@ -406,7 +407,7 @@ class TestDisasters:
         store = Store("memory")
         store.open("key", seed=1, label="f", n=5, facts={})
         for start, stop in ((0, 79), (66, 79), (70, 90)):
-            store.save("key", 1, start, np.arange(start, stop, dtype=float), ["float"])
+            store.save("key", 1, start, np.arange(start, stop, dtype=float), describe(0.0))
         assert [entry["pairs"] for entry in store.entries()] == [90]
 
     def test_permissions(self, path):

@@ -19,7 +19,7 @@ from privatize.display.cards import Card
 from privatize.display.charts import Chart, Color, Layer, onto, thin
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
-from privatize.execution.packaging import packing
+from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
 from privatize.planning.composition import NOTHING, Cost, exact, tight
 from privatize.samplers import as_sampler

@@ -1,9 +1,4 @@
-"""Where pairs are evaluated: inline, processes, executors, Dask, Ray. One small interface.
-
-An executor has ``run(task, work)``, which takes spans of indices from the work until there are
-none, and yields the gaps of each as they come. Gaps carry their indices, so nobody depends on
-the order, and they are the same wherever they were evaluated.
-"""
+"""Choose where pairs are evaluated: inline, on processes of our own, or on somebody else's."""
 
 from __future__ import annotations
 
@@ -13,46 +8,41 @@ import math
 import os
 import sys
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from privatize.calibration import streams as coins
 from privatize.errors import ExecutionError, SettingsError
-from privatize.execution.job import Refused, SpanResult
-from privatize.execution.packaging import Package
-from privatize.execution.progress import Progress
-from privatize.execution.span_queue import Task, Work
+from privatize.execution.base import Executor
+from privatize.execution.clusters.dask import Dask
+from privatize.execution.clusters.futures import Futures
+from privatize.execution.clusters.mapped import Mapped
+from privatize.execution.clusters.ray import Ray
+from privatize.execution.inline import Inline
+from privatize.execution.job import Job, Refused, SpanResult
+from privatize.execution.packaging.package import pack
+from privatize.execution.processes.pool import Processes, is_warm
+from privatize.execution.span_queue import SpanQueue
 
-__all__ = ["Executor", "check_timeout", "check_workers", "collect", "executor"]
+__all__ = ["Auto", "check_timeout", "check_workers", "cores", "executor"]
 
 _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
 
 
-class Executor(Protocol):
-    """Where pairs are evaluated."""
-
-    exact: bool
-    """Whether it rounds as this process does."""
-
-    def run(self, task: Task, work: Work) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
-
-
 def check_workers(workers: Any) -> Any:
     """Return `workers=` if it is something that pairs can be evaluated on; refuse everything else."""
-    if workers is None or _name(workers) == "ray":
+    if workers is None or (isinstance(workers, types.ModuleType) and workers.__name__ == "ray"):
         return workers
     if isinstance(workers, str) and workers in ("inline", "ray"):
         return workers
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
         return int(workers)
     # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
-    # another name that runs in threads is refused by its first task (see `clusters.fulfil`).
+    # another name that runs in threads is refused by its first task (see `clusters.orders`).
     if {kind.__name__ for kind in type(workers).__mro__} & {"ThreadPoolExecutor", "ThreadPool"}:
         raise SettingsError(
             f"workers={workers!r} evaluates in threads, where a function may find another state than in the "
@@ -101,39 +91,16 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
             return Inline()
         if workers is None and timeout is None:
             return Auto()
-        return Processes(workers or _cpus())
+        return Processes(workers or cores())
     if isinstance(workers, str) and workers == "inline":
         if timeout is not None:
             raise SettingsError("timeout= needs processes, which can be ended; workers='inline' has none.")
         return Inline()
-    from privatize.execution import clusters
-
     if isinstance(workers, str | types.ModuleType):
-        return clusters.Ray()
+        return Ray()
     if any(kind.__module__.partition(".")[0] == "distributed" for kind in type(workers).__mro__):
-        return clusters.Dask(getattr(workers, "_client", workers))  # of its executor
-    submits = callable(getattr(workers, "submit", None))
-    return clusters.Futures(workers) if submits else clusters.Mapped(workers)
-
-
-def collect(
-    task: Task, work: Work, where: Executor, bar: Progress, take: Callable[[SpanResult], object], label: str
-) -> None:
-    """Have all that there is to do evaluated, and hand over what was found as it comes."""
-    try:
-        with bar, contextlib.closing(where.run(task, work)) as results:
-            for found in results:
-                take(found)
-                bar.add(len(found.gaps))
-    except Refused as error:
-        raise ExecutionError(
-            f"A worker refused {label}(): {error}. Make the two sides alike, pass what it needs as an "
-            f"argument, or use workers='inline'."
-        ) from error
-
-
-def _name(thing: Any) -> str | None:
-    return thing.__name__ if isinstance(thing, types.ModuleType) else None
+        return Dask(getattr(workers, "_client", workers))  # of its executor
+    return Futures(workers) if callable(getattr(workers, "submit", None)) else Mapped(workers)
 
 
 def _daemonic() -> bool:
@@ -145,37 +112,16 @@ def _daemonic() -> bool:
     return False
 
 
-def _cpus() -> int:
+def cores() -> int:
     """Return how many cores this process may use."""
     try:
-        cores = len(os.sched_getaffinity(0))
+        allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # pragma: no cover - not on every system
-        cores = os.cpu_count() or 1
-    try:
+        allowed = os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):  # there may be no such limit
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):  # no such limit
-        pass
-    return cores
-
-
-# --- in this process ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Inline:
-    """In this process, one pair after the other."""
-
-    exact = True
-
-    def run(self, task: Task, work: Work) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
-        while (span := work.next(1)) is not None:
-            # The global generators are ours for a while, then others' for a moment.
-            with coins.public_coins(task.pairs.s0) as flips:
-                found = task.pairs.gaps(*span, flips)
-            work.learn(found)
-            yield found
+        allowed = min(allowed, max(1, math.ceil(int(quota) / int(period))))
+    return allowed
 
 
 @dataclass(frozen=True)
@@ -184,52 +130,28 @@ class Auto:
 
     exact = True
 
-    def run(self, task: Task, work: Work) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
         """Evaluate all that there is to do."""
-        cores, seen = _cpus(), 0
-        for found in Inline().run(task, work):
+        workers, seen = cores(), 0
+        for found in Inline().run(job, queue):
             yield found
-            seen += work.structure is not None
-            if cores < 2 or seen < 2:  # the first one pays for imports and checks
+            seen += queue.learned.structure is not None
+            if workers < 2 or seen < 2:  # the first one pays for imports and checks
                 continue
-            saved = work.left * work.cost * (1 - 1 / cores)
-            if saved > _WARM and saved > (_WARM if _warm() else _START):
-                try:
-                    package = task.package(local=True)
-                except ExecutionError as error:
-                    _log.info("inline, on one core: %s", error)
-                    cores = 1
-                    continue
-                _log.info("%d pairs are left, about %.3g s each: on %d cores", work.left, work.cost, cores)
-                try:
-                    yield from Processes(cores).on(package, task, work)
-                except Refused as error:
-                    _log.warning("inline, on one core, since other processes do not do: %s", error)
-                    cores = 1
-
-
-def _warm() -> bool:
-    processes: Any = sys.modules.get("privatize.execution.processes")
-    return processes is not None and processes.pool().warm
-
-
-# --- in processes of our own ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Processes:
-    """In a pool of processes, which is kept warm between calls."""
-
-    count: int
-    exact = True
-
-    def run(self, task: Task, work: Work) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
-        return self.on(task.package(local=True), task, work)
-
-    def on(self, package: Package, task: Task, work: Work) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do; it has been packed already."""
-        from privatize.execution.processes import pool
-
-        work.moved = True
-        return pool().run(package, work, workers=self.count, timeout=task.timeout)
+            saved = queue.left * queue.cost * (1 - 1 / workers)
+            if saved <= (_WARM if is_warm() else _START):
+                continue
+            try:
+                package = pack(job)
+            except ExecutionError as error:
+                _log.info("inline, on one core: %s", error)
+                workers = 1
+                continue
+            try:
+                _log.info(
+                    "%d pairs are left, about %.3g s each: on %d cores", queue.left, queue.cost, workers
+                )
+                yield from Processes(workers).run_packed(package, job.timeout, queue)
+            except Refused as error:
+                _log.warning("inline, on one core, since other processes do not do: %s", error)
+                workers = 1

@@ -1,18 +1,25 @@
-"""What is handed out to be evaluated, and what comes back: spans of gaps, and causes of infinite ones."""
+"""What is handed out to be evaluated, and what comes back: gaps of pairs, and causes of infinite ones."""
 
 from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Cause", "Refused", "RemoteTraceback", "SpanResult", "shown"]
+from privatize.errors import ExecutionError, PrivatizeError, restore
+from privatize.outputs.describe import from_json
+from privatize.outputs.structure import Structure
+
+__all__ = ["Cause", "Job", "Learned", "Refused", "RemoteTraceback", "Reply", "Span", "SpanResult", "shown"]
 
 Vector = NDArray[np.float64]
+Span = tuple[int, int]
+Heartbeat = Callable[[int], object]
+CauseKind = Literal["raised", "structure", "output", "not_finite", "timed_out", "killed", "crashed"]
 
 
 class Refused(BaseException):
@@ -37,6 +44,10 @@ class Cause:
     ----------
     index : int
         Which pair it was.
+    kind : str
+        What kind of failure it was: the function ``"raised"``, returned another ``"structure"``, an
+        ``"output"`` that cannot be released or that is ``"not_finite"``, ``"timed_out"``; or its process
+        was ``"killed"`` (SIGKILL) or ``"crashed"``. Remedies are chosen by it.
     text : str
         What happened, in a few words.
     error : BaseException or None
@@ -46,6 +57,7 @@ class Cause:
     """
 
     index: int
+    kind: CauseKind
     text: str
     error: BaseException | None = None
     trace: str = ""
@@ -55,14 +67,14 @@ class Cause:
         """Return the cause that an exception is."""
         if isinstance(error, MemoryError):  # let go of what took the memory: others need it
             traceback.clear_frames(error.__traceback__)
-        return cls(index, shown(traceback.format_exception_only, error).strip(), error)
+        return cls(index, "raised", shown(traceback.format_exception_only, error).strip(), error)
 
     def plain(self) -> Cause:
         """Return the same as text, for another process: not every exception can be pickled."""
         if self.error is None:
             return self
         trace = shown(traceback.format_exception, self.error)
-        return Cause(self.index, self.text[-2000:], None, trace[-20_000:])
+        return replace(self, text=self.text[-2000:], error=None, trace=trace[-20_000:])
 
     def exception(self) -> BaseException | None:
         """Return what to show as the reason of an error."""
@@ -78,6 +90,22 @@ def shown(form: Callable[[BaseException], list[str]], error: BaseException) -> s
 
 
 @dataclass(frozen=True)
+class Learned:
+    """What evaluated pairs have shown about a function.
+
+    Attributes
+    ----------
+    structure : Structure or None
+        Structure of the output, if it is known by now.
+    uses_global_rng : bool
+        Whether the function has been seen to use the global generators.
+    """
+
+    structure: Structure | None = None
+    uses_global_rng: bool = False
+
+
+@dataclass(frozen=True)
 class SpanResult:
     """The gaps of the pairs from one index on, and what was learned on the way.
 
@@ -89,23 +117,137 @@ class SpanResult:
         One gap for each.
     seconds : float
         How long they took.
-    structure : list or None
-        Structure of the output, if it is known by now.
-    tossing : bool
-        Whether the function has been seen to use the global generators.
+    structure, uses_global_rng
+        What is known about the function by now: see `Learned`.
     cause : Cause or None
         Why the first infinite one is.
-    jitter : float
+    rounding_noise : float
         By how much the same evaluation has been seen to differ, by rounding.
-    kept : dict
-        The gaps of all numbers of the output, by index, where they are wanted.
+    coordinate_gaps : dict
+        The gaps of all numbers of the output, by the pair's index, where they are wanted.
     """
 
     start: int
     gaps: Vector
     seconds: float
-    structure: list[Any] | None = None
-    tossing: bool = False
+    structure: Structure | None = None
+    uses_global_rng: bool = False
     cause: Cause | None = None
-    jitter: float = 0.0
-    kept: dict[int, Vector] = field(default_factory=dict)
+    rounding_noise: float = 0.0
+    coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
+
+
+class Job(Protocol):
+    """A function, P and a seed: what the gaps of pairs follow from, wherever they are evaluated.
+
+    Attributes
+    ----------
+    version : str or None
+        Attests what the fingerprint of its parts cannot encode.
+    timeout : float or None
+        Seconds for one pair.
+    block : int
+        How many pairs share a stream.
+    """
+
+    version: str | None
+    timeout: float | None
+    block: int
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same on both sides, by name."""
+
+    def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
+        """Evaluate the pairs from one index up to another, with the global generators under guard.
+
+        A `heartbeat` is given in workers, and called with every index before its pair is evaluated: there an
+        interrupt is not the user's, and the caller's own contexts are to be entered first.
+        """
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a worker answers: what it found, or why it found nothing.
+
+    Attributes
+    ----------
+    status : str
+        ``"found"``, or: an ``"error"`` of this library; the job was ``"refused"``; drawing the pairs
+        ``"raised"``; the package is ``"missing"`` there; the worker is one of the sender's own ``"threads"``.
+    results : list of SpanResult
+        What was found.
+    error : dict or None
+        The error of this library, for `restore`.
+    reason : str
+        Why the job was refused.
+    cause : Cause or None
+        What was raised.
+    """
+
+    status: Literal["found", "error", "refused", "raised", "missing", "threads"]
+    results: list[SpanResult] = field(default_factory=list)
+    error: dict[str, Any] | None = None
+    reason: str = ""
+    cause: Cause | None = None
+
+    @classmethod
+    def to(cls, evaluate: Callable[[], list[SpanResult] | None], index: int) -> Reply:
+        """Evaluate pairs from an index on, and return the answer, whatever happens.
+
+        Where there is no job to evaluate, `evaluate` returns None.
+        """
+        try:
+            found = evaluate()
+            if found is None:
+                return cls("missing")
+            return cls("found", [replace(each, cause=each.cause and each.cause.plain()) for each in found])
+        except PrivatizeError as error:
+            return cls("error", error=error.plain().facts())
+        except Refused as error:
+            return cls("refused", reason=str(error))
+        except BaseException as error:  # of the sampler, say: whatever it is, the sender says so
+            return cls("raised", cause=Cause.of(index, error).plain())
+
+    def read(self) -> list[SpanResult]:
+        """Return what was found, or raise what happened instead."""
+        if self.status == "threads":
+            raise ExecutionError(
+                "workers= evaluates in threads of this process, where a function may find another state than "
+                "in the thread that calls it with the private data. Use processes: workers=2, for example, "
+                "or for Dask a cluster with processes=True."
+            )
+        if self.status == "refused":
+            raise Refused(self.reason)
+        if self.error is not None:
+            raise restore(self.error)
+        if self.cause is not None:
+            raise ExecutionError(
+                f"Drawing the pairs failed in a worker: {self.cause.text}."
+            ) from self.cause.exception()
+        return self.results
+
+    def to_plain(self) -> tuple[Any, ...]:
+        """Return the answer as values for `marshal`, which needs nothing that a function may have spoilt."""
+        results = [
+            vars(each)
+            | {"gaps": each.gaps.tobytes(), "cause": each.cause and astuple(each.cause)}
+            | {"structure": each.structure and each.structure.to_json()}
+            | {"coordinate_gaps": {index: gaps.tobytes() for index, gaps in each.coordinate_gaps.items()}}
+            for each in self.results
+        ]
+        return self.status, results, self.error, self.reason, self.cause and astuple(self.cause)
+
+    @classmethod
+    def from_plain(cls, plain: tuple[Any, ...]) -> Reply:
+        """Return the answer that `to_plain` was made from."""
+        status, results, error, reason, cause = plain
+        found = [
+            SpanResult(
+                **each
+                | {"gaps": np.frombuffer(each["gaps"]), "cause": each["cause"] and Cause(*each["cause"])}
+                | {"structure": each["structure"] and from_json(each["structure"])}
+                | {"coordinate_gaps": {i: np.frombuffer(gaps) for i, gaps in each["coordinate_gaps"].items()}}
+            )
+            for each in results
+        ]
+        return cls(status, found, error, reason, cause and Cause(*cause))

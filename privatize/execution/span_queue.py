@@ -1,65 +1,32 @@
-"""What is to be done: a task, and the spans of pairs that remain, cut to size by what they cost."""
+"""The spans of pairs that remain to be evaluated, cut to size by what pairs cost."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
 
-from privatize.calibration.pairs import Pairs
-from privatize.errors import ExecutionError
-from privatize.execution.job import SpanResult
-from privatize.execution.packaging import NotShippable, Package, pack
+from privatize.execution.job import Learned, Span, SpanResult
+from privatize.outputs.structure import Structure
 
-__all__ = ["Task", "Work"]
+__all__ = ["SpanQueue"]
 
-# Seconds that a task should take: long enough to make handing it out cheap, short enough to balance.
+# Seconds that a span should take: long enough to make handing it out cheap, short enough to balance.
 _INLINE, _TASK = 0.1, 0.3
 _PAIRS = 2**16  # whatever they take, so that what is found fits into little memory
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be evaluated.
-
-    Attributes
-    ----------
-    pairs : Pairs
-        The pairs.
-    version : str or None
-        Vouches for what their fingerprint cannot encode.
-    timeout : float or None
-        Seconds for one pair.
-    """
-
-    pairs: Pairs
-    version: str | None = None
-    timeout: float | None = None
-
-    def package(self, *, local: bool) -> Package:
-        """Return it as bytes, for other processes: on this machine, or anywhere."""
-        try:
-            return pack(self.pairs, self.version, local=local)
-        except NotShippable as error:
-            raise ExecutionError(
-                f"The function cannot be evaluated in other processes: {error}. Keep that out of its "
-                f"arguments, closure and globals, or use workers='inline'."
-            ) from error
-
-
-class Work:
+class SpanQueue:
     """The indices that have no gap yet.
 
-    Until one pair has worked, so that the structure of the output is known, there is one task at a
-    time, of one pair. Tasks grow by what the last ones cost, and shrink towards the end.
+    Until one pair has worked, so that the structure of the output is known, there is one span at a
+    time, of one pair. Spans grow by what the last ones cost, and shrink towards the end.
 
     Parameters
     ----------
     missing : list of (int, int)
         Spans of indices.
     block : int
-        How many pairs share a stream: a task that begins elsewhere must draw from its beginning.
-    structure : list or None
+        How many pairs share a stream: a span that begins elsewhere must draw from its beginning.
+    structure : Structure or None
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
@@ -69,41 +36,37 @@ class Work:
     Examples
     --------
     >>> import numpy as np
-    >>> work = Work([(0, 1000)], block=256, structure=["float"])
-    >>> work.next(1)
+    >>> from privatize.outputs.describe import describe
+    >>> queue = SpanQueue([(0, 1000)], block=256, structure=describe(0.0))
+    >>> queue.next(1)
     (0, 1)
-    >>> work.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=["float"]))
-    >>> work.next(1)
+    >>> queue.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=describe(0.0)))
+    >>> queue.next(1)
     (1, 17)
     """
 
     def __init__(
         self,
-        missing: list[tuple[int, int]],
+        missing: list[Span],
         block: int,
-        structure: list[Any] | None,
+        structure: Structure | None,
         drawing: float = 0.0,
         *,
         together: bool = False,
     ) -> None:
         self._spans = missing[::-1]
-        self._again: list[tuple[int, int]] = []
+        self._again: list[Span] = []
         self._block = block
         self.left = sum(stop - start for start, stop in missing)
-        self.structure, self.tossing = structure, False
+        self.learned = Learned(structure)
         self.cost = math.inf  # seconds per pair
         self._drawing, self._together = drawing, together
         self._largest = 0
         self.moved = False  # whether some of it is evaluated in other processes
 
-    @property
-    def learned(self) -> tuple[list[Any] | None, bool]:
-        """What is known about the function: its output's structure, and whether it uses global coins."""
-        return self.structure, self.tossing
-
-    def next(self, workers: int, running: int = 0) -> tuple[int, int] | None:
+    def next(self, workers: int, running: int = 0) -> Span | None:
         """Return the next span to be evaluated, if there is one and it need not wait for others."""
-        if self.structure is None and running:
+        if self.learned.structure is None and running:
             return None
         if self._again:
             return self._again.pop()
@@ -112,24 +75,25 @@ class Work:
         start, end = self._spans.pop()
         stop = min(start + self._size(workers), end)
         if stop < end:
-            # To the end of a stream if that is not far, so that nothing is drawn in vain.
-            whole = stop // self._block * self._block
-            alone = self._together and self._largest > 0 and self.structure is not None
-            if whole <= start and (alone or (workers > 1 and self._dear(workers))):
-                whole = min((start // self._block + 1) * self._block, end)
-            stop = whole if whole > start else stop
+            # To the end of a stream if that is not far, so that no draw is wasted.
+            last = stop // self._block * self._block
+            if last <= start and self._undivided(workers):
+                last = min((start // self._block + 1) * self._block, end)
+            stop = last if last > start else stop
             if stop < end:
                 self._spans.append((stop, end))
         self.left -= stop - start
         return start, stop
 
-    def _dear(self, workers: int) -> bool:
-        """Tell whether a stream is better left to one worker: another would draw its beginning in vain."""
-        known = self.structure is not None and self._largest > 0
-        return known and self._drawing > self.cost / 10 and self.left >= workers * self._block
+    def _undivided(self, workers: int) -> bool:
+        """Tell whether a stream is better left to one worker: another would draw its beginning again."""
+        if self.learned.structure is None or not self._largest:
+            return False
+        dear = self._drawing > self.cost / 10 and self.left >= workers * self._block
+        return self._together or (workers > 1 and dear)
 
     def _size(self, workers: int) -> int:
-        if self.structure is None or not self._largest:
+        if self.learned.structure is None or not self._largest:
             return 1
         seconds = _INLINE if workers == 1 else _TASK
         fits = int(min(seconds / max(self.cost, 1e-9), _PAIRS))
@@ -139,8 +103,10 @@ class Work:
 
     def learn(self, found: SpanResult) -> None:
         """Take note of what pairs cost and showed."""
-        self.structure = found.structure or self.structure
-        self.tossing = self.tossing or found.tossing
+        known = self.learned
+        self.learned = Learned(
+            found.structure or known.structure, found.uses_global_rng or known.uses_global_rng
+        )
         if found.seconds > 0:
             cost = found.seconds / len(found.gaps)
             # The first pair of a function may pay for imports, and is checked.

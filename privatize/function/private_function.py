@@ -28,9 +28,9 @@ from privatize import errors
 from privatize.budgets.budget import Budget, Part, current, distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
-from privatize.calibration import capacity
-from privatize.calibration import streams as coins
-from privatize.calibration.batching import Batch
+from privatize.calibration import capacity, streams
+from privatize.calibration.evaluators.batched import Batch
+from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.config.policy import Policy, configured, lenient, policy
 from privatize.data import records
@@ -50,7 +50,7 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
-from privatize.execution import packaging as shipping
+from privatize.execution.packaging.pickler import by_value as packed_by_value
 from privatize.function import silence
 from privatize.function.binding import Binding, Call, label_of
 from privatize.function.card import function_card
@@ -75,7 +75,6 @@ from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.accuracy import noise_of
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
@@ -463,11 +462,11 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         if wrong is not None:
             del n
             raise wrong
-        count, chosen = operator.index(n), coins.check_seed(seed)
-        rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
+        count, chosen = operator.index(n), streams.check_seed(seed)
+        rng = streams.stream(streams.fresh_seed() if chosen is None else chosen, streams.PILOT)
         if self._settings.sampler is None:
             self._under(None)  # which refuses
-        size = capacity.footprint(self._settings.sampler, count, coins.stream(0, coins.PILOT))
+        size = capacity.footprint(self._settings.sampler, count, streams.stream(0, streams.PILOT))
         capacity.check("sample() draws", count, size, 2)
         return draw(self._settings.sampler, count, rng)
 
@@ -556,7 +555,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         # cloudpickle ships __main__ by value, since workers have another one.
         caller = sys._getframe(1).f_globals.get("__name__", "")
         by_value = module == "__main__" and caller.startswith("cloudpickle")
-        if found is self and not by_value and not shipping.by_value(module):
+        if found is self and not by_value and not packed_by_value(module):
             return str(name)
         attributes = self._identity()[2]
         root = None if self._root is self else self._root
@@ -757,8 +756,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             )
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
-        structure, classes = sensitivity.structure, sensitivity.classes
-        value = wrap(noised) if wrap else outputs.rebuild(noised, structure, classes)
+        value = wrap(noised) if wrap else sensitivity.structure.rebuild(noised)
         if again is None and not whole:
             return value
         made = Release(
@@ -855,12 +853,12 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             hush.__exit__()
 
     def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity, hush: Any) -> bool:
-        interrupted, opened = False, coins.level()
+        interrupted, opened = False, level()
         mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips, hush.everywhere():
-                flips.toss()
+            with rng_guard(sensitivity.coin_seed) as rng, hush.everywhere():
+                rng.reseed()
                 # In a context of its own: what it sets in context variables ends with it.
                 box.value = contextvars.copy_context().run(function, box.data)
         except KeyboardInterrupt:
@@ -870,12 +868,11 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         finally:
             mark.active = False  # first, and a plain store: nothing can come in between
             _running.set(before)
-            coins.unwind(opened)
+            unwind(opened)
         if interrupted:
             raise KeyboardInterrupt
         try:
-            # Of classes that calibration has not seen, attributes could be anything.
-            flat = outputs.flatten(box.value, sensitivity.structure, sensitivity.classes, known=True)
+            flat = sensitivity.structure.flatten(box.value)
             finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
             box.value = flat if finite else None
         except KeyboardInterrupt:
@@ -906,8 +903,8 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         cached = self._root._schema
         if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
             return cached[2]
-        many = draw(sampler, _TEMPLATE, coins.stream(0, coins.PILOT))
-        few = draw(sampler, 2, coins.stream(0, coins.PILOT, 1))
+        many = draw(sampler, _TEMPLATE, streams.stream(0, streams.PILOT))
+        few = draw(sampler, 2, streams.stream(0, streams.PILOT, 1))
         # Of a list all: the first two may have nothing but missing values.
         drawn = many if type(many) is list else records.head(many, 2)
         if not records.alike(drawn, few) or _code(drawn) != _code(few):
@@ -994,7 +991,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
         digest = self._digest(facts) if key is None else key
         if key is None:
-            seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            seed = streams.fresh_seed() if settings.seed is None else settings.seed
             known = self._calibrate(n, call, like, seed, None)
         else:
             store = self._store()
@@ -1041,10 +1038,10 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         """Evaluate the function on public data; put back what it left behind, and return the places."""
         before = Snapshot(self.__wrapped__, call.shared())
         with contextlib.suppress(Exception):
-            drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2))
+            drawn = draw(self._settings.sampler, n, streams.stream(s0, streams.PILOT, 2))
             data = drawn if like is None else records.adopt(drawn, like)
-            with coins.public_coins(s0) as flips:
-                flips.toss()
+            with rng_guard(s0) as rng:
+                rng.reseed()
                 self._marked(functools.partial(self._function(call, s0), data))
         return before.put_back() or ["something that it refers to"]
 
@@ -1086,7 +1083,8 @@ class PrivateFunction(Wrapper, Generic[P, R]):
     def _asked(self) -> Any:
         """What the gaps depend on of the settings; encoded once if none of it can change."""
         s = self._settings
-        asked = [coins.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
+        asked = [streams.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed]
+        asked.append(s.timeout)
         never = _never_changes(s.mechanism) and _never_changes(s.sampler)
         return _Asked(tuple(asked)) if never and s.pair is None and not callable(s.batch) else asked
 
@@ -1112,7 +1110,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
 
     def _open(self, store: Store, key: str, n: int) -> Entry:
         settings = self._settings
-        seed = coins.fresh_seed() if settings.seed is None else settings.seed
+        seed = streams.fresh_seed() if settings.seed is None else settings.seed
         about = {
             "function": self._label(),
             "sampler": repr(settings.sampler),
@@ -1219,7 +1217,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             # In a context of its own, as on private data: what it sets in context variables ends with it.
             return contextvars.copy_context().run(
                 estimate_sensitivity,
-                self._function(call, coins.coin_seed(seed)),
+                self._function(call, streams.coin_seed(seed)),
                 n=n,
                 sampler=settings.sampler,
                 norm=settings.mechanism.norm,

@@ -16,14 +16,14 @@ from unittest import mock
 import numpy as np
 
 from privatize import Laplace, privatize, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration.global_rng import rng_guard
 from privatize.data import records
 from privatize.data import support as domains
 from privatize.function import private_function as decorator
 from privatize.function.binding import Binding
 from privatize.function.private_function import PrivateFunction
 from privatize.identity.fingerprint import fingerprint
-from privatize.outputs import structure as outputs
+from privatize.outputs.structure import Leaf, Structure
 
 from .measuring import Result, fresh, in_turn, medians, microseconds, result
 
@@ -59,8 +59,8 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
         (PrivateFunction, "_like"),
     ),
     "domain": ((records, "bring_into"), (domains, "bring_usual")),
-    "coins": ((coins.public_coins, "__enter__"), (coins.public_coins, "__exit__"), (coins.Coins, "toss")),
-    "output": ((outputs, "flatten"), (outputs, "rebuild"), (decorator, "Release")),
+    "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
+    "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (decorator, "Release")),
     "noise": ((Laplace, "release"),),
 }
 

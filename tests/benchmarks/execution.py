@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from privatize.execution import processes
+from privatize.execution.processes.pool import pool
 
 from .calibration import N, calibrate, loop, numbers
 from .measuring import Result, missing, result, seconds, works
@@ -47,7 +47,7 @@ def two(label: str, duration: float, m: int, rounds: int) -> list[Result]:
         inline = seconds(lambda: calibrate(function, m))
         warm = seconds(lambda: calibrate(function, m, workers=2))
         bare = seconds(lambda: loop(function, m, numbers)) / halves(function, m)
-        processes.pool().close()
+        pool().close()
         cold = seconds(lambda: calibrate(function, m, workers=2))
         rows.append((inline, warm, cold, inline / warm, inline / cold, bare))
     inline, warm, cold, gain, cold_gain, bare = (statistics.median(each) for each in zip(*rows, strict=True))

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -23,9 +24,7 @@ from privatize.errors import (
     OutputError,
     PrivatizeError,
 )
-from privatize.execution import clusters
-from privatize.execution import packaging as shipping
-from privatize.execution.job import SpanResult
+from privatize.execution.job import Reply, SpanResult
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
@@ -545,7 +544,7 @@ class TestPrivacy:
         submit = type(client).submit
 
         def spy(self, function, *args, **rest):
-            sent.append(shipping.pickle.dumps([a for a in args if not isinstance(a, distributed.Future)]))
+            sent.append(pickle.dumps([a for a in args if not isinstance(a, distributed.Future)]))
             return submit(self, function, *args, **rest)
 
         monkeypatch.setattr(type(client), "submit", spy)
@@ -564,21 +563,21 @@ class TestPrivacy:
     def test_gaps_are_all_that_comes_back(self, client, monkeypatch):
         """Outputs or records of every pair would travel, and be kept by the cluster."""
         seen = []
-        read = clusters._read
+        read = Reply.read
 
-        def spy(kind, content):
-            seen.append((kind, content))
-            return read(kind, content)
+        def spy(reply):
+            seen.append(reply)
+            return read(reply)
 
-        monkeypatch.setattr(clusters, "_read", spy)
+        monkeypatch.setattr(Reply, "read", spy)
         found = estimate(lambda x: x[:40] + 5.0, client)
-        assert {kind for kind, _ in seen} == {"found"}
-        parts = [part for _, content in seen for part in content]
+        assert {reply.status for reply in seen} == {"found"}
+        parts = [part for reply in seen for part in reply.results]
         assert sum(len(part.gaps) for part in parts) == found.m
         for part in parts:
             assert type(part) is SpanResult and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
             assert part.cause is None and part.structure == found.structure
-            assert len(shipping.pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
+            assert len(pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
 
     def test_nothing_is_left_on_the_cluster(self, client):
         """Every calibration would leave its package in the cluster's memory."""

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -25,9 +26,7 @@ from privatize.errors import (
     OutputError,
     PrivatizeError,
 )
-from privatize.execution import clusters
-from privatize.execution import packaging as shipping
-from privatize.execution.job import SpanResult
+from privatize.execution.job import Reply, SpanResult
 
 ray = pytest.importorskip("ray", reason="ray is not installed (extra ray)")
 
@@ -483,11 +482,11 @@ class TestPrivacy:
         put, remote = ray.put, ray.remote_function.RemoteFunction._remote
 
         def spy_put(value, **rest):
-            sent.append(shipping.pickle.dumps(value))
+            sent.append(pickle.dumps(value))
             return put(value, **rest)
 
         def spy_remote(self, args=None, kwargs=None, **rest):
-            sent.append(shipping.pickle.dumps([a for a in args if not isinstance(a, ray.ObjectRef)]))
+            sent.append(pickle.dumps([a for a in args if not isinstance(a, ray.ObjectRef)]))
             return remote(self, args=args, kwargs=kwargs, **rest)
 
         monkeypatch.setattr(ray, "put", spy_put)
@@ -507,21 +506,21 @@ class TestPrivacy:
     def test_gaps_are_all_that_comes_back(self, cluster, monkeypatch):
         """Outputs or records of every pair would travel, and be kept by the cluster."""
         seen = []
-        read = clusters._read
+        read = Reply.read
 
-        def spy(kind, content):
-            seen.append((kind, content))
-            return read(kind, content)
+        def spy(reply):
+            seen.append(reply)
+            return read(reply)
 
-        monkeypatch.setattr(clusters, "_read", spy)
+        monkeypatch.setattr(Reply, "read", spy)
         found = estimate(lambda x: x[:40] + 5.0, cluster)
-        assert {kind for kind, _ in seen} == {"found"}
-        parts = [part for _, content in seen for part in content]
+        assert {reply.status for reply in seen} == {"found"}
+        parts = [part for reply in seen for part in reply.results]
         assert sum(len(part.gaps) for part in parts) == found.m
         for part in parts:
             assert type(part) is SpanResult and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
             assert part.cause is None and part.structure == found.structure
-            assert len(shipping.pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
+            assert len(pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
 
 
 def test_ray_is_initialised():

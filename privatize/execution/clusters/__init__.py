@@ -1,0 +1,1 @@
+"""Other people's processes: executors, anything with `map`, Dask, Ray."""

@@ -1,0 +1,110 @@
+"""What all executors on other people's processes have in common."""
+
+from __future__ import annotations
+
+import abc
+import logging
+from collections import Counter
+from collections.abc import Generator, Iterable
+from dataclasses import replace
+from typing import Any
+
+from privatize.errors import ExecutionError, PrivatizeError
+from privatize.execution.clusters.orders import Order, Place
+from privatize.execution.job import Job, Refused, Reply, Span, SpanResult
+from privatize.execution.packaging.package import Package, pack
+from privatize.execution.span_queue import SpanQueue
+
+__all__ = ["ClusterExecutor"]
+
+_log = logging.getLogger("privatize.execution")
+_SMALL = 100_000  # bytes of a package that goes with every order; a larger one only to those who lack it
+
+
+class ClusterExecutor(abc.ABC):
+    """Orders spans from other people's processes.
+
+    When a process is lost, its span is ordered again, and everything from then on is isolated: see `orders`.
+    """
+
+    exact = False
+    isolated = False  # whether orders are isolated from the start
+
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        """Evaluate all that there is to do."""
+        queue.moved = True
+        try:
+            yield from self._run(job, pack(job, local=False), queue)
+        except (PrivatizeError, Refused):
+            raise
+        except Exception as error:  # of somebody else's executor: anything
+            raise ExecutionError(
+                f"{type(self).__name__} failed: {type(error).__name__}: {error}. What was found so far is "
+                f"kept. Workers that are a number are the library's own, which survive functions that crash."
+            ) from error
+
+    def _run(self, job: Job, package: Package, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        along = self.open(package)
+        missing: set[Span] = set()
+        crashed: Counter[Span] = Counter()
+        running: dict[Any, Span] = {}
+
+        def order(span: Span) -> Order:
+            sent = package if along or span in missing else replace(package, payload=b"")
+            isolated = self.isolated or job.timeout is not None or bool(crashed)
+            return Order(sent, span, queue.learned, job.timeout, isolated, Place.here())
+
+        try:
+            while True:
+                slots = 2 * max(1, self.cores())
+                while len(running) < slots and (span := queue.next(slots, len(running))) is not None:
+                    running[self.submit(order(span))] = span
+                if not running:
+                    return
+                for handle in self.wait(list(running)):
+                    span, reply = running.pop(handle), self.reply(handle)
+                    if reply is None:
+                        crashed[span] += 1
+                        _check_lost(span, crashed[span])
+                        queue.again(*span)
+                    elif reply.status == "missing":
+                        missing.add(span)
+                        queue.again(*span)
+                    else:
+                        for found in reply.read():
+                            queue.learn(found)
+                            yield found
+        finally:
+            self.close(list(running))
+
+    def open(self, package: Package) -> bool:
+        """Get ready for a package, and return whether its bytes go along with every order."""
+        return len(package.payload) < _SMALL
+
+    @abc.abstractmethod
+    def cores(self) -> int:
+        """Return how many orders are evaluated at the same time."""
+
+    @abc.abstractmethod
+    def submit(self, order: Order) -> Any:
+        """Have an order fulfilled, and return a handle of it."""
+
+    @abc.abstractmethod
+    def wait(self, handles: list[Any]) -> Iterable[Any]:
+        """Wait until something is done, and return the handles of what is."""
+
+    @abc.abstractmethod
+    def reply(self, handle: Any) -> Reply | None:
+        """Return the reply to an order that is done, or None if its process was lost."""
+
+    def close(self, handles: list[Any]) -> None:  # noqa: B027 - not everybody can
+        """Give up the orders that nobody waits for any more."""
+
+
+def _check_lost(span: Span, times: int) -> None:
+    if times > 3:
+        raise ExecutionError(
+            f"Pairs {span[0]} to {span[1] - 1} were lost again and again with their worker. Is there enough "
+            f"memory, and are the workers still there?"
+        )
+    _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)

@@ -1,0 +1,43 @@
+"""On a `concurrent.futures` executor."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from privatize.execution.clusters.base import ClusterExecutor
+from privatize.execution.clusters.orders import Order, fulfil
+from privatize.execution.job import Reply
+
+__all__ = ["Futures"]
+
+
+class Futures(ClusterExecutor):
+    """On a `concurrent.futures` executor."""
+
+    def __init__(self, pool: Any) -> None:
+        self._pool = pool
+
+    def cores(self) -> int:
+        """Return how many orders are evaluated at the same time."""
+        return int(getattr(self._pool, "_max_workers", os.cpu_count() or 1))
+
+    def submit(self, order: Order) -> Any:
+        """Have an order fulfilled."""
+        return self._pool.submit(fulfil, order)
+
+    def wait(self, handles: list[Any]) -> Iterable[Any]:
+        """Wait until something is done."""
+        return concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED).done
+
+    def reply(self, handle: Any) -> Reply | None:
+        """Return the reply; a broken pool raises."""
+        found: Reply = handle.result()
+        return found
+
+    def close(self, handles: list[Any]) -> None:
+        """Cancel what nobody waits for."""
+        for future in handles:
+            future.cancel()

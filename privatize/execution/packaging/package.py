@@ -1,0 +1,159 @@
+"""A job as bytes: packed with the user's own code by value, and checked on arrival.
+
+cloudpickle sends functions of importable modules by name, so a worker would evaluate whatever it
+imports itself: an old form of a module that was edited and reloaded, or one without the globals
+that were changed at run time. Here the user's own modules go by value, and whoever receives them
+fingerprints what arrived and refuses it if it is not what was sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import sys
+import types
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import ExecutionError
+from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
+from privatize.execution.packaging.modules import guard, refusing
+from privatize.execution.packaging.pickler import NotPackable, dumps
+from privatize.execution.packaging.surroundings import Surroundings
+from privatize.identity.fingerprint import Unencodable, reach
+from privatize.identity.origin import origin, own_modules
+
+__all__ = ["Package", "Unpacked", "pack", "unpack"]
+
+
+@dataclass(frozen=True)
+class Package:
+    """A job as bytes.
+
+    Attributes
+    ----------
+    name : str
+        Which one it is.
+    payload : bytes
+        The job, with the fingerprints of its parts; nothing where it comes another way.
+    module : str
+        Where the job's class is defined: what a worker imports first.
+    """
+
+    name: str
+    payload: bytes
+    module: str
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A job in another process, and the surroundings that it is to be evaluated in."""
+
+    job: Any
+    surroundings: Surroundings
+    exclusive: bool
+
+    def evaluate(self, span: Span, learned: Learned, heartbeat: Any) -> SpanResult:
+        """Evaluate some pairs as the sender would."""
+        with self.surroundings.entered(settled=self.exclusive), refusing():
+            found: SpanResult = self.job.evaluate(span, learned, heartbeat)
+            return found
+
+
+def pack(job: Job, *, local: bool = True) -> Package:
+    """Return a job as bytes, to be evaluated in other processes.
+
+    The folder and the environment, which may hold secrets, go along only to processes of our own on
+    this machine (``local``).
+    """
+    try:
+        return _packed(job, local)
+    except NotPackable as error:
+        raise ExecutionError(
+            f"The function cannot be evaluated in other processes: {error}. Keep that out of its "
+            f"arguments, closure and globals, or use workers='inline'."
+        ) from error
+
+
+def _packed(job: Job, local: bool) -> Package:
+    try:
+        parts = {name: reach(part, version=job.version) for name, part in job.identity().items()}
+    except Unencodable as error:
+        raise NotPackable(f"it depends on {error}, whose content cannot be compared") from error
+    except Exception as error:  # whatever somebody's class does when it is looked at
+        raise NotPackable(f"looking at it raised {type(error).__name__}: {error}") from error
+    if lookups := sorted(set().union(*(part.lookups for part in parts.values()))):
+        raise NotPackable(
+            f"its code uses {lookups[0]!r}, which can find what is not plainly named and so not sent along"
+        )
+    wanted: dict[str, set[str]] = {}
+    for part in parts.values():
+        for name, attributes in part.modules.items():
+            wanted.setdefault(name.rstrip("'"), set()).update(attributes)
+    for name in wanted:
+        try:
+            made_up = "__getattr__" in vars(sys.modules.get(name, types))
+        except Exception as error:  # what stands in the place of a module is anybody's code
+            raise NotPackable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
+        if made_up:
+            raise NotPackable(f"the module {name} makes attributes up ({name}.__getattr__)")
+    owners = set(wanted).union(*(part.owners for part in parts.values()))
+    named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
+    try:
+        inner = dumps((job, named, Surroundings.here(local=local), sorted(own_modules())), owners, wanted)
+    except NotPackable:
+        raise
+    except Exception as error:  # pickling runs anybody's code
+        raise NotPackable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
+    digests = {name: part.digest for name, part in parts.items()}
+    payload = pickle.dumps((list(sys.path), digests, inner))
+    return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__)
+
+
+def unpack(package: Package, *, exclusive: bool = False) -> Unpacked:
+    """Return the job of a package.
+
+    Parameters
+    ----------
+    package : Package
+        What arrived.
+    exclusive : bool
+        Whether this process has nothing else to do: then its ``sys.path``, folder and environment become
+        the sender's, and what functions import when they run is what was sent. Otherwise missing
+        folders are added at the end of the path, and they import what they find.
+
+    Raises
+    ------
+    Refused
+        If it is not what was sent, or cannot be made here.
+    """
+    if hashlib.sha256(package.payload).hexdigest() != package.name:
+        raise Refused("what arrived there is not what was sent")
+    # It is from the process that this one works for.
+    path, digests, inner = pickle.loads(package.payload)  # noqa: S301
+    if exclusive:
+        sys.path[:] = path
+        guard.clear()
+    else:
+        sys.path.extend(folder for folder in path if folder not in sys.path)
+    origin.cache_clear()
+    try:
+        _, (job, named, surroundings, mine) = pickle.loads(inner)  # noqa: S301 - the same
+        if exclusive:
+            guard.fill(named)
+            surroundings.settle()
+        found = {name: reach(part, version=job.version).digest for name, part in job.identity().items()}
+        if exclusive:
+            guard.watch(mine)
+    except Exception as error:  # unpickling runs anybody's code
+        raise Refused(f"it cannot be made there ({type(error).__name__}: {error})") from error
+    differing = [name for name in digests if found.get(name) != digests[name]]
+    if differing:
+        raise Refused(
+            f"its {differing[0]} is not the same there as here (Python {sys.version.split()[0]} and numpy "
+            f"{np.__version__} there; another version of a package, or of a module that it imports late, or "
+            f"another option of pandas?)"
+        )
+    return Unpacked(job, surroundings, exclusive)

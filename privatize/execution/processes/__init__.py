@@ -1,0 +1,1 @@
+"""Processes of our own: they survive what they run."""

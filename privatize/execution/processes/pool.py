@@ -1,0 +1,349 @@
+"""A pool of processes that survives what it runs: crashes, hangs, leaks, interrupts.
+
+One pipe per worker, and a slot in shared memory in which a worker notes the pair that it is
+evaluating, and since when. So the supervisor knows which pair killed its worker or took too long:
+that pair alone counts as infinite, the worker is replaced, and the rest of its span is done again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import marshal
+import math
+import os
+import pickle
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from privatize.errors import ExecutionError
+from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
+from privatize.execution.packaging.package import Package, pack
+from privatize.execution.processes.start import StartMethod
+from privatize.execution.processes.worker import IDLE, SAFE_PATH, Message, work
+from privatize.execution.span_queue import SpanQueue
+
+__all__ = ["Pool", "Processes", "Worker", "is_warm", "pool"]
+
+_log = logging.getLogger("privatize.execution")
+# A worker that has grown by this many bytes, one in eight of the machine's but at least 1 GB, is replaced.
+_GROWN = 2**30
+_LIKELY = {"SIGKILL": ": out of memory, or somebody did it", "SIGSEGV": ": a crash in compiled code"}
+
+
+class Worker:
+    """One process, as the supervisor sees it."""
+
+    def __init__(self, method: StartMethod, module: str) -> None:
+        from multiprocess import process
+
+        self.pipe, end = method.context.Pipe()
+        self.slot = method.context.RawArray("d", 2)
+        self.slot[0] = IDLE
+        self.process = method.process(work, (end, self.slot, SAFE_PATH in os.environ), module)
+        self.job = ""
+        self.span: Span | None = None
+        self.first = 0  # bytes after its first task
+        self.ended = False
+        try:
+            self.process.start()
+        except BaseException:
+            self.pipe.close()
+            raise
+        finally:
+            end.close()
+        # At its exit, a child that the user's program forks would end the processes in this list.
+        process._children.discard(self.process)
+
+    def give(self, package: Package, span: Span, learned: Learned) -> None:
+        """Hand a span to it; the job as well, if it has not got it."""
+        message: Message = (package if self.job != package.name else None, span, learned)
+        self.span = span
+        self.job = package.name
+        with contextlib.suppress(OSError):  # then it is dead, which will be seen
+            self.pipe.send_bytes(pickle.dumps(message))
+
+    def rest(self) -> None:
+        """Let go of the job, which may be large."""
+        if self.job:
+            self.job = ""
+            with contextlib.suppress(OSError):
+                self.pipe.send_bytes(b"")
+
+    def late(self, timeout: float) -> bool:
+        """Tell whether it has been at one pair for too long."""
+        since = self.slot[1]
+        return bool(self.slot[0] != IDLE and time.monotonic() - since > timeout)
+
+    def receive(self) -> tuple[Reply, int] | None:
+        """Return what it answered and how many bytes it has in memory, or None if it is dead."""
+        try:
+            if not self.pipe.poll():
+                return None
+            plain, resident = marshal.loads(self.pipe.recv_bytes())  # noqa: S302 - from a process of our own
+        except (EOFError, OSError):
+            return None
+        return Reply.from_plain(plain), resident
+
+    def end(self) -> int | None:
+        """End it at once, and return its exit code."""
+        if self.ended:
+            return None
+        self.ended = True
+        if self.process.is_alive() and hasattr(os, "killpg"):  # with whatever it has started
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+        code: int | None = self.process.exitcode
+        self.process.close()
+        self.pipe.close()
+        return code
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put off an interrupt: a process that is half made would complain."""
+    if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Pool:
+    """Workers that are kept between calibrations, and the loop that supervises them."""
+
+    def __init__(self, method: StartMethod | None = None) -> None:
+        self.method = method or StartMethod()
+        self.workers: list[Worker] = []
+        self.closed = False
+        self._turn = threading.Lock()
+        self._unlucky: Counter[Span] = Counter()  # spans whose workers were lost between pairs
+
+    def run(
+        self, package: Package, queue: SpanQueue, *, workers: int, timeout: float | None, keep: bool = False
+    ) -> Generator[SpanResult, None, None]:
+        """Evaluate all that there is to do, and yield what was found as it comes.
+
+        With `keep`, workers keep the package for the next time.
+        """
+        with self._turn:
+            # Those that an interrupt, or two, left in the midst of something else.
+            for worker in self._busy():
+                self._end(worker)
+            self._unlucky.clear()
+            try:
+                yield from self._run(package, queue, workers, timeout)
+            finally:  # also if nobody wants the rest, or an interrupt came
+                for worker in list(self.workers):
+                    if worker.span is not None:
+                        queue.back(*worker.span)
+                        self._end(worker)
+                    elif not keep:
+                        worker.rest()
+
+    def _run(
+        self, package: Package, queue: SpanQueue, workers: int, timeout: float | None
+    ) -> Generator[SpanResult, None, None]:
+        from multiprocess import connection
+
+        lost = 0  # how many in a row
+        until = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
+        while busy := self._fill(package, queue, workers):
+            ends = [worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy]
+            ready = set(connection.wait(ends, until))
+            for worker in busy:
+                spoke = worker.pipe in ready or worker.process.sentinel in ready
+                late = timeout is not None and not spoke and worker.late(timeout)
+                if not spoke and not late:
+                    continue
+                answer = worker.receive() if spoke else None
+                self._check_open()
+                if answer is not None:
+                    lost = 0
+                    yield self._read(worker, queue, *answer)
+                    continue
+                begun = (worker.span or (0, 0))[0]
+                lost = 1 if worker.slot[0] > begun else lost + 1  # it had finished some
+                found = self._reap(worker, queue, timeout if late else None)
+                if lost >= 8 + 2 * workers:
+                    what = found.cause.text if found is not None and found.cause else "it died between pairs"
+                    raise ExecutionError(
+                        f"{lost} workers in a row were lost with the pair that they were evaluating, and not "
+                        f"one pair was finished between them. The last: {what}. Does the function crash, run "
+                        f"out of memory or hang on public data too? Try it on data from the sampler."
+                    )
+                if found is not None:
+                    yield found
+
+    def _busy(self) -> list[Worker]:
+        return [worker for worker in self.workers if worker.span is not None]
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ExecutionError("The program is ending.")
+
+    def _fill(self, package: Package, queue: SpanQueue, workers: int) -> list[Worker]:
+        """Give spans to as many workers as there should be, and return those that are busy."""
+        self._check_open()
+        busy = self._busy()
+        idle: list[Worker] = []
+        if len(busy) < workers:
+            idle = [worker for worker in self.workers if worker.span is None]
+            for worker in idle:
+                if not worker.process.is_alive():  # it died meanwhile
+                    self._end(worker)
+            idle = [worker for worker in idle if not worker.ended]
+        while len(busy) < workers and (span := queue.next(workers, len(busy))) is not None:
+            try:
+                worker = idle.pop() if idle else self._start(package.module)
+            except BaseException:
+                queue.back(*span)
+                raise
+            worker.give(package, span, queue.learned)
+            busy.append(worker)
+        return busy
+
+    def _start(self, module: str) -> Worker:
+        try:
+            with _uninterrupted():
+                worker = Worker(self.method, module)
+        except (OSError, EOFError) as error:
+            raise Refused(f"processes cannot be started here ({error})") from error
+        self.workers.append(worker)
+        return worker
+
+    def _read(self, worker: Worker, queue: SpanQueue, reply: Reply, resident: int) -> SpanResult:
+        """Return what a worker found, or raise what it says."""
+        [found] = reply.read()
+        if (found.start, found.start + len(found.gaps)) != worker.span:
+            raise ExecutionError("A worker answered another question than it was asked.")  # never seen
+        worker.span = None
+        queue.learn(found)
+        worker.first = worker.first or resident
+        if resident - worker.first > max(_GROWN, _memory() // 8):
+            _log.info("a worker has grown to %d MB and is replaced", resident >> 20)
+            self._end(worker)
+        return found
+
+    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None) -> SpanResult | None:
+        """End a lost worker; return the pair that it was lost with, and put the rest back to be done."""
+        start, stop = worker.span or (0, 0)
+        index = int(worker.slot[0])
+        code = self._end(worker)
+        kind, what = _fate(code, timeout)
+        if not start <= index < stop:
+            _log.warning("a worker was lost between pairs (%s)", what)
+            middle = (start + stop) // 2  # in halves, so that what is wrong with one pair is found
+            self._unlucky[start, stop] += 1
+            if stop - start > 1 or self._unlucky[start, stop] < 3:
+                queue.back(start, middle)
+                queue.back(middle, stop)
+                return None
+            index = start
+        _log.warning("pair %d counts as infinite: %s", index, what)
+        queue.back(start, index)
+        queue.back(index + 1, stop)
+        return SpanResult(index, np.array([math.inf]), 0.0, cause=Cause(index, kind, what))
+
+    def _end(self, worker: Worker) -> int | None:
+        if worker in self.workers:
+            self.workers.remove(worker)
+        return worker.end()
+
+    def close(self) -> None:
+        """End all workers; the next run starts others."""
+        for worker in list(self.workers):
+            self._end(worker)
+
+
+def _fate(code: int | None, timeout: float | None) -> tuple[CauseKind, str]:
+    """Return what became of a worker that was too late, or that ended with an exit code."""
+    if timeout is not None:
+        return "timed_out", f"the function took more than timeout={timeout:g} seconds"
+    if code is None or code >= 0:
+        return "crashed", f"the function ended its process (exit code {code})"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    kind: CauseKind = "killed" if name == "SIGKILL" else "crashed"
+    return kind, f"the function's process was killed ({name}{_LIKELY.get(name, '')})"
+
+
+def _memory() -> int:
+    """Return the machine's memory in bytes, or 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # pragma: no cover
+        return 0
+
+
+_pool: tuple[int, Pool] | None = None
+
+
+def pool() -> Pool:
+    """Return this process's pool; a forked child gets one of its own."""
+    global _pool
+    if _pool is None or _pool[0] != os.getpid():
+        _pool = (os.getpid(), Pool())
+        atexit.register(_close, os.getpid())
+    return _pool[1]
+
+
+def is_warm() -> bool:
+    """Tell whether this process's pool has workers already."""
+    return _pool is not None and _pool[0] == os.getpid() and bool(_pool[1].workers)
+
+
+def _leave() -> None:
+    """Let go, in a forked child, of what would keep the parent's workers alive after it."""
+    global _pool
+    if _pool is None:
+        return
+    held, _pool = _pool[1], None
+    ends = [held.method.server._forkserver_alive_fd] if held.method.server else []
+    ends += [
+        getattr(worker.process._popen, "parent_end", None) for worker in held.workers if not worker.ended
+    ]
+    for end in ends:
+        if end is not None:
+            with contextlib.suppress(OSError):
+                os.close(end)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave)
+
+
+def _close(process: int) -> None:
+    if _pool is not None and _pool[0] == process == os.getpid():
+        _pool[1].closed = True  # whoever waits for them is told
+        _pool[1].close()
+
+
+@dataclass(frozen=True)
+class Processes:
+    """In a pool of processes, which is kept warm between calls."""
+
+    count: int
+    exact = True
+
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        """Evaluate all that there is to do."""
+        return self.run_packed(pack(job), job.timeout, queue)
+
+    def run_packed(
+        self, package: Package, timeout: float | None, queue: SpanQueue
+    ) -> Generator[SpanResult, None, None]:
+        """Evaluate all that there is to do of a job that has been packed already."""
+        queue.moved = True
+        return pool().run(package, queue, workers=self.count, timeout=timeout)
