@@ -215,7 +215,8 @@ class Encoder:
     def state(self, value: dict[str, Any]) -> None:
         """Encode attributes, whose order few see."""
         self.parts.append(b"<%d;" % len(value))
-        self.met.later.add((_WALKED, lambda: repr(list(value))))
+        if value:
+            self.met.later.add((_WALKED, lambda: repr(list(value))))
         for name in sorted(value):
             self.labelled(name, value[name])
 
