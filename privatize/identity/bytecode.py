@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
-    *("AT", "CONSTANTS", "EVALUATING", "IMPORTERS", "LOOKUPS", "OF_PYTHON", "SEARCHING", "WAITLESS", "Code"),
+    *("AT", "CONSTANTS", "EVALUATING", "IMPORTERS", "LOOKUPS", "OF_PYTHON", "SEARCHING", "Code"),
     *("code_of", "instructions_of", "way_by", "words", "words_in_annotations"),
 ]
 
@@ -78,7 +78,6 @@ OF_PYTHON = words("locate resolve_name run_module run_path reload stack trace")
 SEARCHING = words("pydoc pkgutil runpy importlib inspect sys")
 EVALUATING = words("globals eval exec query sql")  # these find globals by what is in a string
 IMPORTERS = ("import_module", "__import__")
-WAITLESS = "acquire without waiting"  # which tells whether a lock is free
 CONSTANTS = frozenset(dis.hasconst)
 
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
@@ -182,10 +181,6 @@ def _looked_up(found: Instructions, literals: set[str]) -> Iterator[str]:
     """Yield what is looked up by names that are computed."""
     yield from (f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
     for at, each in enumerate(found):
-        if each.opname in _READS and each.argval == "acquire":
-            called = _working(found[at + 1 :])[0]
-            if (called.opname, called.arg) != ("CALL", 0):
-                yield WAITLESS
         if way := _way(found, at):
             yield f"{way} by {each.argval!r}"
 

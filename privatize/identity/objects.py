@@ -33,7 +33,7 @@ _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST = 1024  # encodings that are kept
 # With the value, so that its id stays its own, and what is in it that could be private data.
 _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
-_LOCKED = frozenset({"locked", "locked_lock", "acquire without waiting", "_is_owned"})
+_LOCKED = words("locked locked_lock acquire _is_owned")
 _TYPING = words("TypeVar ParamSpec TypeVarTuple NewType ForwardRef TypeAliasType")
 # What makes these what they are; `pickle` knows them by name alone.
 _TYPING_ATTRIBUTES = words(
