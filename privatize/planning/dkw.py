@@ -114,10 +114,9 @@ class DKW(Bounding):
         rho = _best_rho(m) if rho is None else rho
         gamma = _error(m, rho)
         if not gamma < 1:
-            raise PlanError(
-                f"m={m} supports no gamma below 1 by the bound 'dkw': it would be "
-                f"{round_up(gamma)}. Raise m to {math.floor(_least(1.0, rho)) + 1} or more.",
-                m=m,
-                bound="dkw",
+            message = (
+                f"m={m} supports no gamma below 1 by the bound 'dkw': it would be {round_up(gamma)}. Raise m "
             )
+            enough = math.floor(_least(1.0, rho)) + 1
+            raise PlanError(f"{message}to {enough} or more.", m=m, bound="dkw")
         return Point(gamma, m, m, rho)
