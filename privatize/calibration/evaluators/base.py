@@ -94,18 +94,20 @@ class Evaluator(ABC):
         }
 
     @property
-    def width(self) -> int:
-        """How many numbers the output has, once that is known."""
-        return 0 if self.structure is None else self.structure.size
-
-    @property
     def learned(self) -> Learned:
         """What has been learned about the function so far."""
         return Learned(self.structure, self.uses_global_rng)
 
+    @property
+    def known_structure(self) -> Structure:
+        """The structure of the output, once a pair has worked."""
+        if self.structure is None:
+            raise AssertionError("No pair has worked.")  # callers look first
+        return self.structure
+
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        self.structure = self.structure or copy.deepcopy(structure)  # without classes from elsewhere
+        self.structure = self.structure or structure
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -189,11 +191,6 @@ class Evaluator(ABC):
         with rng_guard(self.s0) as rng:
             a, b = self.both(self.pairs.pair_at(index), rng)
         return np.atleast_1d(a), np.atleast_1d(b)
-
-    def learn_classes(self, gaps: Vector) -> None:
-        """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
-        if self.structure is not None and not self.structure.complete:
-            self.outputs(int(np.isfinite(gaps).argmax()))
 
     # -- failures --
 

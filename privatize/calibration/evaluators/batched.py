@@ -114,9 +114,7 @@ class BatchedEvaluator(RawEvaluator):
     def _rows(self, stack: Stack, count: int) -> Vector:
         """Return what the function of a stack makes of it, as rows."""
         batch: Any = self.function if self._batch is True else self._batch
-        if self.structure is None:
-            raise StructureChanged  # callers look first
-        return self.structure.rows(batch(stack if self.pairs.aligned else stack[0]), count)
+        return self.known_structure.rows(batch(stack if self.pairs.aligned else stack[0]), count)
 
 
 def _refuse_use(rng: rng_guard) -> None:
