@@ -31,7 +31,7 @@ class Form:
     carried : tuple of str
         What is taken over from an estimator that was fitted on data from P, uncompared.
     valid : dict
-        How each released attribute is brought to where it is valid.
+        How each released attribute is moved to where it is valid.
     arrange : callable or None
         Removes a symmetry: makes one of several equivalent solutions the only one.
     inside : str

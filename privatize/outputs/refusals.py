@@ -10,7 +10,7 @@ import numpy as np
 
 from privatize.errors import OutputError
 
-__all__ = ["refusal"]
+__all__ = ["refusal", "unknown_model"]
 
 
 def _is(*kinds: type, held: str = "") -> Callable[[Any], bool]:
@@ -73,3 +73,27 @@ def refusal(value: Any) -> OutputError:
         name = f"a value of {value.dtype}"
     remedy = next((remedy for applies, remedy in _REMEDIES if applies(value)), _USUAL)
     return OutputError(f"The function returns {name}, to which no noise can be added. {remedy}")
+
+
+_SEARCH = (
+    "A search publishes which parameters won. Search on data drawn from P, or on public data, and return a "
+    "model that is fitted with what was found."
+)
+_VECTORS = (
+    "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
+    "RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} if the "
+    "kernel is linear."
+)
+_POINTS = (
+    "For trees, neighbours and kernels release predictions at public points: return "
+    "model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, return "
+    "privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."
+)
+
+
+def unknown_model(model: Any) -> OutputError:
+    """Return the error of an estimator that is not on the allow-list: it says what would do."""
+    name = type(model).__name__
+    vectors = name in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
+    way = _SEARCH if hasattr(model, "best_estimator_") else _VECTORS if vectors else _POINTS
+    return OutputError(f"The function returns a {name}, of which it is not known what may be released. {way}")
