@@ -229,6 +229,7 @@ class _Auditor:
         within = np.flatnonzero(gaps <= sensitivity.value)
         chosen = within[np.argsort(gaps[within])[-2 if releases else len(within) :]].tolist()
         promise = {"epsilon": settings.epsilon, "delta": settings.delta}
+        limits: dict[str, Any] = promise | {"releases": releases, "alpha": self.alpha / max(1, len(chosen))}
         scale = self.mechanism.scale(sensitivity.value, *promise.values())
         release = functools.partial(
             self.mechanism.release, sensitivity=sensitivity.value, **promise, whole=sensitivity.whole
@@ -244,17 +245,6 @@ class _Auditor:
             shown = None if hasattr(settings.mechanism, "responses") else Units.of(scale, a, b)
             # Answers from a finite set may repeat, however private they are.
             repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
-            gap, alpha = float(gaps[index]), self.alpha / len(chosen)
-            told = tell_apart(
-                release,
-                a,
-                b,
-                gap=gap,
-                **promise,
-                releases=releases,
-                alpha=alpha,
-                discrete=repeats,
-                shown=shown,
-            )
-            found.append(told)
+            gap = float(gaps[index])
+            found.append(tell_apart(release, a, b, gap=gap, discrete=repeats, shown=shown, **limits))
         return found
