@@ -29,6 +29,7 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.private_function import PrivateFunction, miscounted
+from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import Weighted
 from privatize.planning.plan import transfer
 from privatize.samplers import as_sampler
@@ -243,7 +244,7 @@ class _Auditor:
                 raise CalibrationError(
                     f"The function failed on fresh pair {index}, on which it worked before."
                 ) from error
-            shown = None if hasattr(settings.mechanism, "responses") else Units.of(scale, a, b)
+            shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b)
             # Answers from a finite set may repeat, however private they are.
             repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
             gap = float(gaps[index])
