@@ -30,8 +30,8 @@ from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.exponential import Exponential
-from privatize.mechanisms.weighted import Weighted
-from privatize.planning.plan import transfer
+from privatize.mechanisms.weighted import weighted
+from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
 
 __all__ = ["audit"]
@@ -174,8 +174,7 @@ class _Auditor:
     @functools.cached_property
     def mechanism(self) -> Any:
         """The mechanism, with the weights that it was calibrated with."""
-        own, weights = self.private.settings.mechanism, self.sensitivity.weights
-        return Weighted(own, weights) if weights else own
+        return weighted(self.private.settings.mechanism, self.sensitivity.weights)
 
     def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
         """Return fresh pairs of one distribution, and their gaps."""

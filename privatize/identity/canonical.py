@@ -41,8 +41,6 @@ from privatize.samplers.foreign import as_sampler, of_scipy
 from privatize.samplers.given import Support
 from privatize.samplers.parameters import Frozen
 
-__all__ = ["Encoder"]
-
 _REACH = ("", "-bytecode", "-object")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -11,13 +11,11 @@ import numpy as np
 from privatize.data import records
 from privatize.data import support as domains
 from privatize.errors import SamplerError
-from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
+from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, Supported, loose
 from privatize.samplers.foreign import as_sampler
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.parameters import Frozen, chosen, shares
-
-__all__ = ["marginal", "mixture"]
 
 
 def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -> Distribution:
@@ -151,9 +149,8 @@ class _Marginal(Supported):
             found = found.rvs(size=np.shape(found.mean()) or n, random_state=rng)
         return inside(found, self.given)
 
-    @property
-    def independent(self) -> bool:
-        return self.per == "record" and super().independent
+    def own_traits(self) -> Traits:
+        return replace(self.known, independent=self.per == "record")
 
     def __repr__(self) -> str:
         more = ("" if self.per == "record" else ", per='dataset'") + show_support(self.given)

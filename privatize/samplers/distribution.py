@@ -20,8 +20,6 @@ from privatize.samplers.describing import Description, describe
 from privatize.samplers.given import Support, inside, plain_of, show_support
 from privatize.samplers.parameters import Box, Frozen, bounds, show
 
-__all__ = ["Distribution", "Fixed", "Projection"]
-
 
 class Distribution(Kind, abc.ABC):
     """A public distribution of records, as the functions in `privatize.samplers` make them.

@@ -18,8 +18,6 @@ from privatize.samplers.distribution import Distribution, Supported
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.parameters import Frozen
 
-__all__ = ["as_sampler", "from_function", "is_maker", "of_scipy"]
-
 
 def from_function(
     draw: Callable[[int, Rng], Any], support: Any = None, *, independent: bool = False
