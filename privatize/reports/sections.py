@@ -21,6 +21,7 @@ from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
 from privatize.mechanisms import Bernstein, Exponential
+from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 
 __all__ = ["Subject", "ledger"]
@@ -91,9 +92,7 @@ class Subject:
             f"<p>{html.escape(self.function.__name__)} was run on pairs of datasets drawn from P that differ "
             f"in one record. How far its answers were apart sets the noise.</p>"
         )
-        scale = s.mechanism.scale(found.value, s.epsilon, s.delta)
-        if found.weights:
-            scale = np.ldexp(float(scale), np.array(found.weights))
+        scale = weighted(s.mechanism, found.weights).scale(found.value, s.epsilon, s.delta)
         noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
         shown = replace(card, rows=[found.plan.rows()[0], *card.rows, noise]).section()
         return f"<h2>With {found.n:,} records</h2>{self._meaning(found)}<h3>How it was found</h3>{why}{shown}"
