@@ -23,7 +23,7 @@ from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
-from privatize.data import support as domains
+from privatize.data.clipping import convert_floats
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
 from privatize.function.binding import Call
@@ -218,7 +218,7 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
         )
     if not template.fixed:  # P may be made of the data, and say so in an error
         apart(definition.name, template.sampler, box)
-    alike = records.just_like(box.data, template.records())
+    alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
     if template.draws_public and is_private(template.sampler, box.data):
         raise errors.DataError(BOOTSTRAPPED)
@@ -274,14 +274,14 @@ def _check(subjects: _Subjects, charge: Charge) -> None:
 def _convert(asked: Question, box: Box, positions: Any) -> None:
     """Convert the data to what P draws, as calibration has done with what it has drawn."""
     drawn, support = asked.template.records(), asked.template.support
-    box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+    box.value = convert_floats(box.data, drawn, support) if positions is None else None
     if box.value is not None:
         box.data, box.value = box.value, None
         return
     with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
         if positions is not None:
             box.data = records.take(box.data, positions)
-        box.data = records.bring_into(box.data, drawn, support)
+        box.data = records.convert(box.data, drawn, support)
 
 
 def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
