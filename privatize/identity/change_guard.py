@@ -20,12 +20,12 @@ import numpy as np
 
 from privatize.identity.bytecode import code_of
 from privatize.identity.completion import follow
+from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, Read
 from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, scope_of
 from privatize.identity.library import LIBRARY
 from privatize.identity.origin import is_installed, is_static, origin, owner_of
 from privatize.identity.places import keeps
-from privatize.identity.reachable import FEW
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 __all__ = ["ChangeGuard", "guard"]
