@@ -52,7 +52,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.execution.packaging.package import Package
-from privatize.identity.change_guard import Watch
+from privatize.identity.change_guard import ChangeGuard
 from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
 
@@ -97,7 +97,7 @@ _SKIPPED = (
     | types.FunctionType
     | types.FrameType
     | types.MethodType
-    | Watch  # over what functions hold themselves
+    | ChangeGuard  # over what functions hold themselves
 )
 
 

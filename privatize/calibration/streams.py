@@ -8,11 +8,8 @@ own generators, one for records and one for positions.
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import operator
 import secrets
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,15 +23,6 @@ SCHEME = 2
 
 RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
 """Tags that keep the streams of one seed apart."""
-
-
-@functools.cache
-def sources() -> str:
-    """Return a digest of this library's own code: two processes that share work must have the same."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(file.name.encode() + file.read_bytes())
-    return digest.hexdigest()
 
 
 def block_size(n: int) -> int:

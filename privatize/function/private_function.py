@@ -57,18 +57,19 @@ from privatize.function.card import function_card
 from privatize.function.recursion import Evaluation
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
-from privatize.identity.change_guard import Watch, watch
+from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.declared import declare
 from privatize.identity.fingerprint import (
     PrivateReachable,
     fingerprint,
     identity_of,
-    origin,
     seek,
     token,
     warn_changed,
 )
-from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.leftovers import GuardedNames, Snapshot
+from privatize.identity.library import Wrapper
+from privatize.identity.origin import origin
 from privatize.identity.public_data import draws_public, is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
@@ -181,7 +182,7 @@ def _first(own: Any, common: Any) -> Any:
     return common if own is None else own
 
 
-class PrivateFunction(Generic[P, R]):
+class PrivateFunction(Wrapper, Generic[P, R]):
     """A function of a dataset that gives random differentially private answers.
 
     Made by `privatize`. Calling it returns a private answer; the first call for a number
@@ -211,7 +212,7 @@ class PrivateFunction(Generic[P, R]):
         self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
         self._alike: tuple[Any, ...] | None = None  # such records, settings, a schema, and what `_like` found
         # Shared too: what was recalled for plain arguments, and a watch over the function.
-        self._watched: dict[tuple[Any, ...], tuple[Settings, Watch | None, Any, Any]] = {}
+        self._watched: dict[tuple[Any, ...], tuple[Settings, ChangeGuard | None, Any, Any]] = {}
         self._target: Any = None  # what it is bound to, as a method
         self._samplers: dict[int, Any] = {}  # the same function under the P of sealed data
         self._answers: dict[Any, Release] = {}  # what was released, for reuse=True
@@ -513,6 +514,12 @@ class PrivateFunction(Generic[P, R]):
         )
         return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in own}
 
+    def _runs(self) -> list[Any]:
+        return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
+
+    def _attributes(self) -> dict[str, Any]:
+        return dict(self._identity()[2])
+
     # -- methods, pickling --
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
@@ -771,13 +778,13 @@ class PrivateFunction(Generic[P, R]):
             self._root._answers[again] = copy.deepcopy(made)
         return made if whole else value
 
-    def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
+    def _before(self, n: int, call: Call, like: Any) -> Snapshot | GuardedNames:
         """Return a snapshot of everything that the function could change, taken before the run."""
         short = self._short(n, call, like)
         found = None if short is None else self._watched.get(short)
         watched = None if found is None else found[1]
-        if watched is not None and is_simple(watched) and watched.same():
-            return WatchedNames(watched)
+        if watched is not None and watched.simple and watched.same():
+            return GuardedNames(watched)
         return Snapshot(self.__wrapped__, call.shared())
 
     def _spend(
@@ -958,7 +965,7 @@ class PrivateFunction(Generic[P, R]):
         if found is not None and found[1] is not None and found[1].same():
             return found[2], found[3], found[1].same
         watchable = short is not None and (found is None or found[1] is not None)
-        watched = watch(self.__wrapped__, self._libraries) if watchable else None
+        watched = guard(self.__wrapped__, self._libraries) if watchable else None
         facts = self._facts(n, call, like)
         read: dict[tuple[int, str], Any] | None = None if watched is None else {}
         private = None if box is None else Private(box.data)

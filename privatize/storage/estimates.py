@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privatize.config.policy import ruled
 from privatize.errors import StoreWarning, restore
-from privatize.identity.fingerprint import outside
+from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan

@@ -16,7 +16,8 @@ from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
-from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
+from privatize.execution.job import Cause, CauseKind, Heartbeat, Learned, Refused, Span, SpanResult
+from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
 
@@ -26,7 +27,7 @@ Function = Callable[[Any], Any]
 Context = Callable[[], contextlib.AbstractContextManager[object]]
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
-_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 
 
 class Evaluator(ABC):
@@ -83,7 +84,7 @@ class Evaluator(ABC):
         """Return what must be the same wherever the pairs are evaluated, by name."""
         pairs, target = self.pairs, self.pairs.target
         return {
-            "version of numpy or of this library": [streams.SCHEME, np.__version__, streams.sources()],
+            "version of numpy or of this library": [streams.SCHEME, np.__version__, sources()],
             "function": self.function,
             "sampler": pairs.sampler,
             "norm": self.norm.function,
@@ -142,19 +143,12 @@ class Evaluator(ABC):
             end = min((at // self.block + 1) * self.block, stop)
             found.append(self.evaluate_block(at, end, rng))
             at = end
+        gaps = np.concatenate(found) if found else np.zeros(0)
+        seconds, learned = time.perf_counter() - began, (self.structure, self.uses_global_rng)
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         coordinates = self.coordinate_gaps or {}
         self.coordinate_gaps = None if self.coordinate_gaps is None else {}
-        return SpanResult(
-            start=span[0],
-            gaps=np.concatenate(found) if found else np.zeros(0),
-            seconds=time.perf_counter() - began,
-            structure=self.structure,
-            uses_global_rng=self.uses_global_rng,
-            cause=cause,
-            rounding_noise=self.rounding_noise,
-            coordinate_gaps=coordinates,
-        )
+        return SpanResult(span[0], gaps, seconds, *learned, cause, self.rounding_noise, coordinates)
 
     @abstractmethod
     def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
@@ -162,7 +156,7 @@ class Evaluator(ABC):
 
     # -- one pair --
 
-    def both(self, pair: Pair, rng: rng_guard, *, reseed: bool = True) -> tuple[Any, Any]:
+    def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
         one, other = self.pairs.neighbours(*pair)
         if reseed:
@@ -203,28 +197,24 @@ class Evaluator(ABC):
         self.reraise(error)
         if isinstance(error, StructureChanged):
             what = f"the function returned outputs of different structure: {error}"
-            return self.note(Cause(index, "structure", what))
+            return self.note(index, "structure", what)
         if self.cause is None:
             cause = Cause.of(index, error)
             # In a worker as text at once: the exception's frames hold what the next pairs may need.
             self.cause = cause if self.heartbeat is None else cause.plain()
         return math.inf
 
-    def note(self, cause: Cause) -> float:
+    def note(self, index: int, kind: CauseKind, what: str) -> float:
         """Note why a pair failed, if it is the first one, and return infinity."""
-        self.cause = self.cause or cause
+        self.cause = self.cause or Cause(index, kind, what)
         return math.inf
 
     def finite(self, gaps: Vector, start: int) -> Vector:
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
-        if not (gaps <= LARGEST).all():
-            for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
-                gaps[at] = self.not_finite(start + at)
+        wrong = np.flatnonzero(~(gaps <= LARGEST))
+        if len(wrong):
+            gaps[wrong] = self.note(start + int(wrong[0]), "not_finite", NOT_FINITE)
         return gaps
-
-    def not_finite(self, index: int) -> float:
-        """Note that an output was not finite, and return infinity."""
-        return self.note(Cause(index, "not_finite", _NOT_FINITE))
 
 
 def _difference(value: Any, structure: Structure) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration.checks import check_repeats
-from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function
+from privatize.calibration.evaluators.base import LARGEST, NOT_FINITE, Evaluator, Function
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm
 from privatize.data import records
 from privatize.errors import OutputError, PairError
-from privatize.execution.job import Cause
 
 __all__ = ["PairFunction", "PairedEvaluator", "RawEvaluator"]
 
@@ -86,8 +85,7 @@ class RawEvaluator(Evaluator):
                 return self.failed(index, error)
             if not described:
                 raise
-            what = "the function returned something that cannot be released"
-            return self.note(Cause(index, "output", what))
+            return self.note(index, "output", "the function returned something that cannot be released")
         if self.coordinate_gaps is not None:
             with np.errstate(all="ignore"):
                 self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
@@ -96,11 +94,9 @@ class RawEvaluator(Evaluator):
             if self.heartbeat is not None:  # what follows is not the pair's own time
                 self.heartbeat(index)
             self.check_first(a, again, rng)
-        return gap if gap <= LARGEST else self.not_finite(index)
+        return gap if gap <= LARGEST else self.note(index, "not_finite", NOT_FINITE)
 
-    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
-        """Return the flat outputs of both neighbours that are measured."""
-        return self.both(pair, rng, reseed=reseed)
+    measured = Evaluator.both  # the flat outputs whose difference counts
 
     def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
         """Evaluate the first dataset again, after its neighbour."""
@@ -122,7 +118,7 @@ class PairedEvaluator(RawEvaluator):
         """Return what must be the same wherever the pairs are evaluated, by name."""
         return super().identity() | {"pair=": self._pair}
 
-    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
+    def measured(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Return the flat outputs of `pair=`."""
         drawn, position = pair
         n = self.pairs.n
