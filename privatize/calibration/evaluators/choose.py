@@ -34,7 +34,7 @@ def evaluator(
     **rest: Any,
 ) -> Evaluator:
     """Return the evaluator of a function's pairs; with ``entire``, on entire datasets in any case."""
-    rest |= {"s0": coin_seed(seed) if s0 is None else s0}
+    rest["s0"] = coin_seed(seed) if s0 is None else s0
     # Two records make a pair of a sum over records, if P surely draws them independently.
     rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:

@@ -93,14 +93,11 @@ class RawEvaluator(Evaluator):
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
             if self.heartbeat is not None:  # what follows is not the pair's own time
                 self.heartbeat(index)
-            self.check_first(a, again, rng)
+            if self.trusted != "pair=":  # what that says is compared with plain evaluation afterwards
+                check_repeats(self, a, again, rng)
         return gap if gap <= LARGEST else self.note(index, "not_finite", NOT_FINITE)
 
     measured = Evaluator.both  # the flat outputs whose difference counts
-
-    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
-        """Evaluate the first dataset again, after its neighbour."""
-        check_repeats(self, first, again, rng)
 
 
 class PairedEvaluator(RawEvaluator):
@@ -129,6 +126,3 @@ class PairedEvaluator(RawEvaluator):
         if one is other and not isinstance(one, int | float | np.generic):
             raise _SharedOutput
         return found
-
-    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
-        """Do nothing: what `pair=` says is compared with plain evaluation afterwards."""
