@@ -118,7 +118,7 @@ class NeighbourSampler:
         """Return the generator of a pair's records, and the positions from it to its block's end."""
         block, offset = divmod(index, self.block)
         before, self._next = self._next, None
-        if before is not None and before[0] <= index and before[0] // self.block == block:
+        if before is not None and before[0] <= index < before[0] + len(before[2]):
             at, rng, positions = before  # go on from where the last ones ended
         else:
             at = index - offset
@@ -155,10 +155,7 @@ class NeighbourSampler:
             if heartbeat is not None:
                 heartbeat(index)
             yield next(datasets), position  # which keeps no reference: it is freed before the next is drawn
-        self._note(stop, rng, positions[stop - start :])
-
-    def _note(self, index: int, rng: np.random.Generator, positions: NDArray[np.int64]) -> None:
-        self._next = (index, rng, positions) if len(positions) else None
+        self._next = (stop, rng, positions[stop - start :])
 
     def pair_at(self, index: int) -> Pair:
         """Draw one pair by its index."""
@@ -181,7 +178,7 @@ class NeighbourSampler:
             self.width = sum(part[0].size for part in stack)
             yield at, stack, positions[at - start : at - start + count]
             at += count
-        self._note(stop, rng, positions[stop - start :])
+        self._next = (stop, rng, positions[stop - start :])
 
     def _stack(self, rng: np.random.Generator, count: int) -> Stack:
         if self.streamable:

@@ -276,10 +276,6 @@ def _joined(spans: list[Span]) -> list[Span]:
     >>> _joined([(3, 5), (0, 3), (7, 8)])
     [(0, 5), (7, 8)]
     """
-    found: list[Span] = []
-    for start, stop in sorted(spans):
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], stop)
-        else:
-            found.append((start, stop))
-    return found
+    ordered = np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
+    parts = np.split(ordered, np.flatnonzero(ordered[1:, 0] != ordered[:-1, 1]) + 1)
+    return [(int(part[0, 0]), int(part[-1, 1])) for part in parts if len(part)]
