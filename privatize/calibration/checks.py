@@ -129,7 +129,7 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
 def _again(
     evaluator: Evaluator, chosen: set[int], guard: rng_guard, refusal: Callable[[int], PrivatizeError]
 ) -> Iterator[tuple[int, Any, Any, float]]:
-    """Evaluate chosen pairs plainly; yield indices, flat outputs and gaps, or refuse if the function fails."""
+    """Evaluate chosen pairs plainly; yield indices, flat outputs and gaps, or refuse where that fails."""
     kept = [evaluator.pairs.drop_buffers()]
     for index in sorted(chosen):
         # Other arrays than for the last pair: a function may have noted their ids.

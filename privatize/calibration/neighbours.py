@@ -6,6 +6,7 @@ and ``i`` alone.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -128,18 +129,19 @@ class NeighbourSampler:
         return rng, positions[offset - self.block :]
 
     def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
-        """Draw the records of pairs, many at once where that is possible, but a few megabytes at most."""
+        """Return the records of pairs, one after the other; each is handed out once, and its own."""
         if not self.streamable or count == 1:
-            for _ in range(count):
-                yield self.draw(rng)
-            return
+            return (self.draw(rng) for _ in range(count))
+        return itertools.chain.from_iterable(self._chunks(rng, count))
+
+    def _chunks(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+        """Draw the records of many pairs at once, but no more than a few megabytes."""
         size = 1
         while count > 0:
             size = min(size, count)
             drawn = self.draw(rng, size * (self.n + 1))
             count -= size
-            # Each is handed out once, and its own: what is done to it does not show in the others.
-            yield from drawn.reshape(size, self.n + 1, *drawn.shape[1:])
+            yield drawn.reshape(size, self.n + 1, *drawn.shape[1:])
             size = max(1, CHUNK * size // drawn.size)
 
     # -- pairs --
