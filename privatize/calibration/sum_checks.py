@@ -115,7 +115,7 @@ class _SumCheck:
 
         a, b = map(np.atleast_1d, _checked(index, both, records.copy(drawn)))
         # One record moves a mean of fewer records farther.
-        times = self.evaluator.pairs.n / self.evaluator.pairs.size if self.evaluator.average else 1.0
+        times = self.evaluator.pairs.n / self.evaluator.pairs.size if self.evaluator.summand.average else 1.0
         claimed = float(made.gaps[index % self.evaluator.block]) * times
         plain = self.evaluator.norm.gap(a, b)
         off = self.evaluator.norm.gap(a - b, made.steps[index % self.evaluator.block] * times)
@@ -152,9 +152,9 @@ class _SumCheck:
         if distance > limit:
             raise SamplerError(
                 f"{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1} of them "
-                f"than for {2 * pairs.block}, or its records depend on their order: the distributions of their "
-                f"gaps differ by {distance:.3g}. Records must be independent of each other and of how many "
-                f"there are."
+                f"than for {2 * pairs.block}, or its records depend on their order: the distributions of "
+                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
+                f"many there are."
             )
 
 

@@ -40,7 +40,7 @@ def learn_weights(
     if memory is not None and memory.weights is not None:
         return tuple(memory.weights)
     own = streams.derived_seed(seed, streams.PILOT, 2)
-    pilot = make(norm=scaled.norm, seed=own, coordinates=True)
+    pilot = make(norm=scaled.norm, seed=own, coordinate_gaps={})
     pilot.pairs.check()
     found: dict[int, Vector] = {}
 

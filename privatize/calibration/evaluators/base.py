@@ -8,6 +8,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,19 +31,28 @@ LARGEST = 1e300
 NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 
 
+@dataclass(kw_only=True, eq=False)
 class Evaluator(ABC):
     """Evaluates a function on both neighbours of pairs: every index yields its true gap, or infinity.
 
     Attributes
     ----------
+    function, pairs, norm
+        What is evaluated, on which neighbours, and how outputs are compared.
+    s0 : int
+        The public seed of the global generators.
+    worker_context : callable
+        Makes a context that other processes evaluate the pairs in.
+    version, timeout
+        See `privatize.execution.job.Job`.
+    coordinate_gaps : dict or None
+        The gaps of all numbers of the output by the pair's index, where they are wanted.
     structure : Structure or None
         Structure of the output, once one pair has worked.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
     rounding_noise : float
         By how much the same evaluation has been seen to differ, by rounding.
-    coordinate_gaps : dict or None
-        The gaps of all numbers of the output by the pair's index, where they are wanted.
     cause, heartbeat
         Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
     """
@@ -52,27 +62,22 @@ class Evaluator(ABC):
     together: ClassVar[bool] = False
     """Whether the pairs of a block are evaluated in one call."""
 
-    def __init__(
-        self,
-        function: Function,
-        pairs: NeighbourSampler,
-        norm: Norm,
-        *,
-        s0: int,
-        worker_context: Context = contextlib.nullcontext,
-        version: str | None = None,
-        timeout: float | None = None,
-        coordinates: bool = False,
-    ) -> None:
-        self.function, self.pairs, self.norm, self.s0 = function, pairs, norm, s0
-        self.worker_context, self.version, self.timeout = worker_context, version, timeout
-        self.block = pairs.block
-        self.structure: Structure | None = None
-        self.uses_global_rng = False
-        self.rounding_noise = 0.0
-        self.coordinate_gaps: dict[int, Vector] | None = {} if coordinates else None
-        self.cause: Cause | None = None
-        self.heartbeat: Heartbeat | None = None
+    function: Function
+    pairs: NeighbourSampler
+    norm: Norm
+    s0: int
+    worker_context: Context = contextlib.nullcontext
+    version: str | None = None
+    timeout: float | None = None
+    coordinate_gaps: dict[int, Vector] | None = None
+    structure: Structure | None = field(default=None, init=False)
+    uses_global_rng: bool = field(default=False, init=False)
+    rounding_noise: float = field(default=0.0, init=False)
+    cause: Cause | None = field(default=None, init=False)
+    heartbeat: Heartbeat | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.block = self.pairs.block
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in another process say, must have what it learns for itself.

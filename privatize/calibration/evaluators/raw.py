@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privatize.calibration.checks import check_repeats
-from privatize.calibration.evaluators.base import LARGEST, NOT_FINITE, Evaluator, Function
+from privatize.calibration.evaluators.base import LARGEST, NOT_FINITE, Evaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import NeighbourSampler, Pair
-from privatize.calibration.norms import Norm
+from privatize.calibration.neighbours import Pair
 from privatize.data import records
 from privatize.errors import OutputError, PairError
 
@@ -32,9 +32,10 @@ class RawEvaluator(Evaluator):
     Examples
     --------
     >>> from privatize import samplers
-    >>> from privatize.calibration.norms import NORMS
+    >>> from privatize.calibration.neighbours import NeighbourSampler
+    >>> from privatize.calibration.norms import NORMS, Norm
     >>> pairs = NeighbourSampler(samplers.uniform(0, 1), n=100, seed=1)
-    >>> evaluator = RawEvaluator(np.mean, pairs, Norm(NORMS["l1"]), s0=5)
+    >>> evaluator = RawEvaluator(function=np.mean, pairs=pairs, norm=Norm(NORMS["l1"]), s0=5)
     >>> evaluator.evaluate((0, 3), evaluator.learned).gaps.round(4).tolist()
     [0.0024, 0.0044, 0.0018]
     """
@@ -100,20 +101,16 @@ class RawEvaluator(Evaluator):
     measured = Evaluator.both  # the flat outputs whose difference counts
 
 
+@dataclass(kw_only=True, eq=False)
 class PairedEvaluator(RawEvaluator):
     """Has both outputs of a pair from the user's `pair=`."""
 
     trusted = "pair="
-
-    def __init__(
-        self, function: Function, pairs: NeighbourSampler, norm: Norm, *, pair: PairFunction, **rest: Any
-    ) -> None:
-        super().__init__(function, pairs, norm, **rest)
-        self._pair = pair
+    pair: PairFunction
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
-        return super().identity() | {"pair=": self._pair}
+        return super().identity() | {"pair=": self.pair}
 
     def measured(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Return the flat outputs of `pair=`."""
@@ -121,7 +118,7 @@ class PairedEvaluator(RawEvaluator):
         n = self.pairs.n
         if reseed:
             rng.reseed()
-        one, other = self._pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
+        one, other = self.pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
         found = self.flat(one), self.flat(other)
         if one is other and not isinstance(one, int | float | np.generic):
             raise _SharedOutput
