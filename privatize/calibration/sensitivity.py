@@ -455,10 +455,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
 
 
 def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
-    """Return a floor in the norm that gaps are measured in: what is within it as it is, is so weighted.
-
-    No weight is above 1, so a gap of this size is at most itself over the least weight.
-    """
+    """Return a floor in the norm of the gaps: no weight is above 1, so dividing by the least is enough."""
     return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
@@ -481,12 +478,8 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:
         raise ValueError(f"{value} is not a gap.")  # nothing that was measured is
     if value == math.inf:
         failed = int(np.isinf(gaps).sum())
-        raise InfiniteSensitivityError(
-            f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
-            failed=failed,
-            m=plan.m,
-            k=plan.k,
-        )
+        what = f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite."
+        raise InfiniteSensitivityError(what, failed=failed, m=plan.m, k=plan.k)
     if floor is not None:
         return max(value, floor)
     if value == 0:
