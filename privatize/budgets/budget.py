@@ -21,7 +21,8 @@ from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
-from privatize.planning.composition import NOTHING, Cost, exact, tight
+from privatize.planning.bounds import exact
+from privatize.planning.composition import NOTHING, Cost, tight
 from privatize.samplers import as_sampler
 
 __all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]

@@ -24,7 +24,9 @@ from typing import Any, ClassVar
 from privatize.budgets.charges import COMPARABLE, Book, Charge, Due, Person, Totals
 from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
-from privatize.planning.composition import Cost, exact, kind_of
+from privatize.mechanisms.gaussian import Gaussian
+from privatize.planning.bounds import exact
+from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, storable
 
 __all__ = ["Begun", "Charge", "Ledger", "Totals", "open_ledger"]
@@ -482,10 +484,8 @@ def _is_migrated(row: dict[str, Any]) -> bool:
 @functools.lru_cache(maxsize=1000)
 def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
     """Return what composition knows of the Gaussian releases that promise this."""
-    from privatize.mechanisms.gaussian import Gaussian
-
     made = [Gaussian(), Gaussian("classic")] if epsilon < 1 else [Gaussian()]
-    return [list(map(float, kind_of(each, epsilon, delta).split()[1:])) for each in made]
+    return [list(map(float, each.composition_kind(epsilon, delta).split()[1:])) for each in made]
 
 
 def _fits(charge: Charge) -> bool:
