@@ -70,6 +70,18 @@ def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> li
     return found
 
 
+def of_few_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:
+    """Return the indices of some finite gaps at random: of the last block, which may be short, and of others.
+
+    They are of few blocks, since to draw one pair alone takes half of its block.
+    """
+    last, found = (len(gaps) - 1) // block, set[int]()
+    for at in (last, *rng.permutation(last)[:most].tolist()):
+        start, wanted = at * block, most // 2 if at == last > 0 else most - len(found)
+        found |= {start + i for i in at_random(gaps[start : start + block], rng, wanted)}
+    return found
+
+
 # -- what is compared --
 
 
@@ -161,14 +173,10 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
 
     They may differ by rounding, by little relative to the ``value`` that was read from the gaps.
     """
-    which, block, m = evaluator.trusted, evaluator.block, len(gaps)
-    # At random within one block, and within the last one, which may be shorter: to draw a pair takes half of
-    # its block. A stack is cheap to compare with, and easily wrong for some of its datasets only.
-    rng = streams.stream(evaluator.pairs.seed, streams.CHECK)
-    most = 2 * CHECKED if evaluator.together else CHECKED // 2
-    chosen = {*smallest(gaps), *largest(gaps, CHECKED)}
-    for first in (int(rng.integers(m)) // block * block, (m - 1) // block * block):
-        chosen |= {first + at for at in at_random(gaps[first : first + block], rng, most)}
+    which, rng = evaluator.trusted, streams.stream(evaluator.pairs.seed, streams.CHECK)
+    # A stack is cheap to compare with, and easily wrong for some of its datasets only.
+    some = of_few_blocks(gaps, evaluator.block, rng, 4 * CHECKED if evaluator.together else CHECKED)
+    chosen = some | {*smallest(gaps), *largest(gaps, CHECKED)}
 
     def refusal(index: int) -> PairError:
         return PairError(
