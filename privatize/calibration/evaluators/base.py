@@ -112,7 +112,8 @@ class Evaluator(ABC):
 
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        self.structure = self.structure or structure
+        if self.structure is None:
+            self.structure = copy.deepcopy(structure)  # without its classes: here they may be others
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -131,7 +132,7 @@ class Evaluator(ABC):
             is not the user's, and which need the caller's context.
         """
         if self.structure != learned.structure:
-            self.structure = copy.deepcopy(learned.structure)  # without its classes: here they may be others
+            self.structure = copy.deepcopy(learned.structure)  # as in `learn`
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
         self.heartbeat = heartbeat
         context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
