@@ -188,7 +188,8 @@ def point(x):
 SLOW = """
     import os, sys, time
     import numpy as np
-    from privatize import privatize, samplers, sensitivity
+    from privatize import privatize, samplers
+    from privatize.calibration import sensitivity
 
     sensitivity._SAVED_EVERY = 0  # at once
     notes = os.environ.get("NOTES", "")

@@ -286,7 +286,6 @@ def _copied(store: Store, other: Store, entries: list[dict[str, Any]]) -> dict[s
 
 _WORDS = {
     "copied": "copied",
-    "added": "united with what was there (looks, failures, further pairs)",
     "there": "there already",
     "other": "left alone: another one, with another seed, is there under the same key",
 }
