@@ -13,7 +13,7 @@ from scipy.special import comb, gammaln
 from scipy.stats import norm
 
 from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
-from privatize.budgets.ledger import Charge
+from privatize.budgets.charges import Charge
 from privatize.errors import SettingsError
 from privatize.noise import grid as noise
 from privatize.planning.composition import NOTHING, Cost, _as_one_gaussian, _response, exact, kind_of, tight

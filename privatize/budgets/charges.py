@@ -128,6 +128,11 @@ class Charge:
         if self.strength == "plain" and (self.declared or self.gamma):
             raise SettingsError("A plain charge holds for all pairs: it has gamma=0, and no P.")
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Who it is about; ("",) for data without a name."""
+        return self.people or (self.dataset,)
+
 
 @dataclass
 class Totals:
@@ -150,6 +155,11 @@ class Person:
     part: str
     declared: tuple[str, ...] | None = None
     described: str = ""
+
+    @property
+    def comparable(self) -> list[bool]:
+        """Which of the P have a name that is the same in every process and version."""
+        return [digest.startswith(COMPARABLE) for digest in self.declared or ()]
 
 
 @dataclass(frozen=True)
@@ -244,7 +254,7 @@ class Book:
     def _place(self, charge: Charge, *, checked: bool) -> None:
         """Refuse a second P for the same people, and people in two parts of a partition."""
         where = (charge.partition, charge.part)
-        for name in charge.people or (charge.dataset,):  # versions are of the same people
+        for name in charge.subjects:  # versions are of the same people
             known = self.people.get(name, Person(*where))
             if (known.partition, known.part) != where and checked:
                 raise SettingsError(
@@ -275,7 +285,7 @@ class Book:
             )
         again = (
             ""
-            if any(digest.startswith(COMPARABLE) for digest in known.declared)
+            if any(known.comparable)
             else f" The ledger has the first P under a name that cannot be compared (from an earlier version "
             f"of this library, from another Python, or for one object only). If the two are the same P, "
             f"declare that: budget.declare_again({name}, P)."
@@ -329,7 +339,7 @@ class Book:
                     f"The budget {self.name!r} has no P for {name} that could be declared again. The first "
                     f"sampled answer about people declares their P."
                 )
-            if any(digest.startswith(COMPARABLE) for digest in known.declared):
+            if any(known.comparable):
                 raise SettingsError(
                     f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
                     f"compared, so there is nothing to declare again. Use this P, or begin another budget."

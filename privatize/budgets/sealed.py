@@ -9,8 +9,9 @@ from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
 from privatize.budgets.charges import check_text
+from privatize.budgets.partition import Part
 from privatize.data import records
 from privatize.errors import PrivatizeError, SealedError, SettingsError
 from privatize.samplers import as_sampler

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privatize.budgets.budget import Budget, checked_place
-from privatize.budgets.ledger import Begun, Ledger
+from privatize.budgets.budget import Budget
+from privatize.budgets.ledger import Ledger
+from privatize.budgets.places import checked_place
+from privatize.budgets.rows import Begun
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import Told, as_json, columns, hide, one_line, place, visible
 from privatize.config.policy import ruled

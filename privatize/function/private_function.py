@@ -25,8 +25,10 @@ from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeVar, cast
 import numpy as np
 
 from privatize import errors
-from privatize.budgets.budget import Budget, Part, current, distinct
+from privatize.budgets.budget import Budget, distinct
 from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
+from privatize.budgets.partition import Part
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.calibration import capacity
 from privatize.calibration import streams as coins
