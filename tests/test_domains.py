@@ -18,7 +18,7 @@ from privatize.data import records
 from privatize.data import support as domains
 from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, PrivateRunError, PrivatizeError, SettingsError
-from privatize.samplers.public import is_private
+from privatize.identity.public_data import is_private
 
 inf, nan = math.inf, math.nan
 NUMBER = 918273.6450912

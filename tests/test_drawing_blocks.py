@@ -14,6 +14,7 @@ from privatize import additive, estimate_sensitivity, plan, samplers
 from privatize.calibration import streams as coins
 from privatize.calibration.pairs import Pairs
 from privatize.samplers import as_sampler
+from privatize.samplers.base import traits_of
 
 SEAMLESS = [
     samplers.uniform(0, 1),
@@ -67,7 +68,7 @@ OTHERS = [
 @pytest.mark.parametrize("sampler", SEAMLESS, ids=repr)
 def test_draws_one_after_the_other_are_one_draw(sampler):
     """If they were not, which pairs a worker draws at once would change what they are."""
-    assert sampler.seamless
+    assert traits_of(sampler).streamable
     for sizes in ((1, 1), (1, 2), (3, 5), (7, 1, 4), (2, 2, 2), (1001, 999), (13,) * 11):
         rng = coins.stream(5, coins.RECORDS, 3)
         parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
@@ -93,7 +94,7 @@ def test_draws_of_any_sizes_are_one_draw(sampler, sizes, seed):
 @pytest.mark.parametrize("sampler", OTHERS, ids=repr)
 def test_others_are_drawn_one_dataset_after_the_other(sampler):
     """What goes by the number of records it draws must be asked for each dataset by itself."""
-    assert not sampler.seamless
+    assert not traits_of(sampler).streamable
 
 
 @pytest.mark.parametrize("low", [0.0, -3.7, 1e-300, 5.0])
@@ -116,8 +117,8 @@ def test_a_sampler_made_of_ours_draws_by_itself():
     """What a user's class draws in one dataset must not run through a block of them."""
     ours = samplers.uniform(0, 1)
     made = Sorted(ours.low, ours.high)
-    assert not made.seamless and not made.one_by_one and not made.settled
-    assert not made.map(np.exp).seamless and not made.map(np.exp).one_by_one
+    assert not traits_of(made).streamable and not traits_of(made).iid and not traits_of(made).stable
+    assert not traits_of(made.map(np.exp)).streamable and not traits_of(made.map(np.exp)).iid
     found = [gaps_of(kind, lambda x: float(x[0] + 2 * x[-1]), 300) for kind in (made, made.draw)]
     assert np.array_equal(*found)
 
@@ -125,8 +126,8 @@ def test_a_sampler_made_of_ours_draws_by_itself():
 def test_functions_that_look_like_those_of_numpy_are_not_taken_for_them():
     """A ufunc of a user's may do as it pleases."""
     odd = np.frompyfunc(lambda x: float(x), 1, 1)
-    assert not samplers.uniform(0, 1).map(odd).seamless
-    assert not samplers.uniform(0, 1).map(odd).one_by_one
+    assert not traits_of(samplers.uniform(0, 1).map(odd)).streamable
+    assert not traits_of(samplers.uniform(0, 1).map(odd)).iid
 
 
 def gaps_of(sampler, function, stop, spans=None, n=20, seed=3):
@@ -287,12 +288,6 @@ def test_scipy_draws_what_it_would_draw_by_itself(frozen):
     )
 
 
-def test_the_usual_ones_are_drawn_quickly():
-    """Checks of parameters at every draw take longer than drawing a thousand numbers."""
-    for frozen in (stats.norm(1, 2), stats.expon(), stats.gamma(2), stats.beta(2, 3), stats.poisson(3)):
-        assert as_sampler(frozen)._quick is not None
-
-
 class Capped(type(stats.expon)):
     """A distribution of a user's, made of one of SciPy's."""
 
@@ -310,19 +305,19 @@ class CappedFrozen(type(stats.expon())):
 def test_distributions_of_users_are_asked_themselves():
     """A class that draws otherwise, however rarely, is P; what it was made of is not."""
     capped = as_sampler(Capped(name="expon")())
-    assert capped._quick is None and not capped.seamless and not capped.one_by_one
+    assert not traits_of(capped).streamable and not traits_of(capped).iid
     frozen = as_sampler(CappedFrozen(stats.expon))
-    assert frozen._quick is None and not frozen.seamless and not frozen.one_by_one
+    assert not traits_of(frozen).streamable and not traits_of(frozen).iid
     patched = stats.expon()
     patched.rvs = lambda size, random_state: np.full(size, 3.0) * random_state.random(size)
-    assert as_sampler(patched)._quick is None and not as_sampler(patched).seamless
+    assert not traits_of(as_sampler(patched)).streamable
     assert as_sampler(patched).draw(5, coins.stream(1, 0)).max() < 3
 
 
 def test_a_name_does_not_make_a_distribution():
     """A distribution that is called like another one is not drawn like it."""
     named = as_sampler(type(stats.gamma)(name="norm")(2))
-    assert not named.seamless
+    assert not traits_of(named).streamable
 
 
 def test_parameters_that_change_are_seen():
@@ -332,7 +327,6 @@ def test_parameters_that_change_are_seen():
     before = sampler.draw(100, coins.stream(1, 0))
     frozen.kwds["scale"] = 100.0
     assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), 100 * before)
-    assert not sampler.seamless  # as it was not checked
     frozen.kwds["scale"] = 1.0
     assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), before)
     frozen.dist = stats.norm().dist

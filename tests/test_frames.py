@@ -20,7 +20,7 @@ from privatize.data import support as domains  # noqa: E402
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
-from privatize.samplers.public import is_private  # noqa: E402
+from privatize.identity.public_data import is_private  # noqa: E402
 
 nan, inf = np.nan, np.inf
 NUMBER = 918273.6450912
@@ -1374,12 +1374,12 @@ def test_columns_are_told_apart_in_frames_of_many():
             "sex": pd.Categorical(["F"]),
         }
     )
-    found = frames.describe(data)[2]
+    found = frames.describe(data).columns
     assert [entry[0] for entry in found] == list(data.columns)
     assert [entry[2] for entry in found] == ["float", "date", "int", "date", "bool", "category"]
     assert [entry[3] for entry in found] == [None, None, None, ZONE, None, None]
     for entry, (_, column) in zip(found, data.items(), strict=True):
-        assert entry[1:] == frames.describe(column)[2][0][1:]
+        assert entry[1:] == frames.describe(column).columns[0][1:]
 
 
 def test_what_is_noted_on_a_dtype_is_not_kept():

@@ -17,9 +17,9 @@ import pytest
 from privatize import privatize, samplers, seal
 from privatize.errors import DataError
 from privatize.identity.fingerprint import PrivateReachable, token
+from privatize.identity.public_data import is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Exponential
-from privatize.samplers.public import is_private
 
 pd = pytest.importorskip("pandas")
 

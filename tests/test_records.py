@@ -11,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize.data import records
+from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema, Schema, to_dtype
 from privatize.errors import DataError
 
 
 def sampled(schema):
-    """Return two records of a schema, as P would draw them."""
+    """Return two records of a schema, or its JSON, as P would draw them."""
+    schema = schema.to_json() if isinstance(schema, Schema) else schema
     if schema[0] == "tuple":
         return tuple(map(sampled, schema[1:]))
-    return [0.0, 0.0] if schema[0] == "list" else np.zeros((2, *schema[2]), records._dtype(schema[1]))
+    return [0.0, 0.0] if schema[0] == "list" else np.zeros((2, *schema[2]), to_dtype(schema[1]))
 
 
 def bring_into(data, schema, support=None):
@@ -343,7 +345,7 @@ def test_padding_is_no_part_of_a_record():
 @every_container
 def test_a_schema_is_json(name):
     """A schema could not be stored and compared with the next call's."""
-    schema = records.describe(make(name))
+    schema = records.describe(make(name)).to_json()
     assert json.loads(json.dumps(schema)) == schema
 
 
@@ -358,10 +360,17 @@ def test_a_schema_names_no_value_and_no_size(name):
 
 def test_schemas():
     """Another container, dtype or shape would share an estimate with this one."""
-    assert records.describe(np.zeros((4, 2, 3))) == ["array", "<f8", [2, 3]]
-    assert records.describe([1, "a"]) == ["list"]
-    assert records.describe((np.zeros(3, "i2"), [1, 2, 3])) == ["tuple", ["array", "<i2", []], ["list"]]
-    assert len({json.dumps(records.describe(make(name))) for name in NAMES if "list" not in name}) >= 15
+    assert records.describe(np.zeros((4, 2, 3))).to_json() == ["array", "<f8", [2, 3]]
+    assert records.describe([1, "a"]).to_json() == ["list"]
+    assert records.describe((np.zeros(3, "i2"), [1, 2, 3])).to_json() == [
+        "tuple",
+        ["array", "<i2", []],
+        ["list"],
+    ]
+    assert (
+        len({json.dumps(records.describe(make(name)).to_json()) for name in NAMES if "list" not in name})
+        >= 15
+    )
 
 
 @every_container
@@ -387,7 +396,7 @@ def test_a_dataset_of_ps_own_kind_comes_in_unchanged(name):
 def test_a_stored_schema_works_like_a_fresh_one(name):
     """A schema that was remembered would not let its own data in."""
     data = make(name)
-    stored = json.loads(json.dumps(records.describe(data)))
+    stored = json.loads(json.dumps(records.describe(data).to_json()))
     match(records.describe(data), stored)
     assert records.equal(bring_into(data, stored, None), data)
 
@@ -476,14 +485,14 @@ def test_a_mismatch_shows_no_private_value():
 def test_adopt_gives_the_private_datas_container():
     """A function of lists would be calibrated on arrays, where + and len mean something else."""
     drawn = np.arange(3.0)
-    assert records.adopt(drawn, ["list"]) == [0.0, 1.0, 2.0]
-    assert {type(value) for value in records.adopt(drawn, ["list"])} == {float}
-    assert records.adopt(np.arange(4).reshape(2, 2), ["list"]) == [[0, 1], [2, 3]]
-    assert records.adopt(drawn, F8) is drawn
+    assert records.adopt(drawn, ListSchema()) == [0.0, 1.0, 2.0]
+    assert {type(value) for value in records.adopt(drawn, ListSchema())} == {float}
+    assert records.adopt(np.arange(4).reshape(2, 2), ListSchema()) == [[0, 1], [2, 3]]
+    assert records.adopt(drawn, ArraySchema("<f8", ())) is drawn
     assert records.adopt(drawn, None) is drawn
     listed = [1, 2]
-    assert records.adopt(listed, ["list"]) is listed
-    one, two = records.adopt((drawn, np.arange(3)), ["tuple", ["list"], I8])
+    assert records.adopt(listed, ListSchema()) is listed
+    one, two = records.adopt((drawn, np.arange(3)), AlignedSchema((ListSchema(), ArraySchema("<i8", ()))))
     assert one == [0.0, 1.0, 2.0]
     assert isinstance(two, np.ndarray)
 

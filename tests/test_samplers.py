@@ -277,7 +277,7 @@ def test_a_correlated_box_is_truncated(corr, low, high):
 
 def test_a_correlated_box_without_mass_ends():
     """The draw would never return."""
-    with pytest.raises(SamplerError, match=r"fewer than one draw in a thousand.*Widen it"):
+    with pytest.raises(SamplerError, match=r"fewer than one draw in a thousand.*Widen them"):
         normal([0, 0], cov=np.eye(2), low=[20, 20]).draw(5, rng())
 
 

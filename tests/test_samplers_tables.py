@@ -42,7 +42,7 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
-from privatize.samplers.tables import origin_of
+from privatize.samplers.base import origin_of
 
 FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
 

@@ -22,6 +22,7 @@ from privatize import (
     sums,
 )
 from privatize.calibration import streams as coins
+from privatize.calibration.additive import rows_of
 from privatize.calibration.pairs import Pairs
 from privatize.errors import (
     DataError,
@@ -36,7 +37,8 @@ from privatize.errors import (
 from privatize.identity.fingerprint import fingerprint
 from privatize.mechanisms.base import l1
 from privatize.samplers import Distribution
-from privatize.sums import additive, rows_of
+from privatize.samplers.base import Traits, traits_of
+from privatize.sums import additive
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0, -1, 5], [1, 1, 9])
@@ -452,7 +454,7 @@ class TestRefusals:
             return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
 
         P = samplers.from_function(strata, independent=vouched)
-        assert P.one_by_one == vouched
+        assert traits_of(P).iid == vouched
         assert ("independent=True" in repr(P)) == vouched
         if not vouched:
             assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
@@ -460,14 +462,14 @@ class TestRefusals:
             samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
             samplers.uniform(0, 1).map(np.sqrt).map(lambda x: x + 1),
         ):
-            assert not other.one_by_one
+            assert not traits_of(other).iid
         for ours in (
             samplers.uniform(0, 1).map(np.sqrt),
             samplers.bootstrap(np.arange(20.0)),
             samplers.as_sampler(stats.expon()),
             samplers.table(a=samplers.uniform(0, 1)),
         ):
-            assert ours.one_by_one
+            assert traits_of(ours).iid
 
     def test_exchangeable_records_are_evaluated_plainly(self):
         """Records that share a parameter are no independent draws, so whole datasets are drawn."""
@@ -619,7 +621,7 @@ class TestIndependentOnlyIfKnown:
             return np.sort(theta) * len(theta) ** 0.2 + rng.random(len(theta))
 
         P = samplers.marginal(samplers.normal(0, 1), spread)
-        assert not P.one_by_one
+        assert not traits_of(P).iid
         f = additive(np.positive)
         assert Pairs(f, n=100, sampler=P, norm=l1, seed=1).summed is None
         assert np.array_equal(
@@ -648,14 +650,15 @@ class TestIndependentOnlyIfKnown:
             samplers.from_function(lambda n, rng: rng.random(n), independent=True),
         ):
             for made in self.made_of(part):
-                assert made.one_by_one, made
+                assert traits_of(made).iid, made
 
     def test_what_is_made_of_others(self):
         """One part that sorts, shifts or counts would pass unseen inside a table, a mixture or a map."""
         ours = samplers.uniform(0, 1)
 
         class Claims:
-            one_by_one = independent = seamless = settled = True
+            iid = independent = streamable = stable = True
+            known = Traits(iid=True, streamable=True, stable=True)
 
             def draw(self, n, rng):
                 return np.sort(rng.random(n))
@@ -668,6 +671,7 @@ class TestIndependentOnlyIfKnown:
 
         class Own(Distribution):
             immutable = True
+            known = Traits(iid=True, streamable=True, stable=True, immutable=True)
 
             def draw(self, n, rng):
                 return np.sort(rng.random(n))
@@ -681,11 +685,13 @@ class TestIndependentOnlyIfKnown:
         ):
             assert not Pairs(additive(np.positive), n=9, sampler=part, norm=l1, seed=1).summed, part
             for made in self.made_of(part) if getattr(part, "independent", True) else ():
-                assert not made.one_by_one, made
-                assert not made.seamless and not (made.settled and part is not ours), made
+                assert not traits_of(made).iid, made
+                assert not traits_of(made).streamable
+                assert not (traits_of(made).stable and part is not ours), made
         pairs = Pairs(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
         assert pairs.summed is None and not pairs.seamless
-        assert not samplers.table(a=Claims()).one_by_one and not samplers.table(a=Claims()).settled
+        made = traits_of(samplers.table(a=Claims()))
+        assert not made.iid and not made.stable and not made.immutable
 
     @pytest.mark.parametrize(
         "make",
@@ -708,11 +714,11 @@ class TestIndependentOnlyIfKnown:
     def test_a_class_made_of_ours(self, make):
         """A user's subclass that sorts would inherit the claim that records are independent."""
         ours = make()
-        assert ours.one_by_one
+        assert traits_of(ours).iid
         kind = type("Sorts", (type(ours),), {"draw": lambda self, n, rng: super(kind, self).draw(n, rng)})
         made = object.__new__(kind)
         vars(made).update(vars(ours))
-        assert not made.one_by_one and not made.seamless and not made.settled
+        assert not traits_of(made).iid and not traits_of(made).streamable and not traits_of(made).stable
 
     def test_functions_that_see_all_records(self):
         """A map, a label or a column that subtracts the mean couples the records of a dataset."""
@@ -723,8 +729,8 @@ class TestIndependentOnlyIfKnown:
             samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean()),
             samplers.table(a=ours, b=lambda columns: columns["a"] - columns["a"].mean())["b"],
         ):
-            assert not made.one_by_one, made
-            assert not made.seamless
+            assert not traits_of(made).iid, made
+            assert not traits_of(made).streamable
 
     def test_scipy_with_functions_of_the_users_own(self):
         """A distribution whose inverse is the user's gets all uniform numbers at once, and may sort them."""
@@ -736,7 +742,7 @@ class TestIndependentOnlyIfKnown:
         patched = stats.gamma(2)
         patched.dist._ppf = np.sort
         for value in (Mine(), Mine()(), stats.rv_continuous(name="norm"), patched):
-            assert not samplers.as_sampler(value).one_by_one, value
+            assert not traits_of(samplers.as_sampler(value)).iid, value
         if not hasattr(stats, "Binomial"):  # SciPy 1.16, from which on such classes are accepted
             return
 
@@ -755,13 +761,13 @@ class TestIndependentOnlyIfKnown:
                 return x
 
         made = stats.make_distribution(Sorted())(a=1.0)
-        assert not samplers.as_sampler(made).one_by_one
-        assert not samplers.as_sampler(stats.truncate(made, 0.1, 0.9)).one_by_one
-        assert not samplers.as_sampler(stats.Mixture([made, made])).one_by_one
-        assert samplers.as_sampler(stats.Normal(mu=0.0, sigma=1.0)).one_by_one
-        assert samplers.as_sampler(stats.norm(0, 1)).one_by_one
-        assert samplers.as_sampler(stats.multivariate_normal([0, 0])).one_by_one
-        assert samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5]))).one_by_one
+        assert not traits_of(samplers.as_sampler(made)).iid
+        assert not traits_of(samplers.as_sampler(stats.truncate(made, 0.1, 0.9))).iid
+        assert not traits_of(samplers.as_sampler(stats.Mixture([made, made]))).iid
+        assert traits_of(samplers.as_sampler(stats.Normal(mu=0.0, sigma=1.0))).iid
+        assert traits_of(samplers.as_sampler(stats.norm(0, 1))).iid
+        assert traits_of(samplers.as_sampler(stats.multivariate_normal([0, 0]))).iid
+        assert traits_of(samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5])))).iid
 
     def test_a_class_made_of_ours_keeps_its_own_law(self):
         """Cutting or selecting from a user's subclass would draw from the library's law in its place."""

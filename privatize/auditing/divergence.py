@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize.samplers.numbers import _Normal, _Uniform
+from privatize.samplers.base import traits_of
+from privatize.samplers.distribution import moments_of
 
 __all__ = ["divergence"]
 
@@ -28,11 +29,11 @@ def divergence(p: Any, q: Any) -> float | None:
     >>> divergence(samplers.uniform(0, 1), samplers.uniform(0, 2)) == math.log(2)
     True
     """
-    if not (getattr(p, "independent", True) and getattr(q, "independent", True)):
+    if not (traits_of(p).independent and traits_of(q).independent):
         return None
     if p == q:
         return 0.0
-    one, other = _moments(p), _moments(q)
+    one, other = moments_of(p), moments_of(q)
     if one is None or other is None or np.shape(one[0]) != np.shape(other[0]):
         return None
     (mean, std), (center, spread) = one, other
@@ -57,13 +58,3 @@ def divergence(p: Any, q: Any) -> float | None:
             found = found + ((std / spread) ** 2 + ((mean - center) / spread) ** 2) / 2
         total = float(np.sum(found))
     return math.inf if math.isnan(total) else max(0.0, total)
-
-
-def _moments(sampler: Any) -> tuple[Any, Any] | None:
-    """Return mean and standard deviation of each number of a uniform, or of a normal without bounds."""
-    if type(sampler) is _Uniform:
-        low, high = sampler.low.array, sampler.high.array
-        return (low + high) / 2, (high - low) / math.sqrt(12)
-    if type(sampler) is _Normal and sampler.box is None:
-        return sampler.mean.array, sampler.std.array
-    return None

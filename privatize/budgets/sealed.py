@@ -50,7 +50,7 @@ class Sealed:
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
         put = object.__setattr__
-        n, schema = records.count(data), records.public(records.describe(data))
+        n, schema = records.count(data), records.describe(data).public().to_json()
         put(self, "_facts", (name, version, _type(data), n, schema))
         put(self, "_sampler", sampler)
         put(self, "_budget", budget)

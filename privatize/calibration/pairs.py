@@ -26,12 +26,13 @@ from privatize.calibration import streams as coins
 from privatize.calibration.batching import Batch, neighbours, refuse_coins, rows_of, stack_of
 from privatize.calibration.streams import sources
 from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, OutputError, PairError, SamplerError
 from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult, shown
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.outputs import structure as outputs
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import is_iid, is_streamable
+from privatize.samplers.base import traits_of
 
 __all__ = ["LARGEST", "PairFunction", "Pairs"]
 
@@ -113,7 +114,7 @@ class Pairs:
         seed: int,
         pair: PairFunction | None = None,
         batch: Batch = False,
-        like: list[Any] | None = None,
+        like: Schema | None = None,
         worker_context: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
         s0: int | None = None,
         whole: bool = False,
@@ -129,7 +130,7 @@ class Pairs:
         mechanism = type(getattr(norm, "__self__", None)).__module__
         self.absolute = norm in NORMS.values() or mechanism.startswith("privatize.mechanisms")
         # What a sum over records adds up: then two records make a pair, if P surely draws them independently.
-        alone = pair is None and not batch and not whole and is_iid(sampler)
+        alone = pair is None and not batch and not whole and traits_of(sampler).iid
         sums: Any = sys.modules.get(
             "privatize.calibration.additive"
         )  # where nobody has been there, nothing is one of them
@@ -145,9 +146,9 @@ class Pairs:
         self.jitter = 0.0  # how much the same evaluation has been seen to differ, by rounding
         self.cause: Cause | None = None
         self.classes: dict[str, Any] = {}
-        self.schema: list[Any] = []
+        self.schema: Schema | None = None
         # Whether the datasets of a block can be drawn at once, as the same numbers.
-        self.seamless = like is None and is_streamable(sampler)
+        self.seamless = like is None and traits_of(sampler).streamable
         self.drawing = 0.0  # seconds that one pair takes to be drawn, once that is known
         self._wide: int | None = None  # how many numbers a pair has
         self._several = False  # whether a dataset is a tuple of aligned arrays
@@ -174,7 +175,7 @@ class Pairs:
             "norm": self.norm,
             "pair=": self.pair,
             "batch=": self.batch,
-            "seed": [self.n, self.seed, self.s0, self.like],
+            "seed": [self.n, self.seed, self.s0, self.like and self.like.to_json()],
         }
 
     def __getstate__(self) -> dict[str, Any]:

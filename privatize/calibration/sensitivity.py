@@ -30,7 +30,7 @@ from privatize.calibration.pairs import (
     PairFunction,
     Pairs,
 )
-from privatize.data import records
+from privatize.data.schema import Schema
 from privatize.display.cards import Card
 from privatize.display.figures import round_up
 from privatize.errors import (
@@ -90,8 +90,8 @@ class Sensitivity:
         All m gaps, in index order. Read-only. Of more than 10⁸ pairs, the largest m-k+1 and a few others.
     structure : list
         The structure of the output, as JSON.
-    schema : list
-        The schema of the datasets, as JSON.
+    schema : Schema
+        The schema of the datasets.
     classes : dict
         The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
@@ -112,7 +112,7 @@ class Sensitivity:
     failed: int
     gaps: Vector = field(repr=False)
     structure: list[Any] = field(repr=False)
-    schema: list[Any] = field(repr=False)
+    schema: Schema | None = field(repr=False)
     classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
@@ -404,7 +404,7 @@ def estimate_sensitivity(
     workers: Any = None,
     progress: bool | None = None,
     version: str | None = None,
-    like: list[Any] | None = None,
+    like: Schema | None = None,
     memory: Memory | None = None,
     label: str | None = None,
     scaled: Any = None,
@@ -442,7 +442,7 @@ def estimate_sensitivity(
         Whether to show a bar. By default if it takes more than a second and somebody is watching.
     version : str, optional
         Vouches for what a worker cannot compare of the function that it received.
-    like : list, optional
+    like : Schema, optional
         Schema of the private data, whose container the drawn records are brought into.
     memory : Memory, optional
         What is known already, and where to save what is found.
@@ -513,7 +513,7 @@ rho=0.00541, bound=tolerance, seed=1)
         coins.unwind(open_before)
     jitter = max(pairs.jitter, 0.0 if memory is None else memory.jitter)
     # It sums in parallel, in whatever order, whether or not that was seen.
-    if pairs.schema and "polars" in records.libraries(pairs.schema):
+    if pairs.schema is not None and "polars" in pairs.schema.libraries:
         jitter = max(jitter, SMALLEST)
     gaps.setflags(write=False)
     return Sensitivity(
@@ -751,7 +751,7 @@ class _Run:
 
     def _given(self) -> str:
         """Return what kind of data the function gets."""
-        return records.show(self.pairs.schema) if self.pairs.schema else "data"
+        return str(self.pairs.schema or "data")
 
     def _refuse_early(self, otherwise: str = "") -> None:
         """Refuse when so many have failed that the estimate is infinite, whatever the others are."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import support as domains
+from privatize.data.schema import ColumnSchema, FrameSchema, IndexSchema, label
 from privatize.errors import DataError, SamplerError
 
 __all__ = [
@@ -43,13 +44,11 @@ __all__ = [
     "kinds",
     "labels",
     "make",
-    "mismatch",
     "names",
     "plain",
     "replaced",
     "same",
     "select",
-    "show",
     "take",
     "with_numbers",
 ]
@@ -61,18 +60,6 @@ _KINDS = {
     ("polars", "DataFrame"): "frame",
     ("polars", "Series"): "series",
     ("pyarrow", "Table"): "frame",
-}
-# What the private data's columns may be, where P draws a column of a kind.
-_ACCEPTED = {
-    "int": ("bool", "int", "float"),
-    "float": ("bool", "int", "float"),
-    "bool": ("bool",),
-    "text": ("text", "object", "category"),
-    "category": ("category", "text", "object"),
-    "object": ("object", "text", "category"),
-    "date": ("date",),
-    "duration": ("duration",),
-    "other": (),
 }
 # Dtypes of numpy's numbers and what they hold: several columns of a pandas frame can share one array of them.
 _PLAIN = {np.dtype("?"): "bool", np.dtype("f4"): "float", np.dtype("f8"): "float"}
@@ -417,24 +404,6 @@ def _categories(dtype: Any) -> str:
     return "numbers" if kind in "iufb" and len(inside) else "texts"
 
 
-def _label(name: Any) -> Any:
-    """Return a column's name as JSON."""
-    if isinstance(name, tuple):
-        return [_label(part) for part in name]
-    if isinstance(name, np.integer):
-        return int(name)
-    if name is None or type(name) in (str, int):
-        return name
-    raise DataError(
-        f"The dataset has a column whose name is a {type(name).__name__}: names must be texts, integers or "
-        f"tuples of these."
-    )
-
-
-def _unlabel(label: Any) -> Any:
-    return tuple(map(_unlabel, label)) if isinstance(label, list) else label
-
-
 def _index(index: Any) -> Any:
     """Return what the index of a pandas object is, or None if it only numbers the rows."""
     name = type(index).__name__
@@ -442,9 +411,8 @@ def _index(index: Any) -> Any:
         name = "Index"
     if name == "Index" and index.name is None and index.dtype.kind in "iu":
         return None
-    if name == "MultiIndex":
-        return [name, [_settle(str(level.dtype)) for level in index.levels], list(map(str, index.names))]
-    return [name, [_settle(str(index.dtype))], [str(index.name)]]
+    dtypes = tuple(_settle(str(level.dtype)) for level in _levels(index))
+    return IndexSchema(name, dtypes, tuple(map(str, index.names)))
 
 
 def _settle(code: str) -> str:
@@ -454,133 +422,24 @@ def _settle(code: str) -> str:
     return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)
 
 
-def describe(data: Any) -> Any:
-    """Return the public schema of a frame or a series as JSON."""
+def describe(data: Any) -> FrameSchema:
+    """Return the schema of a frame or a series."""
     form, library = kind(data) or ("", "")
-    labels = [_label(name) for name in names(data)]
+    labels = [label(name) for name in names(data)]
     whats = kinds(data)
-    parts = zip(labels, _dtypes(data), whats, strict=True)
-    found = [[name, _code(dtype, what), what, None] for name, dtype, what in parts]
+    zones: list[Any] = [None] * len(whats)
     if "date" in whats:
-        for column, entry in zip(columns(data), found, strict=True):
-            entry[3] = _zone_of(_nw(column)) if entry[2] == "date" else None
+        zones = [
+            _zone_of(_nw(own)) if w == "date" else None for own, w in zip(columns(data), whats, strict=True)
+        ]
     if len({repr(name) for name in labels}) < len(labels):
         raise DataError("The dataset has two columns of the same name. Rename one.")
+    codes = map(_code, _dtypes(data), whats)
+    found = tuple(map(ColumnSchema, labels, codes, whats, zones))
     index = _index(data.index) if library == "pandas" else None
     several = library == "pandas" and form == "frame" and data.columns.names != [None]
-    above = [_label(name) for name in data.columns.names] if several else None
-    return [form, library, found, index, above]
-
-
-def public(schema: Any) -> Any:
-    """Return a schema without what may be taken from values: digits of decimals, fields inside a column."""
-    form, library, found, index, above = schema
-    if index is not None:
-        index = [index[0], [_bare(code) for code in index[1]], *index[2:]]
-    told = [[name, _bare(code) if what == "other" else code, what, zone] for name, code, what, zone in found]
-    return [form, library, told, index, above]
-
-
-def _bare(code: str) -> str:
-    """Return the name of a dtype, without what it has in brackets, where that may be taken from values."""
-    dates = code.startswith(("datetime", "period", "interval"))
-    return code if dates else re.split(r"[\[({<]", code, maxsplit=1)[0]
-
-
-def show(schema: Any) -> str:
-    """Return what a schema is, in words."""
-    form, library, found = public(schema)[:3]
-    thing = {"frame": "DataFrame", "series": "Series"}[form] if library != "pyarrow" else "Table"
-    if form == "series":
-        return f"a {library} Series of {found[0][1]}"
-    listed = ", ".join(f"{name!r}: {code}" for name, code, *_ in found[:12])
-    return f"a {library} {thing} with the columns {{{listed}{', ...' if len(found) > 12 else ''}}}"
-
-
-def mismatch(schema: Any, drawn: Any) -> str | None:
-    """Say how the private data's schema differs from what P draws, and what to do; None if it fits."""
-    if schema[:2] != drawn[:2]:
-        fix = (
-            f"Have it draw the same: table(..., frame={schema[1]!r})."
-            if schema[0] == drawn[0] == "frame"
-            else "Convert the dataset, or have the sampler draw what the dataset is."
-        )
-        return f"The dataset is {show(schema)}, but the sampler draws {show(drawn)}. {fix}"
-    if schema[0] == "frame":
-        ours, theirs = ([column[0] for column in s[2]] for s in (schema, drawn))
-        more = [name for name in ours if name not in theirs]
-        less = [name for name in theirs if name not in ours]
-        if less:
-            return (
-                f"The dataset lacks the columns {less!r} that the sampler draws{_instead(less, more, schema)}"
-            )
-        if more:
-            return (
-                f"The dataset has the columns {more!r}, which the sampler does not draw. Pass only "
-                f"data[{theirs!r}], or add them to the sampler."
-            )
-        if ours != theirs:
-            return (
-                f"The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}. "
-                f"Pass data[{theirs!r}]."
-            )
-    for (name, code, what, zone), (_, wanted, target, other) in zip(schema[2], drawn[2], strict=True):
-        fits = what in _ACCEPTED[target] or (code == wanted)
-        if target == "category":  # of numbers, or of texts
-            numeric = code == "category of numbers" if what == "category" else what in ("int", "float")
-            fits = (fits or numeric) and numeric == (wanted == "category of numbers")
-        if not fits or zone != other:
-            column = f"The column {name!r}" if schema[0] == "frame" else "The dataset"
-            shown = _bare(code) if what == "other" else code
-            return f"{column} is {shown}, but the sampler draws {wanted}. {_fix(what, target)}"
-    if schema[3] != drawn[3]:
-        kept, wanted = (
-            "no index but the rows' numbers"
-            if s[3] is None
-            else f"an index ({s[3][0]}) of {', '.join(s[3][1])}{_named(s[3][2])}"
-            for s in (public(schema), drawn)
-        )
-        return (
-            f"The dataset has {kept}, and the sampler draws {wanted}. Drop the index with "
-            f"reset_index(drop=True); if the function needs it, make it a column with reset_index(), or have "
-            f"the sampler draw it: table(...).map(lambda d: d.set_index(...))."
-        )
-    return None
-
-
-def _named(names: list[str]) -> str:
-    return f" named {', '.join(names)}" if names != ["None"] else ""
-
-
-def _instead(less: list[Any], more: list[Any], schema: Any) -> str:
-    """Return what to do about missing columns."""
-    texts = [str(name) for name in more]
-    if set(map(str, less)) <= set(texts):
-        return ": its names are not texts. Rename them: data.columns = data.columns.astype(str)."
-    indexed = [] if schema[3] is None else [name for name in less if name in schema[3][2]]
-    if indexed:
-        return f": {indexed[0]!r} is the index. Pass data.reset_index()."
-    if more:
-        one, other = more[0], less[0]
-        return (
-            f", and has {more!r}, which it does not draw. Rename them "
-            f"(data.rename(columns={{{one!r}: {other!r}}})), or write P for the columns that there are."
-        )
-    return ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them to the dataset."
-
-
-def _fix(what: str, target: str) -> str:
-    if target in ("int", "float"):
-        return "Convert it with astype(float), or have the sampler draw what it is."
-    if target == "category":
-        return "Its values must be of the same type: convert it with astype, or write P's as they are."
-    if target == "bool":
-        return "Convert it to booleans (astype('boolean') where some are missing)."
-    if target == "date":
-        if what in ("text", "object"):
-            return "Convert it: pd.to_datetime(...), str.to_datetime(...)."
-        return "Convert it to dates of the same time zone, or give dates(...) its tz=."
-    return "Convert it, or have the sampler draw what it is."
+    heading = tuple(label(name) for name in data.columns.names) if several else None
+    return FrameSchema(form, library, found, index, heading)
 
 
 # --- making -----------------------------------------------------------------------------------
@@ -845,12 +704,12 @@ def _pyarrow(column: Column) -> Any:
     return pa.array(values, mask=missing)
 
 
-def adopt(array: Array, schema: Any) -> Any:
+def adopt(array: Array, schema: FrameSchema) -> Any:
     """Return a drawn array as a series, or as a frame with the private data's column names."""
-    form, library, found = schema[:3]
-    called = [_unlabel(name) for name, *_ in found]
+    form, library = schema.form, schema.library
+    called = [column.name for column in schema.columns]
     if form == "series":
-        column = _settled_column(array, found[0][2])
+        column = _settled_column(array, schema.columns[0].kind)
         if library == "pandas":
             import pandas as pd
 
@@ -859,11 +718,11 @@ def adopt(array: Array, schema: Any) -> Any:
     if library == "pandas":
         import pandas as pd
 
-        above = schema[4]
-        if above is not None and len(above) > 1:
-            heads: Any = pd.MultiIndex.from_tuples(called, names=map(_unlabel, above))
+        above = schema.heading or (None,)
+        if len(above) > 1:
+            heads: Any = pd.MultiIndex.from_tuples(called, names=above)
         else:
-            name = None if above is None else _unlabel(above[0])
+            name = above[0]
             heads = pd.Index(called, tupleize_cols=False, name=name)
         return pd.DataFrame(array, columns=heads)
     return make(library, {name: Column(array[:, at]) for at, name in enumerate(called)})

@@ -19,6 +19,17 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data import support as domains
+from privatize.data.matching import mismatch
+from privatize.data.schema import (
+    AlignedSchema,
+    ArraySchema,
+    FrameSchema,
+    ListSchema,
+    Schema,
+    SparseSchema,
+    TensorSchema,
+    dtype_code,
+)
 from privatize.errors import DataError
 
 __all__ = [
@@ -36,9 +47,7 @@ __all__ = [
     "liken",
     "neighbour",
     "pair",
-    "public",
     "record",
-    "show",
     "take",
 ]
 
@@ -380,167 +389,70 @@ def just_like(data: Any, drawn: Any) -> bool:
     )
 
 
-def describe(data: Any) -> Any:
-    """Return the schema of a dataset as JSON: containers, names, dtypes, shapes, never n or values.
+def describe(data: Any) -> Schema:
+    """Return the schema of a dataset: containers, names, dtypes, shapes, never n or values.
 
-    What `public` leaves out of it may tell about values, so it is for comparing with what P draws.
+    What `Schema.public` leaves out of it may tell about values, so it is for comparing with what P draws.
 
     Examples
     --------
-    >>> describe((np.zeros((4, 2)), [0, 1, 1, 0]))
+    >>> describe((np.zeros((4, 2)), [0, 1, 1, 0])).to_json()
     ['tuple', ['array', '<f8', [2]], ['list']]
     """
     kind = _check(data)
     if kind == "tuple":
-        return ["tuple", *map(describe, data)]
+        return AlignedSchema(tuple(map(describe, data)))
     if kind == "dict":
-        return ["dict", [[name, describe(part)] for name, part in data.items()]]
+        return AlignedSchema(tuple(map(describe, data.values())), tuple(data))
     if kind == "list":
-        return ["list"]
+        return ListSchema()
     if kind in ("frame", "series"):
         return frames.describe(data)
+    shape = tuple(data.shape[1:])
     if kind == "sparse":
         family = "array" if "array" in type(data).__name__ else "matrix"
-        return ["sparse", data.dtype.str, list(data.shape[1:]), f"{data.format}_{family}"]
+        return SparseSchema(data.dtype.str, shape, f"{data.format}_{family}")
     if kind == "tensor":
-        return ["tensor", str(data.dtype).removeprefix("torch."), list(data.shape[1:]), str(data.device)]
-    return ["array", _code(data.dtype), list(data.shape[1:])]
+        return TensorSchema(str(data.dtype).removeprefix("torch."), shape, str(data.device))
+    return ArraySchema(dtype_code(data.dtype), shape)
 
 
-def libraries(schema: Any) -> set[str]:
-    """Return the packages that the containers of a schema are from; numpy is in all of them.
-
-    Examples
-    --------
-    >>> sorted(libraries(["tuple", ["frame", "pandas", [], None, None], ["list"]]))
-    ['numpy', 'pandas']
-    """
-    kind = schema[0]
-    if kind == "tuple":
-        return {"numpy"}.union(*map(libraries, schema[1:]))
-    if kind == "dict":
-        return {"numpy"}.union(*(libraries(part) for _, part in schema[1]))
-    if kind in ("frame", "series"):
-        return {"numpy", schema[1]}
-    return {"numpy"} | {"sparse": {"scipy"}, "tensor": {"torch"}}.get(kind, set())
-
-
-def _code(dtype: np.dtype[Any]) -> Any:
-    """Return a dtype as JSON: a string, or names, kinds, offsets and size of a structured one."""
-    if dtype.subdtype is not None:
-        base, shape = dtype.subdtype
-        return {"base": _code(base), "shape": list(shape)}
-    if dtype.names is None:
-        return "StringDType" if dtype.kind == "T" else dtype.str
-    known: Any = dtype.fields
-    fields = [known[name] for name in dtype.names]
-    return {
-        "names": list(dtype.names),
-        "formats": [_code(field[0]) for field in fields],
-        "offsets": [field[1] for field in fields],
-        "itemsize": dtype.itemsize,
-    }
-
-
-def show(schema: Any) -> str:
-    """Return what a schema is, in words."""
-    kind = schema[0]
-    if kind == "tuple":
-        return f"a tuple of ({', '.join(map(show, schema[1:]))})"
-    if kind == "dict":
-        return f"a dict of {{{', '.join(f'{name!r}: {show(part)}' for name, part in schema[1])}}}"
-    if kind == "list":
-        return "a list"
-    if kind in ("frame", "series"):
-        return frames.show(schema)
-    shape = "" if not schema[2] else f" with records of shape {tuple(schema[2])}"
-    if kind == "sparse":
-        return f"a sparse {schema[3]} of {_dtype(schema[1]).name}{shape}"
-    if kind == "tensor":
-        return f"a torch tensor of {schema[1]} on {schema[3]}{shape}"
-    return f"an array of {_in_words(_dtype(schema[1]))}{shape}"
-
-
-def _in_words(dtype: np.dtype[Any]) -> str:
-    """Return what a dtype is, without widths: how long the longest text is tells about the data."""
-    if dtype.subdtype is not None:
-        return f"{_in_words(dtype.subdtype[0])} of shape {dtype.subdtype[1]}"
-    if dtype.names is not None:
-        known: Any = dtype.fields
-        return f"{{{', '.join(f'{name!r}: {_in_words(known[name][0])}' for name in dtype.names)}}}"
-    return "text" if dtype.kind in "SUT" else "bytes" if dtype.kind == "V" else dtype.name
-
-
-def public(schema: Any) -> Any:
-    """Return a schema without what may be taken from values: widths of texts, digits, fields inside columns.
-
-    Examples
-    --------
-    >>> public(describe(np.array(["a", "the longest"])))
-    ['array', '<U', []]
-    """
-    kind = schema[0]
-    if kind == "tuple":
-        return [kind, *map(public, schema[1:])]
-    if kind == "dict":
-        return [kind, [[name, public(part)] for name, part in schema[1]]]
-    if kind in ("frame", "series"):
-        return frames.public(schema)
-    return [kind, _public_code(schema[1]), *schema[2:]] if kind == "array" else schema
-
-
-def _public_code(code: Any) -> Any:
-    if isinstance(code, str):
-        return code[:2] if code[1:2] in ("U", "S", "V") else code
-    if "base" in code:
-        return code | {"base": _public_code(code["base"])}
-    return {"names": code["names"], "formats": [_public_code(inner) for inner in code["formats"]]}
-
-
-def _dtype(code: Any) -> np.dtype[Any]:
-    if code == "StringDType":
-        return np.dtype(np.dtypes.StringDType())
-    if isinstance(code, str):
-        return np.dtype(code)
-    if "base" in code:
-        return np.dtype((_dtype(code["base"]), tuple(code["shape"])))
-    made: np.dtype[Any] = np.dtype(code | {"formats": [_dtype(inner) for inner in code["formats"]]})
-    return made
-
-
-def adopt(drawn: Any, schema: Any) -> Any:
+def adopt(drawn: Any, schema: Schema | None) -> Any:
     """Bring drawn records into the container of the private data, where that is easy.
 
     A drawn array becomes a list, a series, a tensor, or a frame with the private data's column names, if that
     is what the private data is; a drawn series becomes an array or a list. What the library does to the
     private data in turn is `bring_into`. Everything else stays, and is found not to fit.
     """
-    if schema is None:
+    kind = _kind(drawn)
+    if isinstance(schema, AlignedSchema):
+        if kind == "tuple" and schema.names is None and len(drawn) == len(schema.parts):
+            return tuple(map(adopt, drawn, schema.parts))
+        if kind == "dict" and schema.names is not None:
+            parts = dict(zip(schema.names, schema.parts, strict=True))
+            return {name: adopt(part, parts.get(name)) for name, part in drawn.items()}
         return drawn
-    wanted, kind = schema[0], _kind(drawn)
-    if wanted == "tuple" and kind == "tuple" and len(drawn) == len(schema) - 1:
-        return tuple(map(adopt, drawn, schema[1:]))
-    if wanted == "dict" and kind == "dict":
-        parts = dict(schema[1])
-        return {name: adopt(part, parts.get(name)) for name, part in drawn.items()}
-    if kind == "series" and (wanted in ("array", "list") or (wanted == "series" and schema[1] != _of(drawn))):
+    if kind == "series" and (
+        type(schema) in (ArraySchema, ListSchema)
+        or (isinstance(schema, FrameSchema) and schema.form == "series" and schema.library != _of(drawn))
+    ):
         (values,) = frames.contents(drawn)
         return adopt(values, schema)
     if kind != "array":
         return drawn
-    if wanted == "list":
+    if isinstance(schema, ListSchema):
         fine = drawn.dtype.kind in "biufUM" or (drawn.dtype.kind == "O" and drawn.ndim == 1)
         return drawn.tolist() if fine else drawn
-    if (wanted == "series" and drawn.ndim == 1) or (
-        wanted == "frame" and drawn.ndim == 2 and drawn.shape[1] == len(schema[2])
-    ):
-        return frames.adopt(drawn, schema)
-    if wanted == "tensor" and drawn.dtype.kind in "biuf":
+    if isinstance(schema, FrameSchema):
+        wide = drawn.shape[1:] == (() if schema.form == "series" else (len(schema.columns),))
+        return frames.adopt(drawn, schema) if wide else drawn
+    if isinstance(schema, TensorSchema) and drawn.dtype.kind in "biuf":
         import torch
 
         made = torch.from_numpy(np.ascontiguousarray(drawn))
         # Numbers drawn by numpy have no float type of torch's: the private data's is as good.
-        return made.to(getattr(torch, schema[1])) if drawn.dtype.kind == "f" == schema[1][0] else made
+        floats = drawn.dtype.kind == "f" == schema.dtype[0]
+        return made.to(getattr(torch, schema.dtype)) if floats else made
     return drawn
 
 
@@ -548,95 +460,23 @@ def _of(drawn: Any) -> str:
     return (frames.kind(drawn) or ("", ""))[1]
 
 
-def liken(drawn: Any, schema: Any, support: Any = None) -> Any:
+def liken(drawn: Any, schema: Schema, support: Any = None) -> Any:
     """Return drawn records in the container of the private data, or refuse. Names public facts only.
 
     Parameters
     ----------
     drawn : dataset
         Some records that P has drawn.
-    schema : list
+    schema : Schema
         The private data's schema.
     support : object
         P's support, if private records are brought into it.
     """
     made = adopt(drawn, schema)
-    problem = _mismatch(schema, describe(made), support)
+    problem = mismatch(schema, describe(made), support)
     if problem is not None:
         raise DataError(problem)
     return made
-
-
-def _mismatch(schema: Any, drawn: Any, support: Any) -> str | None:
-    kind = schema[0]
-    ends: Any
-    if kind == "tuple" and drawn[0] == "tuple" and len(schema) == len(drawn):
-        ends = support if isinstance(support, tuple) and len(support) == len(drawn) - 1 else [None] * 99
-        for at, parts in enumerate(zip(schema[1:], drawn[1:], ends, strict=False), 1):
-            problem = _mismatch(*parts)
-            if problem is not None:
-                return f"Part {at} of the dataset, which is a tuple, does not fit. {problem}"
-        return None
-    if kind == drawn[0] == "dict" and [name for name, _ in schema[1]] == [name for name, _ in drawn[1]]:
-        ends = support if isinstance(support, dict) else {}
-        for (name, one), (_, other) in zip(schema[1], drawn[1], strict=True):
-            problem = _mismatch(one, other, ends.get(name))
-            if problem is not None:
-                return f"The part {name!r} of the dataset does not fit. {problem}"
-        return None
-    if kind == drawn[0] in ("frame", "series"):
-        return frames.mismatch(schema, drawn)
-    if _matches(schema, drawn, support):
-        return None
-    if show(schema) == show(drawn):
-        return (
-            f"The dataset is {show(schema)} with longer texts than the sampler can draw. Have the "
-            f"sampler draw texts of the longest width that may occur."
-        )
-    width = ""
-    if kind == "list" and drawn[0] == "frame":
-        return (
-            "The dataset is a list, but the sampler draws a data frame. For a list of dicts use "
-            "table(..., frame='records')."
-        )
-    if kind == "frame" and drawn[0] == "array":
-        width = f" Its records have {len(schema[2])} columns; P's would have to be of that width."
-    return (
-        f"The dataset is {show(schema)}, but the sampler draws {show(drawn)}.{width} Calibration "
-        f"and release must run on the same kind of data: convert the dataset, or have the "
-        f"sampler draw what the dataset is."
-        + (" If the dataset is several arguments, name them: data=('X', 'y')." if drawn[0] == "tuple" else "")
-    )
-
-
-def _matches(schema: Any, drawn: Any, support: Any) -> bool:
-    kind = schema[0]
-    if kind != drawn[0]:
-        return False
-    if kind == "list":
-        return True
-    if kind in ("tensor", "sparse") and schema[3] != drawn[3]:
-        return False
-    if kind in ("tuple", "dict") or schema[2] != drawn[2]:
-        return False
-    if schema[1] == drawn[1]:
-        return True
-    if kind == "tensor":
-        return not {schema[1][0], drawn[1][0]} & {"c", "q"} and drawn[1] != "bool"
-    one, other = _dtype(schema[1]), _dtype(drawn[1])
-    if other.kind in "UO" and one.kind in "UO" and _fixed(support):
-        return True  # whatever P does not draw is mapped to what it draws
-    if {one.kind, other.kind} in ({"U"}, {"S"}):  # shorter texts fit where P draws longer ones
-        return bool(one.itemsize <= other.itemsize)
-    if one.kind == other.kind and one.kind in "mM":
-        return True
-    # Numbers may differ in kind: the private data is cast to what P draws.
-    return one.kind in "biuf" and other.kind in "iuf"
-
-
-def _fixed(support: Any) -> bool:
-    inner = support.inner if isinstance(support, domains.Maybe) else support
-    return isinstance(inner, domains.OneOf)
 
 
 def fits(drawn: Any, support: Any) -> str | None:
@@ -653,7 +493,7 @@ def fits(drawn: Any, support: Any) -> str | None:
         return _fits_columns(kind, drawn, support)
     if isinstance(support, dict) or (isinstance(support, tuple) and not domains.is_pair(support)):
         return "its support is that of several columns, and it draws only one"
-    if _fixed(support):
+    if domains.is_fixed(support):
         return None if kind != "sparse" else "sparse matrices have no fixed values"
     if kind == "list":
         present = [one for one in drawn if not domains.missing(one)]
@@ -802,7 +642,7 @@ def _bring(data: Any, drawn: Any, support: Any) -> Any:
     if own == "list":
         if drawn.dtype.kind in "UO" and support is None:
             return copy(data)
-        if _fixed(support) and drawn.ndim == 1:
+        if domains.is_fixed(support) and drawn.ndim == 1:
             listed = domains.bring_texts(data, support)
             return (
                 [drawn.dtype.type(math.nan if one is None else one).item() for one in listed]

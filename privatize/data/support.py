@@ -101,6 +101,26 @@ def bounded(support: Any) -> bool:
     return any(map(bounded, support))
 
 
+def is_fixed(support: Any) -> bool:
+    """Tell whether a support, or that of what is not missing, is one of fixed values."""
+    return isinstance(support.inner if isinstance(support, Maybe) else support, OneOf)
+
+
+def split(support: Any, keys: Iterable[Any]) -> list[Any]:
+    """Return the supports of a dataset's parts: by their names, or one after the other.
+
+    Examples
+    --------
+    >>> split({"age": (0, 120)}, ["age", "sex"]), split(None, range(2)), split((None, (0, 1)), range(2))
+    ([(0, 120), None], [None, None], [None, (0, 1)])
+    """
+    wanted = list(keys)
+    if isinstance(support, dict):
+        return [support.get(key) for key in wanted]
+    aligned = isinstance(support, tuple) and not is_pair(support) and len(support) == len(wanted)
+    return list(support) if aligned else [None] * len(wanted)
+
+
 def is_pair(support: Any) -> bool:
     """Tell whether a support is a pair of bounds, and not a tuple of supports."""
     return (

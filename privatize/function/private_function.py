@@ -71,6 +71,7 @@ from privatize.identity.fingerprint import (
     warn_changed,
 )
 from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.public_data import draws_public, is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.accuracy import noise_of
@@ -79,8 +80,8 @@ from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
-from privatize.samplers.public import draws_public, is_private
-from privatize.samplers.tables import columns_of, is_table, values_of
+from privatize.samplers.base import traits_of
+from privatize.samplers.tables import columns_of, values_of
 from privatize.storage.estimates import Entry, Store, StoreUnavailable, default_url, open_store, warn
 
 __all__ = ["PrivateFunction", "Release", "evaluating", "privatize"]
@@ -295,8 +296,8 @@ class PrivateFunction(Generic[P, R]):
             n, *args = args
         elif "n" in kwargs:
             n = kwargs.pop("n")
-        elif hasattr(sampler, "positions"):
-            n = sampler.size
+        elif traits_of(sampler).size is not None:
+            n = traits_of(sampler).size
         else:
             raise ArgumentError(f"{self.__name__}.{name}(n, ...) needs the number of records n.")
         wrong = miscounted(name, n) or _not_empty(like)
@@ -895,7 +896,7 @@ class PrivateFunction(Generic[P, R]):
         if sampler is None:
             self._under(None)  # which refuses
         # What is made of functions may draw something else later.
-        known = "settled" if self._fixed or getattr(sampler, "settled", False) else identity_of(sampler)
+        known = "settled" if self._fixed or traits_of(sampler).stable else identity_of(sampler)
         key = None if known is None else (domain, known)  # without one, every doubt is a new look
         cached = self._root._schema
         if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
@@ -943,8 +944,8 @@ class PrivateFunction(Generic[P, R]):
 
     def _positions(self, n: int) -> Any:
         """Return which records are used, if P is made for a fixed number of them, or None."""
-        choose = getattr(self._settings.sampler, "positions", None)
-        return None if choose is None else choose(n)
+        sampler: Any = self._settings.sampler
+        return None if traits_of(sampler).size is None else sampler.positions(n)
 
     def _sensitivity(self, n: int, call: Call, like: Any) -> Sensitivity:
         """Recall the estimate for n records and these other arguments, or make it."""
@@ -1060,20 +1061,21 @@ class PrivateFunction(Generic[P, R]):
 
     def _facts(self, n: int, call: Call, like: Any) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
-        return [n, self.__wrapped__, call.others(), like, self._asked, self._versions(like), np.geterr()]
+        made = like and like.to_json()
+        return [n, self.__wrapped__, call.others(), made, self._asked, self._versions(like), np.geterr()]
 
     def _versions(self, like: Any) -> list[str | None]:
         """Return the versions of the libraries whose objects, and so whose methods, the function gets."""
-        names = self._libraries if like is None else self._libraries | records.libraries(like)
+        names = self._libraries if like is None else self._libraries | like.libraries
         return [origin(name) for name in sorted(names)]
 
     @functools.cached_property
-    def _libraries(self) -> set[str]:
+    def _libraries(self) -> frozenset[str]:
         """The packages that what P draws is from."""
         try:
-            return records.libraries(records.describe(self._drawn()))
+            return records.describe(self._drawn()).libraries
         except Exception:  # calibration says what is wrong with P
-            return {"numpy"}
+            return frozenset({"numpy"})
 
     @functools.cached_property
     def _asked(self) -> Any:
@@ -1087,7 +1089,7 @@ class PrivateFunction(Generic[P, R]):
     def _fixed(self) -> bool:
         """Whether P is one of ours, which never change, and made of no function of the user's."""
         sampler = self._settings.sampler
-        return _never_changes(sampler) and bool(getattr(sampler, "settled", False))
+        return traits_of(sampler).immutable and traits_of(sampler).stable
 
     @functools.cached_property
     def _draws_public(self) -> bool:
@@ -1347,18 +1349,15 @@ def _each(found: Any) -> list[Any]:
 
 def _code(drawn: Any) -> Any:
     """Return the schema of drawn records, without how long their texts happen to be."""
-    schema = records.describe(drawn)
+    schema = records.describe(drawn).to_json()
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
 
 
 def _never_changes(value: Any) -> bool:
     """Tell whether a mechanism or sampler is one of ours that never change."""
     kind = type(value)
-    if not kind.__module__.startswith("privatize."):
-        return False
-    return bool(getattr(kind, "immutable", False)) or (
-        is_table(value) and all(map(_never_changes, value.parts()))
-    )
+    ours = kind.__module__.startswith("privatize.") and bool(getattr(kind, "immutable", False))
+    return ours or traits_of(value).immutable
 
 
 def _obey(name: str, settings: Settings, rules: Policy) -> None:

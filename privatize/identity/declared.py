@@ -38,10 +38,10 @@ from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
 from privatize.identity.fingerprint import is_installed, origin
 from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
-from privatize.samplers import bayes, combined, foreign, learners, numbers, public, tables, values
-from privatize.samplers.base import Frozen, is_settled
-from privatize.samplers.foreign import Support, as_sampler, of_scipy
-from privatize.samplers.tables import origin_of
+from privatize.samplers.base import KINDS, origin_of, traits_of
+from privatize.samplers.foreign import as_sampler, of_scipy
+from privatize.samplers.given import Support
+from privatize.samplers.parameters import Frozen
 
 __all__ = ["Declared", "declare"]
 
@@ -92,7 +92,7 @@ def declare(sampler: Any) -> Declared:
         content, encoder.lossless = json.dumps(encoder.only(whole)), False
     digest = encoder.prefix + hashlib.sha256(content.encode("ascii")).hexdigest()
     found = Declared(digest, repr(whole), encoder.lossless)
-    if is_settled(whole):  # it never changes, so it is read once
+    if traits_of(whole).stable:  # it never changes, so it is read once
         if len(_known) >= 256:
             _known.clear()
         _known[id(whole)] = weakref.ref(whole), found
@@ -101,33 +101,7 @@ def declare(sampler: Any) -> Declared:
 
 _known: dict[int, tuple[Any, Declared]] = {}  # by id, with a reference that tells whether it is still its own
 
-_OURS: frozenset[Any] = frozenset(
-    kind
-    for module in (bayes, combined, foreign, learners, numbers, public, tables, values)
-    for kind in vars(module).values()
-    if isinstance(kind, type) and "tag" in vars(kind)
-)
 _PREFIXES = ("P1:", "P1-bytecode:", "P1-object:")
-# The kinds whose repr has all parameters in full, if that of their parts has.
-_LOSSLESS = frozenset(
-    {
-        *("uniform", "integers", "normal", "normal with covariance", "values", "dates", "with missing"),
-        *("table", "columns", "labelled column", "labelled", "mixture", "truncated", "clipped", "blobs"),
-        "fixed size",
-    }
-)
-
-
-def _is_lossless(sampler: Any) -> bool:
-    """Tell whether a sampler's repr determines its law, if those of its parts do."""
-    if sampler.tag == "dates":
-        return sampler.tz is None  # what the clock shows is another moment with other rules for the time zone
-    if sampler.tag == "values" and sampler.kind == "bool" and sampler.p is not None:
-        no, yes = sampler.p.array if len(sampler.values) == 2 else (0.0, 1.0)
-        return bool(no == 1 - yes)  # boolean(p) shows one of them
-    return sampler.tag in _LOSSLESS
-
-
 _tokens: dict[int, tuple[Any, str]] = {}
 
 
@@ -178,8 +152,8 @@ class _Encoder:
     def value(self, value: Any) -> Any:
         """Return any value as JSON."""
         kind = type(value)
-        if kind in _OURS:
-            self.lossless &= _is_lossless(value)
+        if kind in KINDS:
+            self.lossless &= value.lossless
             return [kind.tag, kind.law_version, self.state(value.parameters())]
         if kind is Frozen:
             return ["numbers", list(value.shape), [each.hex() for each in value.array.ravel().tolist()]]
@@ -278,7 +252,7 @@ class _Encoder:
 
     def frame(self, value: Any) -> Any:
         """Return a data frame or a series by its columns, whatever the version of its library calls them."""
-        form, library, columns, index, above = frames.describe(value)
+        form, library, columns, index, above = frames.describe(value).to_json()
         index = None if index is None else ["a part of the records", self.value(index[-1])]
         kinds = [[{"object": "text"}.get(what, what), zone] for _, _, what, zone in columns]
         parts = [self.array(each, any_unit=True) for each in frames.contents(value)]
@@ -471,7 +445,7 @@ def _state(value: Any) -> dict[str, Any]:
 def _by_name(value: Any) -> Any:
     """Return the name of an installed function or class, without a version, if the name leads to it."""
     kind: Any = value if isinstance(value, type) else None
-    if kind in _OURS:
+    if kind in KINDS:
         return ["class", kind.tag, kind.law_version]
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if isinstance(value, np.ufunc):
@@ -492,4 +466,4 @@ def _by_name(value: Any) -> Any:
 
 def _raised() -> list[Any]:
     """Return the kinds whose law was fixed: the user's own code may draw with them."""
-    return sorted([kind.tag, kind.law_version] for kind in _OURS if kind.law_version > 1)
+    return sorted([kind.tag, kind.law_version] for kind in KINDS if kind.law_version > 1)

@@ -122,8 +122,8 @@ def _describe_frame(value: Any, form: str, library: str) -> Tree:
     kinds = frames.kinds(value)
     if form == "series" and kinds[0] not in ("int", "float"):
         raise OutputError(
-            f"The function returns a Series of {frames.describe(value)[2][0][1]}, to which no noise can be "
-            f"added. Return numbers; to choose among fixed answers use Exponential(responses=[...])."
+            f"The function returns a Series of {frames.describe(value).columns[0].dtype}, to which no noise "
+            f"can be added. Return numbers; to choose among fixed answers use Exponential(responses=[...])."
         )
     for name, kind in zip(frames.names(value), kinds, strict=True):
         if kind in ("bool", "object", "other"):

@@ -1,26 +1,19 @@
-"""What a sampler is, and what every one of ours can do."""
+"""What a sampler is, what the library knows of one, and how it is drawn from."""
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import inspect
-import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, runtime_checkable
 
 import numpy as np
 
 from privatize.data import records
-from privatize.data import support as domains
-from privatize.data.frames import Column
 from privatize.errors import DataError, SamplerError
 
-if TYPE_CHECKING:
-    from privatize.samplers.describing import Description
-
-__all__ = ["Distribution", "Rng", "Sampler", "draw"]
+__all__ = ["KINDS", "Kind", "Rng", "Sampler", "Traits", "draw", "kind", "traits_of"]
 
 Rng = np.random.Generator
 
@@ -29,8 +22,8 @@ Rng = np.random.Generator
 class Sampler(Protocol):
     """What a public distribution must be able to do.
 
-    A sampler may also have a ``support`` that every record lies in, which `domain="clip"` brings
-    private records into: a pair (low, high) of bounds, a `privatize.samplers.OneOf`, a dict of
+    A sampler may also have a ``support`` that every record lies in, which `domain="clip"` converts
+    private records to: a pair (low, high) of bounds, a `privatize.samplers.OneOf`, a dict of
     these by column, a tuple of these for aligned containers.
     """
 
@@ -39,174 +32,166 @@ class Sampler(Protocol):
         ...
 
 
-class Distribution(abc.ABC):
-    """A public distribution of records, as the functions in `privatize.samplers` make them.
+@dataclasses.dataclass(frozen=True)
+class Traits:
+    """What the library knows of a sampler for sure; of a class that a user made, nothing.
 
-    It compares by content, and its repr is the code that makes it again.
-
-    Examples
-    --------
-    >>> from privatize import samplers
-    >>> ages = samplers.normal(45, 20).truncated(0, 120).map(np.rint)
-    >>> ages
-    normal(45, 20, low=0, high=120).map(rint)
-    >>> ages.draw(3, np.random.default_rng(1))
-    array([46., 78., 25.])
+    Attributes
+    ----------
+    tag : str
+        What the kind is called in stored keys and in ledgers, wherever its class lies; "" for users' classes.
+    draw_version, law_version : int
+        See `kind`.
+    immutable : bool
+        Whether neither the sampler nor anything that it is made of can change.
+    iid : bool
+        Whether two records alone are like two of any dataset: they are independent. A function of the user's
+        may sort, or go by how many records it draws.
+    streamable : bool
+        Whether draws one after the other are the same records as one draw of all of them.
+    stable : bool
+        Whether it will always draw the same kind of records: it is made of no function of the user's.
+    view : bool
+        Whether it is the same P, in a ledger, as the one that it is made of: some of its columns, say.
+    independent : bool
+        Whether the records of a dataset are independent of each other, and not only exchangeable; here a
+        user's class is believed.
+    size : int, optional
+        How many records of a dataset are used, where it does not matter how many there are.
     """
 
-    @abc.abstractmethod
-    def draw(self, n: int, rng: np.random.Generator, /) -> Any:
-        """Return a dataset of n records, using no randomness but `rng`."""
+    tag: str = ""
+    draw_version: int = 1
+    law_version: int = 1
+    immutable: bool = False
+    iid: bool = False
+    streamable: bool = False
+    stable: bool = False
+    view: bool = False
+    independent: bool = True
+    size: int | None = None
 
-    @property
-    def support(self) -> Any:
-        """What every record lies in: bounds, fixed values, these by column, or None if nothing is known."""
-        return None
 
-    def column(self, n: int, rng: np.random.Generator) -> Column:
-        """Return n values for a column of a table."""
-        values = np.asarray(draw(self, n, rng))
-        if values.ndim != 1:
-            raise SamplerError(f"{self!r} draws records of several numbers, which is no column of a table.")
-        return Column(values)
+class Kind:
+    """What every kind of sampler, and of column, tells about itself."""
 
-    immutable: ClassVar[bool] = False
-    # Whether this kind is known to draw each record independently of the others, if all of its parts do.
-    by_itself: ClassVar[bool] = False
-    # What a kind is called in stored keys and in ledgers, wherever its class lies; every kind has its own.
+    known: ClassVar[Traits] = Traits()
     tag: ClassVar[str]
-    # Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
     draw_version: ClassVar[int] = 1
-    # Raised by whoever changes the distribution itself: in a ledger it is then another P.
     law_version: ClassVar[int] = 1
+    immutable: ClassVar[bool] = False
 
     def parameters(self) -> dict[str, Any]:
         """Return what determines the law of this kind, by name."""
-        return own_fields(self)
+        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     def parts(self) -> Iterator[Any]:
         """Return the samplers that it is made of."""
         return iter(())
 
-    @property
-    def settled(self) -> bool:
-        """Whether it will always draw the same kind of records: it is made of no function of the user's."""
-        parts = list(self.parts())
-        own = self.immutable or bool(parts and all(is_settled(part) for part in parts))
-        return own and is_ours(self)
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether two records alone are like two of any dataset: they are independent, for sure.
-
-        Not for sure is what a function of the user's draws: it may sort, or go by how many it draws.
-        """
-        return self.by_itself and self.independent and is_ours(self) and all(map(is_iid, self.parts()))
-
-    @property
-    def seamless(self) -> bool:
-        """Whether draws one after the other are the same records as one draw of all of them."""
-        return False
+    def own_traits(self) -> Traits:
+        """Return what is known of it if as much is known of its parts."""
+        return self.known
 
     @property
     def independent(self) -> bool:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
-        return all(getattr(part, "independent", True) for part in self.parts())
+        return all(traits_of(part).independent for part in self.parts())
 
-    # -- what can be made of it --
+    @property
+    def fixed_size(self) -> int | None:
+        """How many records of a dataset are used, if that is fixed."""
+        return None
 
-    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
-        """Return the distribution of what a function makes of the records.
+    @property
+    def lossless(self) -> bool:
+        """Whether its repr has all parameters in full, if the parameters are neither functions nor data."""
+        return True
 
-        Parameters
-        ----------
-        function : callable
-            Gets n records, and returns n: each made from its own one alone.
-        support : optional
-            What the made records lie in, as for `privatize.samplers.from_function`.
 
-        Examples
-        --------
-        >>> from privatize import samplers
-        >>> samplers.normal(3, 1).map(np.exp, support=(0, np.inf))
-        normal(3, 1).map(exp, support=(0, inf))
-        """
-        from privatize.samplers.combined import mapped
+KINDS: set[type[Kind]] = set()
+"""The library's own kinds, which alone have traits: a class that a user makes of one may draw otherwise."""
 
-        return mapped(self, function, support)
+K = TypeVar("K", bound=Kind)
 
-    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
-        """Return the same distribution, restricted to records between two bounds.
 
-        Examples
-        --------
-        >>> from privatize import samplers
-        >>> samplers.uniform(0, 100).truncated(18)
-        uniform(18, 100)
-        """
-        from privatize.samplers.combined import truncated
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def kind(
+    tag: str,
+    *,
+    iid: bool = True,
+    streamable: bool = False,
+    stable: bool = True,
+    immutable: bool = False,
+    view: bool = False,
+    draw_version: int = 1,
+    law_version: int = 1,
+) -> Callable[[type[K]], type[K]]:
+    """Make a class one of the library's own kinds, and a frozen dataclass.
 
-        return truncated(self, low, high)
+    Parameters
+    ----------
+    tag : str
+        Its name in stored keys and in ledgers.
+    iid, streamable, stable, immutable, view : bool
+        See `Traits`; the first four if its parts are, too.
+    draw_version : int
+        Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
+    law_version : int
+        Raised by whoever changes the distribution itself: in a ledger it is then another P.
+    """
 
-    def clip(self, low: Any = None, high: Any = None) -> Distribution:
-        """Return the distribution of the records moved to the nearest of two bounds, if they are outside.
+    def made(cls: type[K]) -> type[K]:
+        cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
+        cls.known = Traits(iid=iid, streamable=streamable, stable=stable, immutable=immutable, view=view)
+        cls.tag, cls.immutable = tag, immutable
+        cls.draw_version, cls.law_version = draw_version, law_version
+        KINDS.add(cls)
+        return cls
 
-        Examples
-        --------
-        >>> from privatize import samplers
-        >>> samplers.normal(0, 1).clip(-2, 2)
-        normal(0, 1).clip(-2, 2)
-        """
-        from privatize.samplers.combined import clipped
+    return made
 
-        return clipped(self, low, high)
 
-    def fixed(self, *, size: int) -> Distribution:
-        """Return the same distribution for data that grows, of which `size` records are used.
+def traits_of(sampler: Any) -> Traits:
+    """Return what the library knows of a sampler, whatever a user's own class claims.
 
-        Whatever the number of private records, the function gets those `size` of them that a fixed public
-        permutation of the positions selects, so that one calibration serves.
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> traits = traits_of(samplers.uniform(0, 1))
+    >>> traits.iid, traits.streamable, traits.stable
+    (True, True, True)
+    """
+    if not isinstance(sampler, Kind):
+        return Traits()
+    independent, size = sampler.independent, sampler.fixed_size
+    if type(sampler) not in KINDS:
+        return Traits(independent=independent, size=size)
+    own, parts = sampler.own_traits(), [traits_of(part) for part in sampler.parts()]
+    return Traits(
+        tag=sampler.tag,
+        draw_version=sampler.draw_version,
+        law_version=sampler.law_version,
+        immutable=own.immutable and all(part.immutable for part in parts),
+        iid=own.iid and independent and all(part.iid for part in parts),
+        streamable=own.streamable and all(part.streamable for part in parts),
+        stable=own.stable and all(part.stable for part in parts),
+        view=own.view,
+        independent=independent,
+        size=size,
+    )
 
-        Examples
-        --------
-        >>> from privatize import samplers
-        >>> samplers.uniform(0, 100).fixed(size=1000)
-        uniform(0, 100).fixed(size=1000)
-        """
-        from privatize.samplers.combined import fixed
 
-        return fixed(self, size)
+def origin_of(sampler: Any) -> Any:
+    """Return the P that a sampler is a view of, or itself."""
+    while type(sampler) in KINDS and sampler.known.view:
+        (sampler,) = sampler.parts()
+    return sampler
 
-    @overload
-    def __getitem__(self, columns: str) -> Distribution: ...
 
-    @overload
-    def __getitem__(self, columns: list[str]) -> Distribution: ...
-
-    def __getitem__(self, columns: str | list[str]) -> Distribution:
-        """Return the distribution of one column, or of several."""
-        from privatize.samplers.tables import projection
-
-        return projection(self, columns)
-
-    def __iter__(self) -> Iterator[Any]:
-        # Otherwise __getitem__ would make it a sequence without an end.
-        raise TypeError(f"{type(self).__name__} is not iterable: draw(n, rng) draws records.")
-
-    def describe(self, n: int = 10_000, seed: int = 0) -> Description:
-        """Draw some records, and say what they look like; in a notebook, with a picture.
-
-        Examples
-        --------
-        >>> from privatize import samplers
-        >>> print(samplers.uniform(0, 100).describe())
-        uniform(0, 100): 10,000 records, seed 0
-        column   support     mean    std     5%  median    95%   missing
-        value    [0, 100]   49.94  28.91  4.988   50.08  94.99         0
-        """
-        from privatize.samplers.describing import describe
-
-        return describe(self, n, seed)
+def support_of(sampler: Any) -> Any:
+    """Return what every record of a sampler lies in; a user's class need not say it."""
+    return getattr(sampler, "support", None)
 
 
 def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
@@ -229,126 +214,9 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     return drawn
 
 
-def is_ours(sampler: Any) -> bool:
-    """Tell whether a sampler is of one of the library's kinds: a class made of one may draw otherwise."""
-    kind = type(sampler)
-    return kind.__module__.startswith("privatize.samplers.") and "tag" in vars(kind)
-
-
-def is_iid(sampler: Any) -> bool:
-    """Tell whether a sampler is known to draw independent records, whatever a user's own class claims."""
-    return is_ours(sampler) and bool(getattr(sampler, "one_by_one", False))
-
-
-def is_streamable(sampler: Any) -> bool:
-    """Tell whether draws one after the other are known to be the same records as one draw of all of them."""
-    return is_ours(sampler) and bool(getattr(sampler, "seamless", False))
-
-
-def is_settled(sampler: Any) -> bool:
-    """Tell whether a sampler is known to draw the same kind of records always."""
-    return is_ours(sampler) and bool(getattr(sampler, "settled", False))
-
-
-def own_fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass, by name."""
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-
-
-# --- what they share --------------------------------------------------------------------------
-
-
-class Frozen:
-    """A read-only array that compares by content and prints as the code that makes it."""
-
-    __slots__ = ("array",)
-
-    def __init__(self, array: Any) -> None:
-        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # there is one zero, not two
-        self.array.setflags(write=False)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Frozen) and np.array_equal(self.array, other.array)
-
-    def __hash__(self) -> int:
-        return hash((self.array.shape, (self.array + 0.0).tobytes()))
-
-    def __repr__(self) -> str:
-        return plain(self.array.tolist())
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the array."""
-        return self.array.shape
-
-    @property
-    def end(self) -> Any:
-        """The array as a bound: a number if it is one."""
-        return self.array if self.array.shape else self.array.item()
-
-
-def plain(value: Any) -> str:
-    """Return a number, or a list of them, as code; whole ones without a point."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(plain, value))}]"
-    return repr(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
-
-
-def numbers(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return finite numbers as an array, or refuse."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise SamplerError(f"{name}={value!r} is not a number or an array of numbers.") from None
-    if not np.isfinite(array).all():
-        raise SamplerError(f"{name}={value!r} is not finite.")
-    return array
-
-
-def box(name: str, low: Any, high: Any, size: int | tuple[int, ...] | None) -> tuple[Any, Any]:
-    """Return two bounds as arrays of the same shape, or refuse."""
-    try:
-        ends = [np.array(end, dtype=np.float64) for end in (low, high)]
-        shape = np.broadcast_shapes(ends[0].shape, ends[1].shape)
-        if size is not None:
-            wanted = tuple(map(operator.index, size if np.iterable(size) else (size,)))
-            if np.broadcast_shapes(shape, wanted) != wanted or 0 in wanted:
-                raise ValueError
-            shape = wanted
-    except (TypeError, ValueError):
-        raise SamplerError(
-            f"{name}: the bounds {low!r} and {high!r} do not fit each other or size={size!r}."
-        ) from None
-    lows, highs = (np.broadcast_to(end, shape) for end in ends)
-    if not (lows < highs).all():
-        raise SamplerError(f"{name}: the lower bound {low!r} must be below the upper bound {high!r}.")
-    return lows, highs
-
-
-def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
-    """Return probabilities up to a common factor as ones that sum to 1; None stays None."""
-    if given is None:
-        return None
-    share = numbers(name, given)
-    if share.shape != (count,) or (share < 0).any() or not share.sum() > 0:
-        raise SamplerError(
-            f"{name}={given!r} do not fit {count} {what}: one number >= 0 for each, not all zero."
-        )
-    # Those that sum to 1 are kept as they are, so that a repr makes the same again.
-    total = share.sum()
-    return Frozen(share if abs(total - 1) < 1e-12 else share / total)
-
-
-def even(count: int) -> Frozen:
-    """Return equal shares that sum to 1."""
-    return Frozen([1 / count] * count)
-
-
-def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:
-    """Draw n indices below `count`, with the given probabilities or equal ones."""
-    if share is None:
-        return rng.integers(count, size=n)
-    return np.searchsorted(np.cumsum(share.array)[:-1], rng.random(n), side="right")
+def some(sampler: Sampler, n: int = 2) -> Any:
+    """Draw a few records, always the same ones, or refuse the sampler."""
+    return draw(sampler, n, np.random.default_rng(0))
 
 
 def name_of(function: Any) -> str:
@@ -360,50 +228,17 @@ def name_of(function: Any) -> str:
     return str(name or f"{type(function).__qualname__}()").rpartition(".")[2]
 
 
-def inside(drawn: Any, support: Any) -> Any:
-    """Return drawn records brought into a support that a user gave: P is what lies in it."""
-    if support is None:
-        return drawn
-    problem = records.fits(drawn, support)
-    if problem is not None:
-        raise SamplerError(f"The support={support!r} does not fit what is drawn: {problem}.")
-    return records.bring_into(drawn, drawn, support)
-
-
-def loose(part: Any) -> Any:
-    """Return a part of another sampler, or refuse one that is for a fixed number of records."""
-    if hasattr(part, "positions"):
-        raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
-    return part
-
-
-def copied(support: Any) -> Any:
-    """Return a support that a caller may change."""
-    if isinstance(support, dict):
-        return {name: copied(inner) for name, inner in support.items()}
-    if isinstance(support, tuple) and not domains.is_pair(support):
-        return tuple(map(copied, support))
-    return support
-
-
-def shown(part: Any) -> str:
-    """Return a sampler as code that methods can be called on."""
-    text = repr(part)
-    return f"as_sampler({text})" if text.startswith("scipy.stats.") else text
-
-
-def with_coins(function: Callable[..., Any], first: Any, rng: Rng) -> Any:
+def with_rng(function: Callable[..., Any], first: Any, rng: Rng) -> Any:
     """Call a function (value) or (value, rng)."""
-    return function(first, rng) if _takes_coins(function) else function(first)
+    return function(first, rng) if _takes_rng(function) else function(first)
 
 
 @functools.lru_cache(maxsize=256)
-def _takes_coins(function: Any) -> bool:
+def _takes_rng(function: Any) -> bool:
     try:
         known = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return False
-    needed = [
-        p for p in known if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [p for p in known if p.default is p.empty and p.kind in kinds]
     return len(needed) >= 2 or any(p.name == "rng" for p in known)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from privatize.data import records
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Rng, Sampler, draw, inside, name_of, with_coins
-from privatize.samplers.foreign import Support, as_sampler
+from privatize.samplers.base import Rng, Sampler, kind, name_of, some, with_rng
+from privatize.samplers.distribution import Distribution
+from privatize.samplers.foreign import as_sampler
+from privatize.samplers.given import Support, inside, plain_of, show_support
 
 __all__ = ["marginal"]
 
@@ -38,7 +39,7 @@ def marginal(
         "dataset" the records are exchangeable, not independent: the promise is then an average over the
         prior, and for some parameters it may fail more often than gamma.
     support : optional
-        What the records lie in; what the likelihood draws outside is brought into it.
+        What the records lie in; what the likelihood draws outside is converted to it.
 
     References
     ----------
@@ -60,13 +61,12 @@ def marginal(
     if not callable(likelihood):
         raise SamplerError(f"marginal(): likelihood={likelihood!r} is not a function of the parameters.")
     made = _Marginal(as_sampler(prior), likelihood, per, Support.of(support))
-    draw(made, 2, np.random.default_rng(0))  # or refused
+    some(made)  # or refused
     return made
 
 
-@dataclass(frozen=True, repr=False)
+@kind("marginal", iid=False, stable=False)  # the function may change
 class _Marginal(Distribution):
-    tag: ClassVar[str] = "marginal"
     prior: Sampler
     likelihood: Callable[..., Any]
     per: str
@@ -77,10 +77,10 @@ class _Marginal(Distribution):
             theta = self.prior.draw(n, rng)
         else:
             theta = records.take(self.prior.draw(1, rng), np.zeros(n, dtype=np.intp))
-        found = with_coins(self.likelihood, theta, rng)
+        found = with_rng(self.likelihood, theta, rng)
         if hasattr(found, "rvs"):
             found = found.rvs(size=np.shape(found.mean()) or n, random_state=rng)
-        return inside(found, self.support)
+        return inside(found, self.given)
 
     @property
     def independent(self) -> bool:
@@ -90,14 +90,9 @@ class _Marginal(Distribution):
         yield self.prior
 
     @property
-    def settled(self) -> bool:
-        return False  # the function may change
-
-    @property
     def support(self) -> Any:
-        return None if self.given is None else self.given.plain
+        return plain_of(self.given)
 
     def __repr__(self) -> str:
-        more = "" if self.per == "record" else ", per='dataset'"
-        more += "" if self.given is None else f", support={self.given!r}"
+        more = ("" if self.per == "record" else ", per='dataset'") + show_support(self.given)
         return f"marginal({self.prior!r}, {name_of(self.likelihood)}{more})"

@@ -17,7 +17,8 @@ from privatize.data import frames
 from privatize.data import support as domains
 from privatize.display.figures import figure
 from privatize.errors import SamplerError, SettingsError
-from privatize.samplers.base import Sampler, draw, plain
+from privatize.samplers.base import Sampler, draw, support_of
+from privatize.samplers.parameters import plain
 
 __all__ = ["Description", "describe"]
 
@@ -163,7 +164,7 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
     except (TypeError, ValueError):
         raise SamplerError(f"describe(seed={seed!r}): the seed is an integer >= 0.") from None
     drawn = draw(sampler, count, rng)
-    support = getattr(sampler, "support", None)
+    support = support_of(sampler)
     rows = tuple(_row(name, values, inside) for name, values, inside in _columns("", drawn, support))
     return Description(repr(sampler), count, seed, rows)
 

@@ -1,21 +1,24 @@
-"""What users hold: scipy's distributions, functions of their own, samplers of their own."""
+"""What users have: functions of their own, samplers of their own, SciPy's distributions."""
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from privatize.data import records
-from privatize.data import support as domains
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Frozen, Rng, Sampler, box, inside, name_of
+from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of
+from privatize.samplers.distribution import Distribution
+from privatize.samplers.given import Support, inside, plain_of, show_support
+from privatize.samplers.parameters import Frozen
 
-__all__ = ["as_sampler", "from_function"]
+__all__ = ["as_sampler", "from_function", "is_maker", "of_scipy"]
 
 
 def from_function(
@@ -30,9 +33,9 @@ def from_function(
         `numpy.random.Generator`.
     support : optional
         What every drawn record lies in: a pair (low, high) of bounds, a list of fixed values, or a dict of
-        these by column. What the function draws outside is brought into it.
+        these by column. What the function draws outside is converted to it.
     independent : bool
-        Whether you vouch for it that the records are independent of each other, of their place and of their
+        Whether you attest that the records are independent of each other, of their place and of their
         number. Then sums over records (`privatize.additive`) are calibrated on two records a pair.
 
     Examples
@@ -49,146 +52,28 @@ def from_function(
     return _Function(draw, Support.of(support), independent)
 
 
-@dataclass(frozen=True, repr=False)
-class Support:
-    """A support that a user gave, checked."""
-
-    kind: str
-    inside: tuple[Any, ...]
-
-    @classmethod
-    def of(cls, given: Any) -> Support | None:
-        """Read what a user wrote; None is none."""
-        if given is None or isinstance(given, Support):
-            return given
-        if isinstance(given, domains.Maybe):
-            return cls("maybe", (cls.of(given.inner),))
-        if isinstance(given, domains.OneOf):
-            if given.unknown not in given.values:
-                raise SamplerError(f"support={given!r}: unknown= must be one of the values.")
-            return cls("values", (given, *map(_tag, (*given.values, given.unknown))))
-        if isinstance(given, dict):
-            return cls("columns", tuple((name, cls.of(inner)) for name, inner in given.items()))
-        if isinstance(given, list):
-            if not given or len(set(map(repr, given))) < len(given):
-                what = "they must be different" if given else "there are no values"
-                raise SamplerError(f"support={given!r}: {what}.")
-            return cls.of(domains.OneOf(tuple(given), given[0]))
-        try:
-            low, high = given
-        except (TypeError, ValueError):
-            raise SamplerError(
-                f"support={given!r} is not a pair (low, high), a list of values, or a dict of these."
-            ) from None
-        if all(
-            end is None or isinstance(end, tuple | list | dict | domains.OneOf | domains.Maybe)
-            for end in given
-        ) and not (isinstance(low, list) and isinstance(high, list)):
-            return cls("parts", (cls.of(low), cls.of(high)))
-        if all(isinstance(end, np.datetime64) for end in given):
-            if not low < high:
-                raise SamplerError(
-                    f"support: the lower bound {low!r} must be below the upper bound {high!r}."
-                )
-            return cls("moments", (low, high))
-        return cls("bounds", tuple(map(Frozen, box("support", low, high, None))))
-
-    @property
-    def plain(self) -> Any:
-        """It, as samplers have it."""
-        if self.kind == "bounds":
-            return tuple(end.end for end in self.inside)
-        if self.kind == "columns":
-            return {name: None if inner is None else inner.plain for name, inner in self.inside}
-        if self.kind == "parts":
-            return tuple(None if inner is None else inner.plain for inner in self.inside)
-        if self.kind == "maybe":
-            return domains.Maybe(None if self.inside[0] is None else self.inside[0].plain)
-        return self.inside[0] if self.kind == "values" else self.inside
-
-    def __repr__(self) -> str:
-        if self.kind == "bounds":
-            return f"({', '.join(_end(end) for end in self.inside)})"
-        if self.kind == "columns":
-            return f"{{{', '.join(f'{name!r}: {inner!r}' for name, inner in self.inside)}}}"
-        if self.kind == "maybe":
-            return f"Maybe({self.inside[0]!r})"
-        if self.kind == "values":
-            found = self.inside[0]
-            return repr(list(found.values)) if found.unknown == found.values[0] else repr(found)
-        return repr(self.inside)
-
-
-def _tag(value: Any) -> str:
-    return type(value).__name__  # 1 == True == 1.0, and they are not the same
-
-
-def _end(end: Frozen) -> str:
-    infinite = not end.shape and np.isinf(end.array)
-    return repr(end) if not infinite else ("inf" if end.array > 0 else "-inf")
-
-
-@dataclass(frozen=True, repr=False)
+@kind("function", stable=False)
 class _Function(Distribution):
-    tag: ClassVar[str] = "function"
-    by_itself: ClassVar[bool] = True
     function: Callable[[int, Rng], Any]
     given: Support | None = None
     vouched: bool = False
 
     def draw(self, n: int, rng: Rng) -> Any:
-        return inside(self.function(n, rng), self.support)
+        return inside(self.function(n, rng), self.given)
 
     def parameters(self) -> dict[str, Any]:
-        return {
-            "function": self.function,
-            "given": self.given,
-        }  # independent=True does not change P
+        return {"function": self.function, "given": self.given}  # independent=True does not change P
 
-    @property
-    def one_by_one(self) -> bool:
-        return self.vouched and super().one_by_one
+    def own_traits(self) -> Traits:
+        return replace(self.known, iid=self.vouched)
 
     @property
     def support(self) -> Any:
-        return None if self.given is None else self.given.plain
+        return plain_of(self.given)
 
     def __repr__(self) -> str:
-        more = "" if self.given is None else f", support={self.given!r}"
         vouched = ", independent=True" if self.vouched else ""
-        return f"from_function({name_of(self.function)}{more}{vouched})"
-
-
-_PLAIN = ("scipy.stats._continuous_distns", "scipy.stats._discrete_distns")
-_KNOWN = (*_PLAIN, "scipy.stats._multivariate", "scipy.stats._new_distributions")
-_INFRASTRUCTURE = {
-    ("scipy.stats._distn_infrastructure", name)
-    for name in ("rv_continuous_frozen", "rv_discrete_frozen", "rv_sample")
-}
-_INSIDE = ("_hpdf", "_hbins", "xk", "pk")  # what a histogram or a table of values keeps
-_NUMBER_BY_NUMBER = ("expon_gen", "norm_gen", "uniform_gen")
-
-
-def of_scipy(distribution: Any) -> bool:
-    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
-    for part in (distribution, getattr(distribution, "dist", distribution)):
-        kind: Any = type(part)
-        names = _names_of(kind)
-        if names is None or not names.isdisjoint(getattr(part, "__dict__", ())):
-            return False
-    return True
-
-
-@functools.cache
-def _names_of(kind: type) -> frozenset[str] | None:
-    """Return the names that a class of SciPy's own defines, which none of its objects has of its own.
-
-    None for other classes. One that SciPy made, perhaps of functions of the user's, is not found by its name.
-    """
-    known = kind.__module__ in _KNOWN or (kind.__module__, kind.__name__) in _INFRASTRUCTURE
-    if not known or getattr(sys.modules[kind.__module__], kind.__name__, None) is not kind:
-        return None
-    return frozenset(dir(kind)) - {"__doc__"}
+        return f"from_function({name_of(self.function)}{show_support(self.given)}{vouched})"
 
 
 def as_sampler(value: Any) -> Sampler:
@@ -210,7 +95,7 @@ def as_sampler(value: Any) -> Sampler:
     privatize.errors.SamplerError: sampler='normal' is not a public distribution. ...
     """
     if is_maker(value):
-        raise SamplerError(f"sampler={value.__name__} is not called: write samplers.{value.__name__}(...).")
+        raise SamplerError(f"sampler={value.__name__} is not called: write {value.__name__}(...).")
     if not isinstance(value, type):
         if isinstance(value, Sampler):
             return value
@@ -238,10 +123,9 @@ def as_sampler(value: Any) -> Sampler:
 
 
 def is_maker(value: Any) -> bool:
-    """Tell whether a value is one of the functions that make samplers, and not a sampler."""
-    module = str(getattr(value, "__module__", ""))
-    named = str(getattr(value, "__qualname__", "")).isidentifier()
-    return module.startswith("privatize.samplers.") and hasattr(value, "__code__") and named
+    """Tell whether a value is a function that makes samplers, as ours do, and not one that draws records."""
+    made = getattr(value, "__annotations__", {}).get("return")
+    return not isinstance(value, type) and made in (Distribution, "Distribution")
 
 
 def _frozen(distribution: Any) -> Any:
@@ -264,80 +148,71 @@ def _frozen(distribution: Any) -> Any:
     return distribution()
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+# --- SciPy's distributions --------------------------------------------------------------------
+
+
+def of_scipy(distribution: Any) -> bool:
+    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
+    if "scipy.stats" not in sys.modules:
+        return False
+    for part in (distribution, getattr(distribution, "dist", distribution)):
+        kind: Any = type(part)
+        names = _names_of(kind)
+        if names is None or not names.isdisjoint(getattr(part, "__dict__", ())):
+            return False
+    return True
+
+
+@functools.cache
+def _names_of(kind: type) -> frozenset[str] | None:
+    """Return the names that a class of SciPy's own defines, which none of its objects has of its own.
+
+    None for other classes. SciPy's lie in one place with others of their sort, and are found there by their
+    name; one that SciPy made, perhaps of functions of the user's, is not.
+    """
+    from scipy import stats
+
+    plain = [stats.norm, stats.poisson, stats.multivariate_normal]  # continuous, discrete, of several numbers
+    modules = {type(each).__module__ for each in plain}
+    if hasattr(stats, "Normal"):  # from SciPy 1.15 on
+        modules.add(stats.Normal.__module__)
+    table = stats.rv_discrete(values=([0], [1]))
+    others = {type(each) for each in (stats.norm(), stats.poisson(1), table, table())}
+    known = kind.__module__ in modules and getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
+    return frozenset(dir(kind)) - {"__doc__"} if known or kind in others else None
+
+
+# What a histogram or a table of values keeps beyond its parameters; there is no public way to all of it.
+_INSIDE = ("_hpdf", "_hbins", "xk", "pk")
+
+
+@kind("scipy", stable=False, draw_version=2)
 class _Scipy(Distribution):
-    tag: ClassVar[str] = "scipy"
-    by_itself: ClassVar[bool] = True
     distribution: Any
 
-    @property
-    def one_by_one(self) -> bool:
-        return of_scipy(self.distribution) and super().one_by_one
+    def own_traits(self) -> Traits:
+        """Return what is known: three distributions draw number by number, whatever their parameters are."""
+        if not of_scipy(self.distribution):
+            return replace(self.known, iid=False)
+        from scipy import stats
+
+        numbers = (type(stats.norm), type(stats.expon), type(stats.uniform))
+        return replace(self.known, streamable=type(getattr(self.distribution, "dist", None)) in numbers)
 
     def draw(self, n: int, rng: Rng) -> Any:
-        quick = self._quick
-        if quick is not None and self._untouched:
-            return quick(n, rng)
+        if hasattr(self.distribution, "dist"):
+            return self.distribution.rvs(size=n, random_state=rng)
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
-
-    @functools.cached_property
-    def _quick(self) -> Callable[[int, Rng], Any] | None:
-        """Return the same without SciPy's checks of parameters, which take longer than drawing a thousand.
-
-        None where that is not surely the same. The parameters were checked; if they change, it is not used.
-        """
-        frozen = self.distribution
-        kind: Any = getattr(frozen, "dist", None)
-        if not self.one_by_one or not hasattr(kind, "_rvs") or type(kind).__module__ not in _PLAIN:
-            return None
-        try:
-            _, args, kwds = self._seen
-            shapes, loc, scale = kind._parse_args(*args, **kwds)
-            moved = (loc, scale) != (0, 1)
-
-            def quick(n: int, rng: Rng) -> Any:
-                drawn = kind._rvs(*shapes, size=(n,), random_state=rng)
-                return drawn * scale + loc if moved else drawn
-
-            for n in (2, 3, 1000):
-                ours, its = np.random.default_rng(n), np.random.default_rng(n)
-                one, other = frozen.rvs(size=n, random_state=its), quick(n, ours)
-                same = type(other) is np.ndarray and one.dtype == other.dtype and np.array_equal(one, other)
-                if not same or ours.random() != its.random():
-                    return None
-        except Exception:  # of another version of SciPy
-            return None
-        return quick
-
-    @property
-    def _untouched(self) -> bool:
-        """Whether the distribution is what it was when its parameters were checked."""
-        kind, args, kwds = self._seen
-        frozen = self.distribution
-        same: bool = frozen.dist is kind and frozen.args == args and frozen.kwds == kwds
-        return same and self.one_by_one
-
-    @functools.cached_property
-    def _seen(self) -> tuple[Any, Any, Any]:
-        return self.distribution.dist, self.distribution.args, dict(self.distribution.kwds)
-
-    @property
-    def seamless(self) -> bool:
-        kind = getattr(self.distribution, "dist", None)
-        quick = self._quick is not None and self._untouched
-        return quick and type(kind).__name__ in _NUMBER_BY_NUMBER
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"distribution": self.distribution}  # what is quick cannot be pickled, and is made anew
 
     @property
     def support(self) -> Any:
         ends = getattr(self.distribution, "support", None)
-        if ends is None:
-            return None
-        low, high = ends()
-        return Frozen(low).end, Frozen(high).end
+        return None if ends is None else tuple(Frozen(end).end for end in ends())
+
+    @property
+    def lossless(self) -> bool:
+        return False
 
     def parameters(self) -> dict[str, Any]:
         frozen = self.distribution
@@ -349,30 +224,27 @@ class _Scipy(Distribution):
                 return {"name": name, "mean": Frozen(frozen.mean), "cov": Frozen(frozen.cov)}
             state = {k: v for k, v in vars(frozen).items() if not k.startswith("_") and k != "random_state"}
             return {"name": name, "state": state}
-        given = [(name, Frozen(value)) for name, value in self._facts()[2]]
-        inside = [vars(frozen.dist).get(name) for name in _INSIDE]
-        kind = type(frozen.dist).__name__.removesuffix("_gen")
-        bounds = Frozen(frozen.dist.a), Frozen(frozen.dist.b)
-        return {"name": kind, "given": tuple(given), "inside": inside, "bounds": bounds}
+        return {
+            "name": type(frozen.dist).__name__.removesuffix("_gen"),
+            "given": tuple((name, Frozen(value)) for name, value in self._identity()[2]),
+            "inside": [vars(frozen.dist).get(name) for name in _INSIDE],
+            "bounds": (Frozen(frozen.dist.a), Frozen(frozen.dist.b)),
+        }
 
-    def _identity(self) -> Any:
-        return self._facts()
-
-    def _facts(self) -> tuple[Any, ...]:
+    def _identity(self) -> tuple[Any, ...]:
         """Return what the distribution is: its name and its parameters with defaults filled in."""
         frozen = self.distribution
-        if not hasattr(frozen, "dist"):  # a multivariate one keeps its parameters as attributes
+        if not hasattr(frozen, "dist"):  # a multivariate one has its parameters as attributes
             return (_content(frozen),)
         shapes = [s.strip() for s in frozen.dist.shapes.split(",")] if frozen.dist.shapes else []
         given = dict(zip([*shapes, "loc", "scale"], frozen.args, strict=False)) | frozen.kwds
         given = {"loc": 0, "scale": 1} | given
         values = {k: np.asarray(v, dtype=np.float64).tolist() for k, v in given.items()}
-        # What a histogram or a table of values keeps beyond its parameters.
-        kept = [_content(vars(frozen.dist).get(name)) for name in _INSIDE]
-        return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(kept)
+        inside = [_content(vars(frozen.dist).get(name)) for name in _INSIDE]
+        return type(frozen.dist), frozen.dist.name, tuple(sorted(values.items())), tuple(inside)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Scipy) and self._facts() == other._facts()
+        return isinstance(other, _Scipy) and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         frozen = getattr(self.distribution, "dist", self.distribution)
@@ -398,39 +270,36 @@ def _content(value: Any) -> Any:
     return value
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@kind("scipy, newer", stable=False)
 class _ScipyNew(Distribution):
     """The distributions that `scipy.stats.make_distribution` and its kin give."""
 
-    tag: ClassVar[str] = "scipy, newer"
-    by_itself: ClassVar[bool] = True
     distribution: Any
 
-    @property
-    def one_by_one(self) -> bool:
-        return of_scipy(self.distribution) and super().one_by_one
+    def own_traits(self) -> Traits:
+        return replace(self.known, iid=of_scipy(self.distribution))
 
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))
 
     @property
     def support(self) -> Any:
-        low, high = self.distribution.support()
-        return Frozen(low).end, Frozen(high).end
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
+        return tuple(Frozen(end).end for end in self.distribution.support())
 
     def parameters(self) -> dict[str, Any]:
-        known = getattr(self.distribution, "_original_parameters", None)
-        if not of_scipy(self.distribution) or known is None:
+        if not of_scipy(self.distribution):
             return {"distribution": self.distribution}
-        given = {name: Frozen(value) for name, value in known.items()}
+        names = re.findall(r"(\w+)=", repr(self.distribution))  # every parameter is a property, too
+        known = [name for name in names if hasattr(self.distribution, name)]
+        given = {name: Frozen(getattr(self.distribution, name)) for name in known}
         return {"name": type(self.distribution).__name__, "given": given}
 
     def _identity(self) -> Any:
         with np.printoptions(precision=17, threshold=sys.maxsize, floatmode="unique"):
             return type(self.distribution), repr(self.distribution)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ScipyNew) and bool(self._identity() == other._identity())
 
     def __hash__(self) -> int:
         return hash(type(self.distribution))

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privatize.data import frames
 from privatize.data.frames import array_of
 from privatize.data.support import OneOf
 from privatize.errors import SamplerError
-from privatize.samplers.base import (
-    Distribution,
-    Frozen,
-    Rng,
-    Sampler,
-    box,
-    chosen,
-    draw,
-    even,
-    inside,
-    loose,
-    name_of,
-    numbers,
-    own_fields,
-    plain,
-    shares,
-    with_coins,
-)
-from privatize.samplers.foreign import Support, as_sampler
-from privatize.samplers.numbers import truncated_normal
-from privatize.samplers.tables import split
+from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
+from privatize.samplers.distribution import Distribution, copied, loose, names_of
+from privatize.samplers.foreign import as_sampler
+from privatize.samplers.given import Support, inside, show_support
+from privatize.samplers.numbers import between
+from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, shares, show
 
 __all__ = ["blobs", "labelled"]
 
@@ -69,13 +55,13 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     if isinstance(labels, str):
         if support is not None:
             raise SamplerError(f"labelled(P, {labels!r}): the table P has the support of its columns.")
-        return split(loose(as_sampler(features)), labels)
+        return _split(loose(as_sampler(features)), labels)
     made = _Labelled(
         loose(as_sampler(features)),
         labels if _is_function(labels) else loose(as_sampler(labels)),
         Support.of(support),
     )
-    draw(made, 2, np.random.default_rng(0))  # or refused
+    some(made)  # or refused
     return made
 
 
@@ -83,10 +69,8 @@ def _is_function(labels: Any) -> bool:
     return callable(labels) and not isinstance(labels, Sampler | type) and not hasattr(labels, "rvs")
 
 
-@dataclass(frozen=True, repr=False)
+@kind("labelled")
 class _Labelled(Distribution):
-    tag: ClassVar[str] = "labelled"
-    by_itself: ClassVar[bool] = True
     features: Sampler
     labels: Sampler | Callable[..., Any]
     given: Support | None
@@ -95,7 +79,7 @@ class _Labelled(Distribution):
         x = self.features.draw(n, rng)
         if isinstance(self.labels, Sampler):
             return x, self.labels.draw(n, rng)
-        return x, inside(with_coins(self.labels, x, rng), None if self.given is None else self.given.plain)
+        return x, inside(with_rng(self.labels, x, rng), self.given)
 
     def parts(self) -> Iterator[Any]:
         yield self.features
@@ -103,13 +87,52 @@ class _Labelled(Distribution):
 
     @property
     def support(self) -> Any:
-        own = getattr(self.labels, "support", None) if self.given is None else self.given.plain
-        return getattr(self.features, "support", None), own
+        return support_of(self.features), support_of(self.labels) if self.given is None else self.given.plain
 
     def __repr__(self) -> str:
         labels = repr(self.labels) if isinstance(self.labels, Sampler) else name_of(self.labels)
-        more = "" if self.given is None else f", support={self.given!r}"
-        return f"labelled({self.features!r}, {labels}{more})"
+        return f"labelled({self.features!r}, {labels}{show_support(self.given)})"
+
+
+def _split(parent: Distribution, label: str) -> Distribution:
+    """Make the distribution of pairs of the other columns of a table and one of them."""
+    one = parent[label]  # or refused
+    others = [name for name in names_of(parent) or () if name != label]
+    if not others:
+        raise SamplerError(f"labelled({parent!r}, {label!r}): there is no other column, to learn from.")
+    return _Split(parent, label, tuple(others), (parent[others].support, one.support))
+
+
+@kind("labelled column", view=True)
+class _Split(Distribution):
+    parent: Distribution
+    label: str
+    others: tuple[str, ...] = field(compare=False)
+    own: Any = field(compare=False)
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        drawn = self.parent.draw(n, rng)
+        if (frames.kind(drawn) or ("", ""))[1] == "pyarrow":
+            y = drawn.column(self.label).to_numpy()
+        else:
+            y = frames.select(drawn, self.label)
+        return frames.select(drawn, list(self.others)), y
+
+    def parts(self) -> Iterator[Any]:
+        yield self.parent
+
+    def parameters(self) -> dict[str, Any]:
+        return {"parent": self.parent, "label": self.label}
+
+    def _identity(self) -> Any:
+        return self.parent, self.label
+
+    @property
+    def support(self) -> Any:
+        return copied(self.own)
+
+    def __repr__(self) -> str:
+        return f"labelled({self.parent!r}, {self.label!r})"
 
 
 def blobs(
@@ -158,29 +181,21 @@ def blobs(
         len(names) != len(places) or len(set(names)) < len(names) or len({type(n) for n in names}) > 1
     ):
         raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different ones of one type.")
-    edges = None
-    if low is not None or high is not None:
-        ends = (-np.inf if low is None else low, np.inf if high is None else high)
-        edges = tuple(map(Frozen, box("blobs", *ends, (places.shape[1],))))
-        if all(np.isinf(end.array).all() for end in edges):
-            edges = None
+    edges = bounds("blobs", low, high, places.shape[1])
     share = shares("weights", weights, len(places), "clouds")
     made = _Blobs(Frozen(places), Frozen(spread), names, type(names[0]).__name__, share, edges)
-    draw(made, 100, np.random.default_rng(0))  # or refused
+    some(made, 100)  # or refused
     return made
 
 
-@dataclass(frozen=True, repr=False)
+@kind("blobs", immutable=True)
 class _Blobs(Distribution):
-    tag: ClassVar[str] = "blobs"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     centers: Frozen
     std: Frozen
     labels: tuple[Any, ...]
     kind: str
     weights: Frozen | None
-    edges: tuple[Any, ...] | None
+    edges: Box | None
 
     def draw(self, n: int, rng: Rng) -> Any:
         which = chosen(self.weights, len(self.labels), n, rng)
@@ -189,15 +204,11 @@ class _Blobs(Distribution):
         if self.edges is None:
             x = mean + std * rng.standard_normal(mean.shape)
         else:
-            low, high = (end.array for end in self.edges)
-            u = rng.random(mean.shape)
-            x = np.clip(truncated_normal((low - mean) / std, (high - mean) / std, u) * std + mean, low, high)
+            x = between(mean, std, self.edges, rng.random(mean.shape))
         return x, array_of(self.labels)[which]
 
     def parameters(self) -> dict[str, Any]:
-        return own_fields(self) | {
-            "weights": even(len(self.labels)) if self.weights is None else self.weights
-        }
+        return super().parameters() | {"weights": self.weights or even(len(self.labels))}
 
     @property
     def support(self) -> Any:
@@ -210,8 +221,4 @@ class _Blobs(Distribution):
             shown.append(f"labels={list(self.labels)!r}")
         if self.weights is not None:
             shown.append(f"weights={self.weights!r}")
-        for name, end in zip(("low", "high"), self.edges or (), strict=False):
-            if not np.isinf(end.array).all():
-                same = np.ptp(end.array) == 0
-                shown.append(f"{name}={plain(end.array.flat[0].item()) if same else repr(end)}")
-        return f"blobs({', '.join(shown)})"
+        return f"blobs({', '.join([*shown, *show(self.edges)])})"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from privatize.errors import SamplerError
-from privatize.samplers.base import Distribution, Frozen, Rng, box, is_ours, numbers, plain
+from privatize.samplers.base import Rng, kind
+from privatize.samplers.distribution import Distribution, accepted
+from privatize.samplers.parameters import Box, Frozen, bounds, box, numbers, shape_of, show
 
 __all__ = ["integers", "normal", "uniform"]
 
@@ -67,7 +68,7 @@ def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> 
             f"integers({low!r}, {high!r}): the lower bound must be below the upper one, within ±2^53."
         )
     try:
-        shape = () if size is None else tuple(map(operator.index, size if np.iterable(size) else (size,)))
+        shape = () if size is None else shape_of(size)
     except TypeError:
         shape = (0,)
     if any(length < 1 for length in shape):
@@ -105,7 +106,6 @@ def normal(
     (3, 2)
     """
     center = numbers("mean", mean)
-    ends = (-math.inf if low is None else low, math.inf if high is None else high)
     if cov is not None:
         if std is not None:
             raise SamplerError("normal() takes std or cov, not both.")
@@ -119,7 +119,7 @@ def normal(
             raise SamplerError(
                 "cov is not a covariance matrix: it must be symmetric and positive semi-definite."
             )
-        return _Correlated(Frozen(center), Frozen(matrix), _bounds(*ends, center.shape))
+        return _Correlated(Frozen(center), Frozen(matrix), bounds("normal", low, high, center.shape))
     spread = numbers("std", 1.0 if std is None else std)
     if not (spread > 0).all():
         raise SamplerError(f"std={std!r} is not a standard deviation: it must be positive.")
@@ -127,29 +127,20 @@ def normal(
         shape = np.broadcast_shapes(center.shape, spread.shape)
     except ValueError:
         raise SamplerError(f"mean has shape {center.shape} and std {spread.shape}: they must fit.") from None
-    edges = _bounds(*ends, shape)
+    edges = bounds("normal", low, high, shape or None)
     if not shape and edges is not None:  # one mean for all coordinates of the box
         shape = edges[0].shape
     return _Normal(Frozen(np.broadcast_to(center, shape)), Frozen(np.broadcast_to(spread, shape)), edges)
 
 
-def _bounds(low: Any, high: Any, shape: tuple[int, ...]) -> tuple[Frozen, Frozen] | None:
-    """Return the box of a normal, or None where it bounds nothing."""
-    lows, highs = box("normal", low, high, shape or None)
-    return None if np.isinf(lows).all() and np.isinf(highs).all() else (Frozen(lows), Frozen(highs))
-
-
-@dataclass(frozen=True, repr=False)
+@kind("uniform", streamable=True, immutable=True)
 class _Uniform(Distribution):
-    tag: ClassVar[str] = "uniform"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     low: Frozen
     high: Frozen
 
     def draw(self, n: int, rng: Rng) -> Any:
         low, high = self.low.array, self.high.array
-        if not low.shape or np.ptp(low) == 0 == np.ptp(high):
+        if self.low.is_same and self.high.is_same:
             start, end = low.flat[0].item(), high.flat[0].item()
             if not math.isfinite(end - start):
                 return rng.uniform(start, end, (n, *low.shape))  # which refuses what is too wide
@@ -157,36 +148,32 @@ class _Uniform(Distribution):
         return rng.uniform(low, high, (n, *low.shape))
 
     @property
-    def seamless(self) -> bool:
-        return is_ours(self)  # number by number
-
-    @property
     def support(self) -> Any:
         return self.low.end, self.high.end
 
+    def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
+        return uniform(np.maximum(self.low.array, low.array), np.minimum(self.high.array, high.array))
+
+    def moments(self) -> tuple[Any, Any]:
+        low, high = self.low.array, self.high.array
+        return (low + high) / 2, (high - low) / math.sqrt(12)
+
     def __repr__(self) -> str:
-        low, high, shape = self.low.array, self.high.array, self.low.shape
-        if shape and np.ptp(low) == 0 == np.ptp(high):
+        shape = self.low.shape
+        if shape and self.low.is_same and self.high.is_same:
             size = shape[0] if len(shape) == 1 else shape
-            return f"uniform({plain(low.flat[0].item())}, {plain(high.flat[0].item())}, size={size})"
+            return f"uniform({self.low.short!r}, {self.high.short!r}, size={size})"
         return f"uniform({self.low!r}, {self.high!r})"
 
 
-@dataclass(frozen=True)
+@kind("integers", streamable=True, immutable=True)
 class _Integers(Distribution):
-    tag: ClassVar[str] = "integers"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     low: int
     high: int
     shape: tuple[int, ...] = ()
 
     def draw(self, n: int, rng: Rng) -> Any:
         return rng.integers(self.low, self.high, (n, *self.shape), endpoint=True)
-
-    @property
-    def seamless(self) -> bool:
-        return is_ours(self)  # number by number
 
     @property
     def support(self) -> Any:
@@ -197,14 +184,11 @@ class _Integers(Distribution):
         return f"integers({self.low}, {self.high}{f', size={size}' if self.shape else ''})"
 
 
-@dataclass(frozen=True, repr=False)
+@kind("normal", streamable=True, immutable=True)
 class _Normal(Distribution):
-    tag: ClassVar[str] = "normal"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     mean: Frozen
     std: Frozen
-    box: tuple[Frozen, Frozen] | None
+    box: Box | None
 
     def draw(self, n: int, rng: Rng) -> Any:
         mean, std = self.mean.array, self.std.array
@@ -212,24 +196,26 @@ class _Normal(Distribution):
             return _moved(rng.standard_normal(n), mean, std)
         if self.box is None:
             return rng.normal(mean, std, (n, *mean.shape))
-        low, high = (end.array for end in self.box)
-        x = truncated_normal((low - mean) / std, (high - mean) / std, rng.random((n, *mean.shape)))
-        return np.clip(x * std + mean, low, high)  # rounding may have left the box
-
-    @property
-    def seamless(self) -> bool:
-        return is_ours(self)  # number by number
+        return between(mean, std, self.box, rng.random((n, *mean.shape)))
 
     @property
     def support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
+    def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
+        own = self.support or (-math.inf, math.inf)
+        ends = np.maximum(own[0], low.array), np.minimum(own[1], high.array)
+        return normal(self.mean.array, self.std.array, low=ends[0], high=ends[1])
+
+    def moments(self) -> tuple[Any, Any] | None:
+        return None if self.box is not None else (self.mean.array, self.std.array)
+
     def __repr__(self) -> str:
-        return f"normal({self.mean!r}, {self.std!r}{_show_box(self.box)})"
+        return f"normal({', '.join([repr(self.mean), repr(self.std), *show(self.box)])})"
 
 
 def _moved(x: Any, start: Any, width: Any) -> Any:
-    """Return start + width x, made in place: what numpy's own uniform and normal do, and sooner."""
+    """Return start + width x, made in place: what numpy's own uniform and normal do, and faster."""
     if width != 1:
         x *= width
     if start != 0:
@@ -237,10 +223,14 @@ def _moved(x: Any, start: Any, width: Any) -> Any:
     return x
 
 
-def truncated_normal(low: Any, high: Any, u: Any) -> Any:
-    """Invert the distribution function, in the tail that keeps the digits."""
+def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
+    """Return the normal numbers between two bounds that uniform ones become.
+
+    The distribution function is inverted in the tail where it has all digits.
+    """
     from scipy.special import ndtr, ndtri
 
+    low, high = ((end.array - mean) / std for end in ends)
     flip = np.asarray(low > 0)  # work in the lower tail, where ndtr has relative accuracy
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
     below, above = ndtr(low), ndtr(high)
@@ -249,57 +239,29 @@ def truncated_normal(low: Any, high: Any, u: Any) -> Any:
             "normal(): the box has no mass that floating point can see: it lies too far from the mean."
         )
     x = np.clip(ndtri(below + u * (above - below)), low, high)
-    return np.where(flip, -x, x)
+    # Rounding may have left the box.
+    return np.clip(np.where(flip, -x, x) * std + mean, ends[0].array, ends[1].array)
 
 
-@dataclass(frozen=True, repr=False)
+@kind("normal with covariance", immutable=True)
 class _Correlated(Distribution):
-    tag: ClassVar[str] = "normal with covariance"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     mean: Frozen
     cov: Frozen
-    box: tuple[Frozen, Frozen] | None
+    box: Box | None
 
     def draw(self, n: int, rng: Rng) -> Any:
-        mean, cov = self.mean.array, self.cov.array
         # An eigendecomposition, since a semi-definite matrix has no Cholesky factor.
-        values, vectors = np.linalg.eigh(cov)
-        root = vectors * np.sqrt(np.clip(values, 0, None))
-        if self.box is None:
-            return rng.standard_normal((n, mean.size)) @ root.T + mean
-        low, high = (end.array for end in self.box)
-        kept: list[Any] = []
-        found = drawn = 0
-        size = max(2 * n, 64)
-        while found < n or not kept:
-            x = rng.standard_normal((size, mean.size)) @ root.T + mean
-            x = x[((low <= x) & (x <= high)).all(axis=1)]
-            kept.append(x)
-            found, drawn = found + len(x), drawn + size
-            if found < n and drawn > 2000 * size and found * 1000 < drawn:
-                raise SamplerError(
-                    "normal(cov=...): fewer than one draw in a thousand falls into the box "
-                    "between low and high. Widen it, or move the mean."
-                )
-        return np.concatenate(kept)[:n]
+        values, vectors = np.linalg.eigh(self.cov.array)
+        root = (vectors * np.sqrt(np.clip(values, 0, None))).T
+
+        def draw(size: int) -> Any:
+            return rng.standard_normal((size, len(root))) @ root + self.mean.array
+
+        return draw(n) if self.box is None else accepted(draw, self.box, n, self)
 
     @property
     def support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
     def __repr__(self) -> str:
-        return f"normal({self.mean!r}, cov={self.cov!r}{_show_box(self.box)})"
-
-
-def _show_box(edges: tuple[Frozen, Frozen] | None) -> str:
-    if edges is None:
-        return ""
-    shown = ""
-    for name, end in zip(("low", "high"), edges, strict=True):
-        values = end.array
-        if np.isinf(values).all():
-            continue
-        same = values.size and np.ptp(values) == 0
-        shown += f", {name}={plain(values.flat[0].item()) if same else repr(end)}"
-    return shown
+        return f"normal({', '.join([repr(self.mean), f'cov={self.cov!r}', *show(self.box)])})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from privatize.data import frames, records
 from privatize.data.support import Maybe, OneOf, is_pair, missing
 from privatize.errors import DataError, SamplerError
-from privatize.identity.reachable import Private, columns_of, comparable
-from privatize.samplers.base import Distribution, Rng, copied, draw, is_ours, plain
+from privatize.samplers.base import Kind, Rng, kind, some
+from privatize.samplers.distribution import Distribution, Projection, copied
+from privatize.samplers.parameters import number, plain
 
-__all__ = ["bootstrap", "draws_public", "is_private"]
+__all__ = ["Bootstrap", "bootstrap", "bootstraps"]
 
 Array = NDArray[Any]
 
@@ -47,10 +48,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     >>> P.support
     (31.0, 62.0)
     """
-    try:
-        width = float(smooth)
-    except (TypeError, ValueError):
-        width = -1.0
+    width = number(smooth)
     if not 0 <= width < np.inf:
         raise SamplerError(f"bootstrap(smooth={smooth!r}): the width is a number >= 0.")
     try:
@@ -60,35 +58,34 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     if size < 2:
         raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
     kept = records.copy(public)
-    made = _Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
-    draw(made, 2, np.random.default_rng(0))  # or refused
+    made = Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+    some(made)  # or refused
     return made
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class _Bootstrap(Distribution):
-    tag: ClassVar[str] = "bootstrap"
-    by_itself: ClassVar[bool] = True
-    public: Any
+@kind("bootstrap")
+class Bootstrap(Distribution):
+    """Records of a public data set."""
+
+    public: Any = field(compare=False)
     smooth: float
     digest: str
     count: int
-    own: Any
-    origin: Any
+    own: Any = field(compare=False)
+    origin: Any = field(compare=False)
 
     def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
     @property
-    def settled(self) -> bool:
-        return is_ours(self)
-
-    @property
     def support(self) -> Any:
+        """What every record lies in."""
         return copied(self.own)
 
     def parameters(self) -> dict[str, Any]:
+        """Return what determines its law."""
         return {"public": self.public, "smooth": self.smooth}
 
     def _identity(self) -> Any:
@@ -97,19 +94,13 @@ class _Bootstrap(Distribution):
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"origin": None}  # of use only where the private data is
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bootstrap) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self._identity())
-
     def __repr__(self) -> str:
         return f"bootstrap(public{'' if not self.smooth else f', smooth={plain(self.smooth)}'})"
 
 
 def _digest(data: Any) -> str:
     """Return what a public dataset is, as 64 hexadecimal digits."""
-    found = hashlib.sha256(repr(records.describe(data)).encode())
+    found = hashlib.sha256(repr(records.describe(data).to_json()).encode())
     _hash(found, data)
     return found.hexdigest()
 
@@ -235,83 +226,10 @@ def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> 
     return (moved if ends is None else np.clip(moved, *ends)).astype(values.dtype)
 
 
-# --- never the private data -------------------------------------------------------------------
-
-
-def draws_public(sampler: Any) -> bool:
-    """Tell whether a sampler draws from public records."""
-    return next(_bootstraps(sampler, None), None) is not None
-
-
-def is_private(sampler: Any, data: Any) -> bool:
-    """Tell whether a sampler draws from the private data itself, or from some of it.
-
-    It does if `identity.reachable` recognizes the public records. Content is also compared column by column,
-    in single precision, without columns that are constant. It is equal if the public columns (or those of the
-    projection that is drawn) are found among the private ones, or the other way round: record by record; or,
-    where a column's values are mostly different from each other, record by record once both are in its order,
-    up to a tenth of the records.
-    """
-    public = list(_bootstraps(sampler, None))
-    if not public:
-        return False
-    found = Private(data, memory=False, lists=False)  # what is drawn from is a copy
-    if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
-        return True
-    private = _told(data)
-    for each, wanted in public:
-        own = _told(each.public if wanted is None else frames.select(each.public, wanted))
-        if own and private and (_held(own, private) or _held(private, own)):
-            return True
-    return False
-
-
-def _bootstraps(sampler: Any, wanted: Any) -> Iterator[tuple[_Bootstrap, Any]]:
-    """Return the bootstraps in a sampler, and which columns of each are drawn, if not all."""
-    if isinstance(sampler, _Bootstrap):
+def bootstraps(sampler: Any, wanted: Any = None) -> Iterator[tuple[Bootstrap, Any]]:
+    """Iterate over the bootstraps in a sampler, with the columns of each that are drawn, if not all."""
+    if isinstance(sampler, Bootstrap):
         yield sampler, wanted
-    elif isinstance(sampler, Distribution):
+    elif isinstance(sampler, Kind):
         for part in sampler.parts():
-            yield from _bootstraps(part, getattr(sampler, "wanted", None))
-
-
-def _told(data: Any) -> list[Array]:
-    """Return the columns that tell something, such that equal values are equal whatever they came in."""
-    found = [comparable(values) for values in columns_of(data)]
-    return [values for values in found if len(values) and (values != values[0]).any()]
-
-
-def _held(some: list[Array], others: list[Array]) -> bool:
-    """Tell whether all of some columns are found among others, record by record."""
-    n, size = len(some[0]), len(others[0])
-    enough = n == size and (n >= _FEW or any(_distinct(values) for values in some))
-    if enough and all(any(_agree(own, other) == 1 for other in others) for own in some):
-        return True
-    if min(n, size) < max(20, 0.8 * max(n, size)):
-        return False
-    for own in filter(_distinct, some):
-        for other in others:
-            if own.dtype.kind != other.dtype.kind or np.isin(own, other).mean() < 0.9:
-                continue
-            # Both in the order of this column.
-            order = np.argsort(other, kind="stable")
-            places = order[np.clip(np.searchsorted(other[order], own), 0, size - 1)]
-            matched = [any(_agree(one, each[places]) >= 0.8 for each in others) for one in some]
-            if all(matched):
-                return True
-    return False
-
-
-_FEW = 5  # below, equal content may well be chance
-
-
-def _distinct(values: Array) -> bool:
-    return len(np.unique(values)) >= 0.9 * len(values)
-
-
-def _agree(one: Array, other: Array) -> float:
-    """Return the share of records in which two columns are the same; missing values are."""
-    if one.dtype.kind != other.dtype.kind:
-        return 0.0
-    same = (one == other) | ((one != one) & (other != other))
-    return float(same.mean())
+            yield from bootstraps(part, sampler.wanted if isinstance(sampler, Projection) else None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,19 +14,20 @@ from privatize.data import support as domains
 from privatize.data.frames import Column
 from privatize.errors import SamplerError
 from privatize.samplers.base import (
-    Distribution,
+    Kind,
     Rng,
     Sampler,
-    copied,
-    draw,
-    loose,
+    Traits,
+    kind,
     name_of,
-    own_fields,
-    shown,
-    with_coins,
+    origin_of,
+    some,
+    support_of,
+    with_rng,
 )
-from privatize.samplers.combined import _Fixed
-from privatize.samplers.foreign import Support, as_sampler, is_maker
+from privatize.samplers.distribution import Distribution, loose
+from privatize.samplers.foreign import as_sampler, is_maker
+from privatize.samplers.given import Support, plain_of, show_support
 from privatize.samplers.values import column_of
 
 __all__ = ["dependent", "table"]
@@ -93,11 +94,11 @@ def table(
             except SamplerError as error:
                 raise SamplerError(f"table(): the column {name!r}: {error}") from None
     made = _Table(tuple(parts), frame)
-    draw(made, 2, np.random.default_rng(0))  # or refused
+    some(made)  # or refused
     return made
 
 
-def dependent(function: Callable[..., Any], support: Any = None) -> Any:
+def dependent(function: Callable[..., Any], support: Any = None) -> Dependent:
     """Make a column of a table from the columns before it.
 
     Parameters
@@ -121,28 +122,21 @@ def dependent(function: Callable[..., Any], support: Any = None) -> Any:
     return Dependent(function, Support.of(support))
 
 
-@dataclass(frozen=True, repr=False)
-class Dependent:
+@kind("dependent column", iid=False, stable=False)
+class Dependent(Kind):
     """A column that is made from those before it."""
 
-    tag: ClassVar[str] = "dependent column"
-    draw_version: ClassVar[int] = 1
-    law_version: ClassVar[int] = 1
     function: Callable[..., Any]
     given: Support | None
-
-    def parameters(self) -> dict[str, Any]:
-        """Return what determines its values, by name."""
-        return own_fields(self)
 
     @property
     def support(self) -> Any:
         """What its values lie in."""
-        return None if self.given is None else self.given.plain
+        return plain_of(self.given)
 
     def column(self, before: dict[str, Any], n: int, rng: Rng) -> Column:
         """Return n values, made from the columns before."""
-        found = with_coins(self.function, before, rng)
+        found = with_rng(self.function, before, rng)
         found = found if isinstance(found, Column) else Column(np.asarray(found))
         if found.values.shape != (n,):
             raise SamplerError(
@@ -155,14 +149,11 @@ class Dependent:
         return replace(found, values=domains.bring(values, values.dtype, self.support, found.missing))
 
     def __repr__(self) -> str:
-        more = "" if self.given is None else f", support={self.given!r}"
-        return f"dependent({name_of(self.function)}{more})"
+        return f"dependent({name_of(self.function)}{show_support(self.given)})"
 
 
-@dataclass(frozen=True, repr=False)
+@kind("table")
 class _Table(Distribution):
-    tag: ClassVar[str] = "table"
-    by_itself: ClassVar[bool] = True
     columns: tuple[tuple[str, Any], ...]
     frame: Frame
 
@@ -188,13 +179,28 @@ class _Table(Distribution):
                 arrays[name].setflags(write=False)  # a column does not change those before it
         return found if wanted is None else {name: found[name] for name in wanted}
 
+    def names(self) -> list[str] | None:
+        return [name for name, _ in self.columns]
+
+    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
+        if isinstance(wanted, str) and self.frame in ("dict", "pyarrow"):
+            return self.select_column(n, rng, wanted).array()
+        found = self.drawn(n, rng, tuple([wanted] if isinstance(wanted, str) else wanted))
+        return frames.select(frames.make(self.frame, found), wanted)
+
+    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
+        return self.drawn(n, rng, (wanted,))[wanted]
+
+    def own_traits(self) -> Traits:
+        return replace(self.known, immutable=True)
+
     def parts(self) -> Iterator[Any]:
         for _, part in self.columns:
             yield part
 
     @property
     def support(self) -> Any:
-        return {name: getattr(part, "support", None) for name, part in self.columns}
+        return {name: support_of(part) for name, part in self.columns}
 
     def __repr__(self) -> str:
         frame = "" if self.frame == "pandas" else f"frame={self.frame!r}"
@@ -203,30 +209,6 @@ class _Table(Distribution):
         else:
             inside = "{" + ", ".join(f"{name!r}: {part!r}" for name, part in self.columns) + "}"
         return f"table({', '.join(filter(None, (inside, frame)))})"
-
-
-def projection(parent: Distribution, columns: Any) -> Distribution:
-    """Make the distribution of some columns of a table."""
-    support = parent.support
-    known = _names(parent, columns)
-    several = isinstance(columns, list)
-    wanted = columns if several else [columns]
-    unknown = [name for name in wanted if name not in known]
-    if unknown or not wanted or len(set(wanted)) < len(wanted):
-        raise SamplerError(
-            f"P[{columns!r}]: the columns are {known!r}. Name one, or a list of different ones."
-        )
-    return _Projection(parent, tuple(wanted), several, _part(support, wanted, several))
-
-
-def _names(parent: Distribution, wanted: Any) -> list[str]:
-    """Return the names of a table's columns."""
-    if type(parent) is _Table:
-        return [name for name, _ in parent.columns]
-    found = _names_in(draw(parent, 2, np.random.default_rng(0)))
-    if found is None:
-        raise SamplerError(f"{parent!r} draws no table, so it has no column {wanted!r}.")
-    return found
 
 
 def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
@@ -243,7 +225,7 @@ def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
     if isinstance(whole, _Table):
         return tuple(name for name, _ in whole.columns)
     if whole is not sampler:
-        drawn = draw(whole, 2, np.random.default_rng(0))
+        drawn = some(whole)
     return tuple(dict.fromkeys(str(name) for name in _every_name(drawn) if name is not None))
 
 
@@ -279,136 +261,7 @@ def _fields(dtype: Any) -> Iterator[str]:
 
 def values_of(sampler: Any) -> tuple[frozenset[str], ...]:
     """Return the values, as strings, of each column of P that has fixed ones."""
-    found = getattr(origin_of(sampler), "support", None)
+    found = support_of(origin_of(sampler))
     parts = found.values() if isinstance(found, dict) else found if isinstance(found, tuple) else (found,)
     inner = (part.inner if isinstance(part, domains.Maybe) else part for part in parts)
     return tuple(frozenset(map(str, part.values)) for part in inner if isinstance(part, domains.OneOf))
-
-
-def _names_in(drawn: Any) -> list[str] | None:
-    """Return the names of the columns of a dataset, or None if it has none."""
-    form = frames.kind(drawn)
-    if isinstance(drawn, dict):
-        return list(drawn)
-    if form is not None and form[0] == "frame":
-        return frames.names(drawn)
-    if isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
-        return list(drawn[0])
-    return None
-
-
-def split(parent: Distribution, label: str) -> Distribution:
-    """Make the distribution of pairs of the other columns of a table and one of them."""
-    one = projection(parent, label)  # or refused
-    others = [name for name in _names(parent, label) if name != label]
-    if not others:
-        raise SamplerError(f"labelled({parent!r}, {label!r}): there is no other column, to learn from.")
-    return _Split(parent, label, tuple(others), (projection(parent, others).support, one.support))
-
-
-def is_table(sampler: Any) -> bool:
-    """Tell whether a sampler is a table, which is nothing but its columns."""
-    return type(sampler) is _Table
-
-
-def origin_of(sampler: Any) -> Any:
-    """Return the P that a sampler is a projection of, or itself."""
-    while type(sampler) in (_Projection, _Split, _Fixed):
-        sampler = sampler.inner if type(sampler) is _Fixed else sampler.parent
-    return sampler
-
-
-def _part(support: Any, wanted: list[str], several: bool) -> Any:
-    if not isinstance(support, dict):
-        return None
-    return {name: support.get(name) for name in wanted} if several else support.get(wanted[0])
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class _Split(Distribution):
-    tag: ClassVar[str] = "labelled column"
-    by_itself: ClassVar[bool] = True
-    parent: Distribution
-    label: str
-    others: tuple[str, ...]
-    own: Any
-
-    def draw(self, n: int, rng: Rng) -> Any:
-        drawn = self.parent.draw(n, rng)
-        if (frames.kind(drawn) or ("", ""))[1] == "pyarrow":
-            y = drawn.column(self.label).to_numpy()
-        else:
-            y = frames.select(drawn, self.label)
-        return frames.select(drawn, list(self.others)), y
-
-    def parts(self) -> Iterator[Any]:
-        yield self.parent
-
-    def parameters(self) -> dict[str, Any]:
-        return {"parent": self.parent, "label": self.label}
-
-    def _identity(self) -> Any:
-        return self.parent, self.label
-
-    @property
-    def support(self) -> Any:
-        return copied(self.own)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Split) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash(self.label)
-
-    def __repr__(self) -> str:
-        return f"labelled({self.parent!r}, {self.label!r})"
-
-
-@dataclass(frozen=True, repr=False)
-class _Projection(Distribution):
-    tag: ClassVar[str] = "columns"
-    by_itself: ClassVar[bool] = True
-    parent: Distribution
-    columns: tuple[str, ...]
-    several: bool
-    own: Any = None
-
-    @property
-    def wanted(self) -> Any:
-        """One name, or a list of them."""
-        return list(self.columns) if self.several else self.columns[0]
-
-    def draw(self, n: int, rng: Rng) -> Any:
-        if type(self.parent) is _Table:
-            found = self.parent.drawn(n, rng, self.columns)
-            if not self.several and self.parent.frame in ("dict", "pyarrow"):
-                return found[self.columns[0]].array()
-            return frames.select(frames.make(self.parent.frame, found), self.wanted)
-        return frames.select(self.parent.draw(n, rng), self.wanted)
-
-    def column(self, n: int, rng: Rng) -> Column:
-        if type(self.parent) is _Table and not self.several:
-            return self.parent.drawn(n, rng, self.columns)[self.columns[0]]
-        return super().column(n, rng)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.parent
-
-    def parameters(self) -> dict[str, Any]:
-        return {"parent": self.parent, "columns": self.columns, "several": self.several}
-
-    def _identity(self) -> Any:
-        return self.parent, self.columns, self.several
-
-    @property
-    def support(self) -> Any:
-        return copied(self.own)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Projection) and self._identity() == other._identity()
-
-    def __hash__(self) -> int:
-        return hash((self.columns, self.several))
-
-    def __repr__(self) -> str:
-        return f"{shown(self.parent)}[{self.wanted!r}]"

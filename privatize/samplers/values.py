@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from privatize.data.frames import Column, array_of
 from privatize.data.support import Maybe, OneOf
 from privatize.errors import SamplerError
-from privatize.samplers.base import (
-    Distribution,
-    Frozen,
-    Rng,
-    Sampler,
-    chosen,
-    even,
-    loose,
-    own_fields,
-    plain,
-    shares,
-)
+from privatize.samplers.base import Rng, Sampler, kind, support_of
+from privatize.samplers.distribution import Distribution, as_column, loose
 from privatize.samplers.foreign import as_sampler
+from privatize.samplers.parameters import Frozen, chosen, even, number, plain, shares
 
 __all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
 
@@ -57,8 +48,7 @@ def categorical(
     >>> categorical(["F", "M"]).support
     OneOf(('F', 'M'), unknown='F')
     """
-    kept, share, home = _fixed("categorical", values, p, unknown)
-    return _Values(kept, _kinds(kept), share, home, True, bool(ordered))
+    return _fixed("categorical", values, p, unknown, categorical=True, ordered=bool(ordered))
 
 
 def choice(values: Sequence[Any], p: Sequence[float] | None = None, *, unknown: Any = None) -> Distribution:
@@ -79,8 +69,7 @@ def choice(values: Sequence[Any], p: Sequence[float] | None = None, *, unknown: 
     >>> choice(["red", "green"]).draw(3, np.random.default_rng(1))
     array(['red', 'green', 'green'], dtype='<U5')
     """
-    kept, share, home = _fixed("choice", values, p, unknown)
-    return _Values(kept, _kinds(kept), share, home, False, False)
+    return _fixed("choice", values, p, unknown)
 
 
 def boolean(p: float = 0.5) -> Distribution:
@@ -91,17 +80,14 @@ def boolean(p: float = 0.5) -> Distribution:
     >>> boolean(0.3)
     boolean(0.3)
     """
-    try:
-        chance = float(p)
-    except (TypeError, ValueError):
-        chance = -1.0
+    chance = number(p)
     if not 0 <= chance <= 1:
         raise SamplerError(f"boolean({p!r}): p is a probability, between 0 and 1.")
-    kept = (False, True)
-    return _Values(kept, _kinds(kept), Frozen([1 - chance, chance]), False, False, False)
+    return _Values((False, True), "bool", Frozen([1 - chance, chance]), False)
 
 
-def _fixed(name: str, values: Any, p: Any, unknown: Any) -> tuple[tuple[Any, ...], Frozen | None, Any]:
+def _fixed(name: str, values: Any, p: Any, unknown: Any, **more: bool) -> Distribution:
+    """Make a distribution of fixed values, or refuse them."""
     if isinstance(values, str | bytes | set | frozenset | dict) or not np.iterable(values):
         hint = f" For shares: {name}(['a', 'b'], p=[0.6, 0.4])." if isinstance(values, dict) else ""
         raise SamplerError(f"{name}({values!r}): the values must be a list, whose order is fixed.{hint}")
@@ -116,27 +102,21 @@ def _fixed(name: str, values: Any, p: Any, unknown: Any) -> tuple[tuple[Any, ...
         )
     if len(set(kept)) < len(kept) or any(value != value for value in kept):
         raise SamplerError(f"{name}({list(kept)!r}): the values must be different from each other.")
-    home = kept[0] if unknown is None else unknown
-    if home not in kept or type(home) is not type(kept[0]):
+    fallback = kept[0] if unknown is None else unknown
+    if fallback not in kept or type(fallback) is not type(kept[0]):
         raise SamplerError(f"{name}(..., unknown={unknown!r}): it must be one of the values {list(kept)!r}.")
-    return kept, shares("p", p, len(kept), "values"), home
+    (kind_of,) = kinds  # 1 == True == 1.0, and they are not the same
+    return _Values(kept, kind_of.__name__, shares("p", p, len(kept), "values"), fallback, **more)
 
 
-def _kinds(values: tuple[Any, ...]) -> str:
-    return type(values[0]).__name__  # 1 == True == 1.0, and they are not the same
-
-
-@dataclass(frozen=True, repr=False)
+@kind("values", immutable=True)
 class _Values(Distribution):
-    tag: ClassVar[str] = "values"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     values: tuple[Any, ...]
     kind: str
     p: Frozen | None
     unknown: Any
-    categorical: bool
-    ordered: bool
+    categorical: bool = False
+    ordered: bool = False
 
     def draw(self, n: int, rng: Rng) -> Any:
         if self.values == (False, True) and self.kind == "bool" and self.p is not None:
@@ -144,7 +124,7 @@ class _Values(Distribution):
         return array_of(self.values)[chosen(self.p, len(self.values), n, rng)]
 
     def parameters(self) -> dict[str, Any]:
-        return own_fields(self) | {"p": even(len(self.values)) if self.p is None else self.p}
+        return super().parameters() | {"p": self.p or even(len(self.values))}
 
     def column(self, n: int, rng: Rng) -> Column:
         codes = chosen(self.p, len(self.values), n, rng)
@@ -153,6 +133,12 @@ class _Values(Distribution):
     @property
     def support(self) -> Any:
         return OneOf(self.values, self.unknown)
+
+    @property
+    def lossless(self) -> bool:
+        if self.kind != "bool" or self.p is None or len(self.values) != 2:
+            return True
+        return bool(self.p.array[0] == 1 - self.p.array[1])  # boolean(p) shows one of them
 
     def __repr__(self) -> str:
         plain_one = self.values == (False, True) and self.unknown is False and not self.categorical
@@ -192,9 +178,7 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
         try:
             if getattr(given, "tzinfo", None) is not None or str(given).endswith("Z") or "+" in str(given):
                 raise ValueError
-            day = np.datetime64(
-                str(given).replace(" ", "T") if not isinstance(given, np.datetime64) else given
-            )
+            day = given if isinstance(given, np.datetime64) else np.datetime64(str(given).replace(" ", "T"))
             moment = day.astype(f"M8[{unit}]")
             if name == "end" and unit == "s" and np.datetime_data(day.dtype)[0] == "D":
                 moment += np.timedelta64(86_399, "s")  # the whole of the last day
@@ -225,11 +209,8 @@ def _to_utc(moment: Any, tz: str) -> Any:
     return np.datetime64(local.astimezone(dt.UTC).replace(tzinfo=None), "s")
 
 
-@dataclass(frozen=True, repr=False)
+@kind("dates", immutable=True)
 class _Dates(Distribution):
-    tag: ClassVar[str] = "dates"
-    by_itself: ClassVar[bool] = True
-    immutable: ClassVar[bool] = True
     start: Any
     end: Any
     tz: str | None
@@ -246,6 +227,10 @@ class _Dates(Distribution):
     @property
     def support(self) -> Any:
         return self.start, self.end
+
+    @property
+    def lossless(self) -> bool:
+        return self.tz is None  # what the clock shows is another moment with other rules for the time zone
 
     def __repr__(self) -> str:
         if self.tz is None:
@@ -274,19 +259,14 @@ def with_missing(values: Any, rate: float) -> Distribution:
     >>> with_missing(integers(0, 9), 0.5).draw(4, np.random.default_rng(1))
     array([nan,  5., nan, nan])
     """
-    try:
-        share = float(rate)
-    except (TypeError, ValueError):
-        share = -1.0
+    share = number(rate)
     if not 0 < share < 1:
         raise SamplerError(f"with_missing(..., {rate!r}): the rate is a share between 0 and 1.")
     return _Missing(loose(as_sampler(values)), share)
 
 
-@dataclass(frozen=True, repr=False)
+@kind("with missing")
 class _Missing(Distribution):
-    tag: ClassVar[str] = "with missing"
-    by_itself: ClassVar[bool] = True
     values: Sampler
     rate: float
 
@@ -295,16 +275,15 @@ class _Missing(Distribution):
 
     def column(self, n: int, rng: Rng) -> Column:
         drawn = column_of(self.values, n, rng)
-        gone = rng.random(n) < self.rate
-        gone = gone if drawn.missing is None else gone | drawn.missing
-        return replace(drawn, missing=gone)
+        missing = rng.random(n) < self.rate
+        return replace(drawn, missing=missing if drawn.missing is None else missing | drawn.missing)
 
     def parts(self) -> Iterator[Any]:
         yield self.values
 
     @property
     def support(self) -> Any:
-        inner = getattr(self.values, "support", None)
+        inner = support_of(self.values)
         return inner if isinstance(inner, Maybe) else Maybe(inner)
 
     def __repr__(self) -> str:
@@ -315,7 +294,4 @@ def column_of(sampler: Sampler, n: int, rng: Rng) -> Column:
     """Return n values of any sampler as a column."""
     if isinstance(sampler, Distribution):
         return sampler.column(n, rng)
-    values = np.asarray(sampler.draw(n, rng))
-    if values.shape != (n,):
-        raise SamplerError(f"{sampler!r} drew no column of {n} values for a table.")
-    return Column(values)
+    return as_column(sampler, sampler.draw(n, rng), n)

@@ -1,0 +1,181 @@
+"""Whether private data fits what P draws, by their schemas alone; and if not, what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from privatize.data.schema import (
+    AlignedSchema,
+    ArraySchema,
+    ColumnSchema,
+    FrameSchema,
+    ListSchema,
+    Schema,
+    TensorSchema,
+    bare,
+    to_dtype,
+)
+from privatize.data.support import is_fixed, split
+
+# What the private data's columns may be, where P draws a column of a kind.
+_ACCEPTED = {
+    "int": ("bool", "int", "float"),
+    "float": ("bool", "int", "float"),
+    "bool": ("bool",),
+    "text": ("text", "object", "category"),
+    "category": ("category", "text", "object"),
+    "object": ("object", "text", "category"),
+    "date": ("date",),
+    "duration": ("duration",),
+}
+_FIXES = {
+    "int": "Convert it with astype(float), or have the sampler draw what it is.",
+    "float": "Convert it with astype(float), or have the sampler draw what it is.",
+    "category": "Its values must be of the same type: convert it with astype, or write P's as they are.",
+    "bool": "Convert it to booleans (astype('boolean') where some are missing).",
+    "date": "Convert it to dates of the same time zone, or give dates(...) its tz=.",
+}
+
+
+def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
+    """Say how the private data's schema differs from what P draws, and what to do; None if it fits.
+
+    Examples
+    --------
+    >>> mismatch(ArraySchema("<i8", ()), ArraySchema("<f8", ()), None)
+    >>> mismatch(ArraySchema("<f8", (2,)), ArraySchema("<f8", ()), None)
+    'The dataset is an array of float64 with records of shape (2,), but the sampler draws an array of ...
+    """
+    if isinstance(own, AlignedSchema) and isinstance(drawn, AlignedSchema):
+        if own.names == drawn.names and len(own.parts) == len(drawn.parts):
+            return _parts_mismatch(own, drawn, support)
+    elif isinstance(own, FrameSchema) and isinstance(drawn, FrameSchema) and own.form == drawn.form:
+        return _frames_mismatch(own, drawn)
+    if isinstance(own, ArraySchema) and isinstance(drawn, ArraySchema) and _matches(own, drawn, support):
+        return None
+    if isinstance(own, ListSchema) and isinstance(drawn, ListSchema):
+        return None
+    if str(own) == str(drawn):
+        return (
+            f"The dataset is {own} with longer strings than the sampler can draw. Have the "
+            f"sampler draw strings of the longest width that may occur."
+        )
+    width = advice = ""
+    if isinstance(own, FrameSchema) and isinstance(drawn, ArraySchema):
+        width = f" Its records have {len(own.columns)} columns; P's would have to be of that width."
+    if isinstance(own, ListSchema) and isinstance(drawn, FrameSchema):
+        advice = " For a list of dicts use table(..., frame='records')."
+    elif isinstance(drawn, AlignedSchema) and drawn.names is None:
+        advice = " If the dataset is several arguments, name them: data=('X', 'y')."
+    return (
+        f"The dataset is {own}, but the sampler draws {drawn}.{width} Calibration "
+        f"and release must run on the same kind of data: convert the dataset, or have the "
+        f"sampler draw what the dataset is.{advice}"
+    )
+
+
+def _parts_mismatch(own: AlignedSchema, drawn: AlignedSchema, support: Any) -> str | None:
+    keys = range(len(own.parts)) if own.names is None else own.names
+    for key, *part in zip(keys, own.parts, drawn.parts, split(support, keys), strict=True):
+        problem = mismatch(*part)
+        if problem is not None:
+            what = f"Part {key + 1} of the dataset, which is a tuple," if isinstance(key, int) else ""
+            return f"{what or f'The part {key!r} of the dataset'} does not fit. {problem}"
+    return None
+
+
+def _matches(own: ArraySchema, drawn: ArraySchema, support: Any) -> bool:
+    """Tell whether arrays differ in nothing but a dtype that can be converted to what P draws."""
+    if replace(own, dtype=drawn.dtype) != drawn:
+        return False
+    if own.dtype == drawn.dtype:
+        return True
+    if isinstance(own, TensorSchema):
+        return not {own.dtype[0], drawn.dtype[0]} & {"c", "q"} and drawn.dtype != "bool"
+    one, other = to_dtype(own.dtype), to_dtype(drawn.dtype)
+    if other.kind in "UO" and one.kind in "UO" and is_fixed(support):
+        return True  # whatever P does not draw is mapped to what it draws
+    if {one.kind, other.kind} in ({"U"}, {"S"}):  # shorter strings fit where P draws longer ones
+        return bool(one.itemsize <= other.itemsize)
+    # Numbers may differ in kind: the private data is cast to what P draws.
+    return (one.kind == other.kind and one.kind in "mM") or (one.kind in "biuf" and other.kind in "iuf")
+
+
+def _frames_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
+    if own.library != drawn.library:
+        fix = (
+            f"Have it draw the same: table(..., frame={own.library!r})."
+            if own.form == "frame"
+            else "Convert the dataset, or have the sampler draw what the dataset is."
+        )
+        return f"The dataset is {own}, but the sampler draws {drawn}. {fix}"
+    if own.form == "frame" and (problem := _names_mismatch(own, drawn)) is not None:
+        return problem
+    for one, other in zip(own.columns, drawn.columns, strict=True):
+        if not _column_matches(one, other):
+            column = f"The column {one.name!r}" if own.form == "frame" else "The dataset"
+            shown = bare(one.dtype) if one.kind == "other" else one.dtype
+            fix = _FIXES.get(other.kind, "Convert it, or have the sampler draw what it is.")
+            if other.kind == "date" and one.kind in ("text", "object"):
+                fix = "Convert it: pd.to_datetime(...), str.to_datetime(...)."
+            return f"{column} is {shown}, but the sampler draws {other.dtype}. {fix}"
+    if own.index != drawn.index:
+        return (
+            f"The dataset has {_index_in_words(own)}, and the sampler draws {_index_in_words(drawn)}. Drop "
+            f"the index with reset_index(drop=True); if the function needs it, make it a column with "
+            f"reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."
+        )
+    return None
+
+
+def _column_matches(own: ColumnSchema, drawn: ColumnSchema) -> bool:
+    fits = own.kind in _ACCEPTED.get(drawn.kind, ()) or own.dtype == drawn.dtype
+    if drawn.kind == "category":  # of numbers, or of strings
+        categorical = own.kind == "category"
+        numeric = own.dtype == "category of numbers" if categorical else own.kind in ("int", "float")
+        fits = (fits or numeric) and numeric == (drawn.dtype == "category of numbers")
+    return fits and own.zone == drawn.zone
+
+
+def _index_in_words(schema: FrameSchema) -> str:
+    index = schema.index
+    if index is None:
+        return "no index but the rows' numbers"
+    named = f" named {', '.join(index.names)}" if index.names != ("None",) else ""
+    return f"an index ({index.kind}) of {', '.join(map(bare, index.dtypes))}{named}"
+
+
+def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
+    """Say how the names of the columns differ from those that P draws; None if they do not."""
+    ours, theirs = ([column.name for column in schema.columns] for schema in (own, drawn))
+    more = [name for name in ours if name not in theirs]
+    less = [name for name in theirs if name not in ours]
+    if less:
+        lacking = f"The dataset lacks the columns {less!r} that the sampler draws"
+        if set(map(str, less)) <= set(map(str, more)):
+            return f"{lacking}: its names are not strings. Rename: data.columns = data.columns.astype(str)."
+        indexed = [name for name in less if own.index is not None and name in own.index.names]
+        if indexed:
+            return f"{lacking}: {indexed[0]!r} is the index. Pass data.reset_index()."
+        if more:
+            return (
+                f"{lacking}, and has {more!r}, which it does not draw. Rename them "
+                f"(data.rename(columns={{{more[0]!r}: {less[0]!r}}})), or write P for the columns that "
+                f"there are."
+            )
+        return (
+            f"{lacking}. Draw only those that there are (sampler=P[['age', 'sex']], say), or add them to the "
+            f"dataset."
+        )
+    if more:
+        return (
+            f"The dataset has the columns {more!r}, which the sampler does not draw. Pass only "
+            f"data[{theirs!r}], or add them to the sampler."
+        )
+    if ours != theirs:
+        return (
+            f"The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}. "
+            f"Pass data[{theirs!r}]."
+        )
+    return None

@@ -1,0 +1,253 @@
+"""The schema of a dataset: container, names, dtypes and shapes, never the number of records or a value."""
+
+# ruff: noqa: D102 - the base class says what a method does
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privatize.errors import DataError
+
+# A name of a column: a string, an integer, None, or a tuple of these.
+Label = Any
+
+
+class Schema(ABC):
+    """What a dataset is. Its string says so in words, and names nothing that may be taken from values."""
+
+    libraries: frozenset[str] = frozenset({"numpy"})
+    """The packages that its containers are from; numpy is in all of them."""
+
+    @abstractmethod
+    def to_json(self) -> list[Any]:
+        """Return it as JSON, as it is in keys."""
+
+    def public(self) -> Schema:
+        """Return it without what may be taken from values: widths of strings, digits, fields in columns."""
+        return self
+
+
+@dataclass(frozen=True)
+class ListSchema(Schema):
+    """A list of records."""
+
+    def to_json(self) -> list[Any]:
+        return ["list"]
+
+    def __str__(self) -> str:
+        return "a list"
+
+
+@dataclass(frozen=True)
+class ArraySchema(Schema):
+    """A numpy array; its dtype is a string, or a dict of names, kinds, offsets and size.
+
+    Examples
+    --------
+    >>> ArraySchema("<U11", ()).public().to_json()
+    ['array', '<U', []]
+    """
+
+    dtype: Any
+    shape: tuple[int, ...]
+
+    def to_json(self) -> list[Any]:
+        return ["array", self.dtype, list(self.shape)]
+
+    def public(self) -> Schema:
+        return replace(self, dtype=_public_code(self.dtype))
+
+    def __str__(self) -> str:
+        return f"an array of {_in_words(to_dtype(self.dtype))}{self._records}"
+
+    @property
+    def _records(self) -> str:
+        return f" with records of shape {self.shape}" if self.shape else ""
+
+
+@dataclass(frozen=True)
+class SparseSchema(ArraySchema):
+    """A sparse matrix of SciPy's, whose records are rows."""
+
+    layout: str
+    libraries = frozenset({"numpy", "scipy"})
+
+    def to_json(self) -> list[Any]:
+        return ["sparse", self.dtype, list(self.shape), self.layout]
+
+    def public(self) -> Schema:
+        return self
+
+    def __str__(self) -> str:
+        return f"a sparse {self.layout} of {to_dtype(self.dtype).name}{self._records}"
+
+
+@dataclass(frozen=True)
+class TensorSchema(ArraySchema):
+    """A tensor of torch's."""
+
+    device: str
+    libraries = frozenset({"numpy", "torch"})
+
+    def to_json(self) -> list[Any]:
+        return ["tensor", self.dtype, list(self.shape), self.device]
+
+    def public(self) -> Schema:
+        return self
+
+    def __str__(self) -> str:
+        return f"a torch tensor of {self.dtype} on {self.device}{self._records}"
+
+
+@dataclass(frozen=True)
+class AlignedSchema(Schema):
+    """A tuple of aligned containers, or a dict of them if they have names."""
+
+    parts: tuple[Schema, ...]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def libraries(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"numpy"}).union(*(part.libraries for part in self.parts))
+
+    def to_json(self) -> list[Any]:
+        inside = [part.to_json() for part in self.parts]
+        if self.names is None:
+            return ["tuple", *inside]
+        return ["dict", [list(both) for both in zip(self.names, inside, strict=True)]]
+
+    def public(self) -> Schema:
+        return replace(self, parts=tuple(part.public() for part in self.parts))
+
+    def __str__(self) -> str:
+        if self.names is None:
+            return f"a tuple of ({', '.join(map(str, self.parts))})"
+        named = zip(self.names, self.parts, strict=True)
+        return f"a dict of {{{', '.join(f'{name!r}: {part}' for name, part in named)}}}"
+
+
+class ColumnSchema(NamedTuple):
+    """A column of a frame: its name, its dtype as a string, what it holds, and its time zone."""
+
+    name: Label
+    dtype: str
+    kind: str
+    zone: str | None = None
+
+
+class IndexSchema(NamedTuple):
+    """A pandas index that is a part of the records."""
+
+    kind: str
+    dtypes: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FrameSchema(Schema):
+    """A data frame, or a series, which has one column; `heading` names the levels of a frame's columns."""
+
+    form: str
+    library: str
+    columns: tuple[ColumnSchema, ...]
+    index: IndexSchema | None = None
+    heading: tuple[Label, ...] | None = None
+
+    @property
+    def libraries(self) -> frozenset[str]:  # type: ignore[override]
+        return frozenset({"numpy", self.library})
+
+    def to_json(self) -> list[Any]:
+        return [self.form, self.library, *map(_as_lists, (self.columns, self.index, self.heading))]
+
+    def public(self) -> Schema:
+        index = self.index and self.index._replace(dtypes=tuple(map(bare, self.index.dtypes)))
+        columns = (
+            own._replace(dtype=bare(own.dtype)) if own.kind == "other" else own for own in self.columns
+        )
+        return replace(self, columns=tuple(columns), index=index)
+
+    def __str__(self) -> str:
+        shown = [own if own.kind != "other" else own._replace(dtype=bare(own.dtype)) for own in self.columns]
+        if self.form == "series":
+            return f"a {self.library} Series of {shown[0].dtype}"
+        listed = ", ".join(f"{own.name!r}: {own.dtype}" for own in shown[:12])
+        more = ", ..." if len(shown) > 12 else ""
+        thing = "Table" if self.library == "pyarrow" else "DataFrame"
+        return f"a {self.library} {thing} with the columns {{{listed}{more}}}"
+
+
+def _as_lists(value: Any) -> Any:
+    return [_as_lists(part) for part in value] if isinstance(value, tuple) else value
+
+
+def bare(code: str) -> str:
+    """Return the name of a dtype, without what it has in brackets, where that may be taken from values."""
+    dates = code.startswith(("datetime", "period", "interval"))
+    return code if dates else re.split(r"[\[({<]", code, maxsplit=1)[0]
+
+
+def label(name: Any) -> Label:
+    """Return a column's name as one that a schema can hold, or refuse it."""
+    if type(name) is str or name is None or type(name) is int:
+        return name
+    if isinstance(name, tuple):
+        return tuple(map(label, name))
+    if isinstance(name, np.integer):
+        return int(name)
+    raise DataError(
+        f"The dataset has a column whose name is a {type(name).__name__}: names must be strings, integers or "
+        f"tuples of these."
+    )
+
+
+def dtype_code(dtype: np.dtype[Any]) -> Any:
+    """Return a dtype as JSON: a string, or names, kinds, offsets and size of a structured one."""
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return {"base": dtype_code(base), "shape": list(shape)}
+    if dtype.names is None:
+        return "StringDType" if dtype.kind == "T" else dtype.str
+    known: Any = dtype.fields
+    fields = [known[name] for name in dtype.names]
+    return {
+        "names": list(dtype.names),
+        "formats": [dtype_code(field[0]) for field in fields],
+        "offsets": [field[1] for field in fields],
+        "itemsize": dtype.itemsize,
+    }
+
+
+def to_dtype(code: Any) -> np.dtype[Any]:
+    """Return the dtype that `dtype_code` has made JSON of."""
+    if code == "StringDType":
+        return np.dtype(np.dtypes.StringDType())
+    if isinstance(code, str):
+        return np.dtype(code)
+    if "base" in code:
+        return np.dtype((to_dtype(code["base"]), tuple(code["shape"])))
+    made: np.dtype[Any] = np.dtype(code | {"formats": [to_dtype(inner) for inner in code["formats"]]})
+    return made
+
+
+def _public_code(code: Any) -> Any:
+    if isinstance(code, str):
+        return code[:2] if code[1:2] in ("U", "S", "V") else code
+    if "base" in code:
+        return code | {"base": _public_code(code["base"])}
+    return {"names": code["names"], "formats": [_public_code(inner) for inner in code["formats"]]}
+
+
+def _in_words(dtype: np.dtype[Any]) -> str:
+    """Return what a dtype is, without widths: how long the longest string is tells about the data."""
+    if dtype.subdtype is not None:
+        return f"{_in_words(dtype.subdtype[0])} of shape {dtype.subdtype[1]}"
+    if dtype.names is not None:
+        known: Any = dtype.fields
+        return f"{{{', '.join(f'{name!r}: {_in_words(known[name][0])}' for name in dtype.names)}}}"
+    return "text" if dtype.kind in "SUT" else "bytes" if dtype.kind == "V" else dtype.name

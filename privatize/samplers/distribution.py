@@ -1,0 +1,509 @@
+"""What every sampler of ours can do, and the distributions that its methods make of it."""
+
+from __future__ import annotations
+
+import abc
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import field, replace
+from typing import Any, overload
+
+import numpy as np
+
+from privatize.data import frames, records
+from privatize.data import support as domains
+from privatize.data.frames import Column
+from privatize.errors import DataError, SamplerError
+from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
+from privatize.samplers.describing import Description, describe
+from privatize.samplers.given import Support, inside, plain_of, show_support
+from privatize.samplers.parameters import Box, Frozen, bounds, show
+
+__all__ = ["Distribution", "Fixed", "Projection"]
+
+
+class Distribution(Kind, abc.ABC):
+    """A public distribution of records, as the functions in `privatize.samplers` make them.
+
+    It compares by content, and its repr is the code that makes it again.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> ages = samplers.normal(45, 20).truncated(0, 120).map(np.rint)
+    >>> ages
+    normal(45, 20, low=0, high=120).map(rint)
+    >>> ages.draw(3, np.random.default_rng(1))
+    array([46., 78., 25.])
+    """
+
+    @abc.abstractmethod
+    def draw(self, n: int, rng: np.random.Generator, /) -> Any:
+        """Return a dataset of n records, using no randomness but `rng`."""
+
+    @property
+    def support(self) -> Any:
+        """What every record lies in: bounds, fixed values, these by column, or None if nothing is known."""
+        return None
+
+    def column(self, n: int, rng: np.random.Generator) -> Column:
+        """Return n values for a column of a table."""
+        return as_column(self, draw(self, n, rng), n)
+
+    def names(self) -> list[str] | None:
+        """Return the names of the columns that it draws, or None if it draws no table."""
+        drawn = some(self)
+        form = frames.kind(drawn)
+        if isinstance(drawn, dict):
+            return list(drawn)
+        if form is not None and form[0] == "frame":
+            return frames.names(drawn)
+        return list(drawn[0]) if isinstance(drawn, list) and isinstance(drawn[0], dict) else None
+
+    def select(self, n: int, rng: np.random.Generator, wanted: str | list[str]) -> Any:
+        """Return some columns of n records, as the data that is drawn has them."""
+        return frames.select(self.draw(n, rng), wanted)
+
+    def select_column(self, n: int, rng: np.random.Generator, wanted: str) -> Column:
+        """Return n values of one column, for a table."""
+        return as_column(self, self.select(n, rng, wanted), n)
+
+    def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
+        """Return the same restricted to a box."""
+        return _Truncated(self, low, high)
+
+    def moments(self) -> tuple[Any, Any] | None:
+        """Return mean and standard deviation of every number, if they determine it: uniform, normal."""
+        return None
+
+    # -- what can be made of it --
+
+    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
+        """Return the distribution of what a function makes of the records.
+
+        Parameters
+        ----------
+        function : callable
+            Gets n records, and returns n: each made from its own one alone.
+        support : optional
+            What the made records lie in, as for `privatize.samplers.from_function`.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> samplers.normal(3, 1).map(np.exp, support=(0, np.inf))
+        normal(3, 1).map(exp, support=(0, inf))
+        """
+        if not callable(function):
+            raise SamplerError(f"map({function!r}) needs a function of n records that returns n.")
+        made = _Mapped(self, function, Support.of(support))
+        _check_alone(self, function)
+        return made
+
+    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
+        """Return the same distribution, restricted to records between two bounds.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> samplers.uniform(0, 100).truncated(18)
+        uniform(18, 100)
+        """
+        ends = _ends(self, "truncated", low, high)
+        if not self.independent:
+            raise SamplerError(
+                f"{self!r} draws records that share a parameter, which drawing some of them again would not. "
+                f"Truncate in its likelihood."
+            )
+        made = _own_kind(self).narrowed(self, *ends)
+        some(made, 10)  # or refused
+        return made
+
+    def clip(self, low: Any = None, high: Any = None) -> Distribution:
+        """Return the distribution of the records moved to the nearest of two bounds, if they are outside.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> samplers.normal(0, 1).clip(-2, 2)
+        normal(0, 1).clip(-2, 2)
+        """
+        return _Clipped(self, *_ends(self, "clip", low, high))
+
+    def fixed(self, *, size: int) -> Distribution:
+        """Return the same distribution for data that grows, of which `size` records are used.
+
+        Whatever the number of private records, the function gets those `size` of them that a fixed public
+        permutation of the positions selects, so that one calibration serves.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> samplers.uniform(0, 100).fixed(size=1000)
+        uniform(0, 100).fixed(size=1000)
+        """
+        try:
+            count = -1 if isinstance(size, bool) else operator.index(size)
+        except TypeError:
+            count = -1
+        if not 1 <= count < 2**53:
+            raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
+        return Fixed(self, count)
+
+    @overload
+    def __getitem__(self, columns: str) -> Distribution: ...
+
+    @overload
+    def __getitem__(self, columns: list[str]) -> Distribution: ...
+
+    def __getitem__(self, columns: str | list[str]) -> Distribution:
+        """Return the distribution of one column, or of several."""
+        known, support = names_of(self), self.support
+        if known is None:
+            raise SamplerError(f"{self!r} draws no table, so it has no column {columns!r}.")
+        wanted = columns if isinstance(columns, list) else [columns]
+        if any(name not in known for name in wanted) or not wanted or len(set(wanted)) < len(wanted):
+            raise SamplerError(
+                f"P[{columns!r}]: the columns are {known!r}. Name one, or a list of different ones."
+            )
+        several = isinstance(columns, list)
+        own = {name: support.get(name) for name in wanted} if isinstance(support, dict) else None
+        part = own if several or own is None else own[wanted[0]]
+        return Projection(self, tuple(wanted), several, part)
+
+    def __iter__(self) -> Iterator[Any]:
+        # Otherwise __getitem__ would make it a sequence without an end.
+        raise TypeError(f"{type(self).__name__} is not iterable: draw(n, rng) draws records.")
+
+    def describe(self, n: int = 10_000, seed: int = 0) -> Description:
+        """Draw some records, and say what they look like; in a notebook, with a picture.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> print(samplers.uniform(0, 100).describe())
+        uniform(0, 100): 10,000 records, seed 0
+        column   support     mean    std     5%  median    95%   missing
+        value    [0, 100]   49.94  28.91  4.988   50.08  94.99         0
+        """
+        return describe(self, n, seed)
+
+
+def _own_kind(sampler: Distribution) -> type[Distribution]:
+    """Return whose short ways are a sampler's own: a class that a user makes of ours may draw otherwise."""
+    return type(sampler) if type(sampler) in KINDS else Distribution
+
+
+def as_column(sampler: Any, drawn: Any, n: int) -> Column:
+    """Return what a sampler drew as a column of a table, or refuse."""
+    values = np.asarray(drawn)
+    if values.shape != (n,):
+        raise SamplerError(f"{sampler!r} draws records of several numbers, which is no column of a table.")
+    return Column(values)
+
+
+def names_of(sampler: Distribution) -> list[str] | None:
+    """Return the names of the columns that a sampler draws, or None if it draws no table."""
+    return _own_kind(sampler).names(sampler)
+
+
+def moments_of(sampler: Any) -> tuple[Any, Any] | None:
+    """Return mean and standard deviation of every number of a uniform, or of a normal without bounds."""
+    return _own_kind(sampler).moments(sampler) if isinstance(sampler, Distribution) else None
+
+
+def loose(part: Any) -> Any:
+    """Return a part of another sampler, or refuse one that is for a fixed number of records."""
+    if isinstance(part, Fixed):
+        raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
+    return part
+
+
+def copied(support: Any) -> Any:
+    """Return a support that a caller may change."""
+    if isinstance(support, dict):
+        return {name: copied(inner) for name, inner in support.items()}
+    if isinstance(support, tuple) and not domains.is_pair(support):
+        return tuple(map(copied, support))
+    return support
+
+
+def _show(part: Any) -> str:
+    """Return a sampler as code that methods can be called on."""
+    text = repr(part)
+    return f"as_sampler({text})" if text.startswith("scipy.stats.") else text
+
+
+def accepted(draw_some: Callable[[int], Any], ends: Box, n: int, sampler: Any) -> Any:
+    """Draw until n records lie between two bounds, or refuse bounds that hardly any lies between."""
+    low, high = (end.array for end in ends)
+    found: list[Any] = []
+    count = drawn = 0
+    size = max(2 * n, 64)
+    while count < n or not found:
+        x = draw_some(size)
+        x = x[((low <= x) & (x <= high)).reshape(len(x), -1).all(axis=1)]
+        found.append(x)
+        count, drawn = count + len(x), drawn + size
+        if count < n and drawn > 2000 * size and count * 1000 < drawn:
+            raise SamplerError(
+                f"{sampler!r}: fewer than one draw in a thousand lies between the bounds. Widen them."
+            )
+    return np.concatenate(found)[:n]
+
+
+# --- mapped -----------------------------------------------------------------------------------
+
+
+def _check_alone(inner: Distribution, function: Callable[[Any], Any]) -> None:
+    """Refuse a function that does not make each record from its own one alone."""
+    drawn = some(inner, 16)
+    halves = np.array([13, 2, 7, 15, 0, 9, 4, 11]), np.array([3, 14, 1, 10, 5, 12, 8, 6])
+    try:
+        made = function(records.copy(drawn))
+        alone = records.count(made) == 16 and all(
+            records.equal(records.take(made, at), function(records.take(drawn, at))) for at in halves
+        )
+    except DataError:
+        alone = False
+    except Exception as error:
+        raise SamplerError(
+            f"map({name_of(function)}) raised {type(error).__name__} on drawn records: {error}. It gets n "
+            f"records, in the container that {inner!r} draws, and returns n."
+        ) from error
+    if not alone:
+        raise SamplerError(
+            f"map({name_of(function)}) does not make each record from its own one alone: 8 of 16 come out "
+            f"differently by themselves than among the others. Records must stay independent."
+        )
+
+
+def _number_by_number(function: Any) -> bool:
+    """Tell whether a function surely makes one number of each: one of numpy's and SciPy's own."""
+    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (1, 1) or function.signature:
+        return False
+    return any(
+        getattr(sys.modules.get(module), function.__name__, None) is function
+        for module in ("numpy", "scipy.special")
+    )
+
+
+@kind("mapped", stable=False)  # the function may change
+class _Mapped(Distribution):
+    inner: Distribution
+    function: Callable[[Any], Any]
+    given: Support | None
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return inside(self.function(self.inner.draw(n, rng)), self.given)
+
+    def own_traits(self) -> Traits:
+        alone = _number_by_number(self.function)
+        return replace(self.known, iid=alone, streamable=alone)
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    @property
+    def support(self) -> Any:
+        return plain_of(self.given)
+
+    def __repr__(self) -> str:
+        return f"{_show(self.inner)}.map({name_of(self.function)}{show_support(self.given)})"
+
+
+# --- between bounds ---------------------------------------------------------------------------
+
+
+def _ends(inner: Distribution, name: str, low: Any, high: Any) -> Box:
+    """Return bounds for the numbers that a sampler draws, or refuse."""
+    ends = bounds(name, low, high)
+    if ends is None:
+        raise SamplerError(f"{name}() needs a bound: {name}(low, high).")
+    drawn = some(inner)
+    if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "iuf":
+        raise SamplerError(
+            f"{name}() is for numbers, and {inner!r} draws something else. Of a table, do it to its columns."
+        )
+    try:
+        np.broadcast_to(ends[0].array, drawn.shape[1:])
+    except ValueError:
+        raise SamplerError(
+            f"{name}(): bounds of shape {ends[0].shape} do not fit records of shape {drawn.shape[1:]}."
+        ) from None
+    return ends
+
+
+class _Bounded(Distribution):
+    """What is between two bounds."""
+
+    inner: Distribution
+    low: Frozen
+    high: Frozen
+
+    def parts(self) -> Iterator[Any]:
+        yield self.inner
+
+    def parameters(self) -> dict[str, Any]:
+        return {"inner": self.inner, "low": self.low.short, "high": self.high.short}
+
+    @property
+    def support(self) -> Any:
+        return self._within(self.inner.support)
+
+    def _within(self, support: Any) -> Any:
+        if isinstance(support, domains.Maybe):
+            return domains.Maybe(self._within(support.inner))
+        if not domains.is_pair(support):
+            return self.low.end, self.high.end
+        return tuple(Frozen(np.clip(end, self.low.array, self.high.array)).end for end in support)
+
+    def _code(self, name: str) -> str:
+        return f"{_show(self.inner)}.{name}({', '.join(show((self.low, self.high), named=False))})"
+
+
+@kind("truncated")
+class _Truncated(_Bounded):
+    inner: Distribution
+    low: Frozen
+    high: Frozen
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        return accepted(lambda size: self.inner.draw(size, rng), (self.low, self.high), n, self)
+
+    def __repr__(self) -> str:
+        return self._code("truncated")
+
+
+@kind("clipped")
+class _Clipped(_Bounded):
+    inner: Distribution
+    low: Frozen
+    high: Frozen
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        drawn = self.inner.draw(n, rng)
+        return domains.bring_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
+
+    def __repr__(self) -> str:
+        return self._code("clip")
+
+
+# --- for data that grows ----------------------------------------------------------------------
+
+
+@kind("fixed size", view=True)
+class Fixed(Distribution):
+    """The same distribution for data of which a fixed number of records is used."""
+
+    inner: Distribution
+    size: int
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
+        return self.inner.draw(n, rng)
+
+    def column(self, n: int, rng: Rng) -> Column:
+        """Return n values for a column of a table."""
+        return self.inner.column(n, rng)
+
+    def parts(self) -> Iterator[Any]:
+        """Return what it is the same as."""
+        yield self.inner
+
+    def _identity(self) -> Any:
+        return self.inner, self.size
+
+    @property
+    def fixed_size(self) -> int | None:
+        """How many records of a dataset are used."""
+        return self.size
+
+    @property
+    def support(self) -> Any:
+        """What every record lies in."""
+        return self.inner.support
+
+    def positions(self, n: int) -> Any:
+        """Return which of n records are used: those first in a fixed public order of all positions.
+
+        Examples
+        --------
+        >>> from privatize.samplers import uniform
+        >>> uniform(0, 1).fixed(size=3).positions(10)
+        array([0, 2, 5])
+        """
+        if n < self.size:
+            raise DataError(f"The dataset has {n} records, and fixed(size={self.size}) uses {self.size}.")
+        rank = np.random.Generator(np.random.PCG64(20170806)).random(n)
+        return np.sort(np.argpartition(rank, self.size - 1)[: self.size])
+
+    def __getitem__(self, columns: Any) -> Distribution:
+        return self.inner[columns].fixed(size=self.size)
+
+    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
+        """Return what a function makes of the records, for the same number of them."""
+        return self.inner.map(function, support).fixed(size=self.size)
+
+    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
+        """Return the same between two bounds, for the same number of records."""
+        return self.inner.truncated(low, high).fixed(size=self.size)
+
+    def clip(self, low: Any = None, high: Any = None) -> Distribution:
+        """Return the same moved between two bounds, for the same number of records."""
+        return self.inner.clip(low, high).fixed(size=self.size)
+
+    def fixed(self, *, size: int) -> Distribution:
+        """Return the same for another number of records."""
+        return self.inner.fixed(size=size)
+
+    def __repr__(self) -> str:
+        return f"{_show(self.inner)}.fixed(size={self.size})"
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+
+@kind("columns", view=True)
+class Projection(Distribution):
+    """One column, or several, of a table."""
+
+    parent: Distribution
+    columns: tuple[str, ...]
+    several: bool
+    own: Any = field(default=None, compare=False)
+
+    @property
+    def wanted(self) -> Any:
+        """One name, or a list of them."""
+        return list(self.columns) if self.several else self.columns[0]
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
+        return _own_kind(self.parent).select(self.parent, n, rng, self.wanted)
+
+    def column(self, n: int, rng: Rng) -> Column:
+        """Return n values for a column of a table."""
+        if self.several:
+            return super().column(n, rng)  # which refuses
+        return _own_kind(self.parent).select_column(self.parent, n, rng, self.columns[0])
+
+    def parts(self) -> Iterator[Any]:
+        """Return what it is a part of."""
+        yield self.parent
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what determines its law."""
+        return {"parent": self.parent, "columns": self.columns, "several": self.several}
+
+    def _identity(self) -> Any:
+        return self.parent, self.columns, self.several
+
+    @property
+    def support(self) -> Any:
+        """What every record lies in."""
+        return copied(self.own)
+
+    def __repr__(self) -> str:
+        return f"{_show(self.parent)}[{self.wanted!r}]"

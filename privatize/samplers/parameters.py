@@ -1,0 +1,153 @@
+"""Parameters of samplers: numbers, bounds, shapes and shares, checked and comparable by content."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from privatize.errors import SamplerError
+from privatize.samplers.base import Rng
+
+__all__ = [
+    *("Box", "Frozen", "bounds", "box", "chosen", "even", "number", "numbers", "plain", "shape_of", "shares"),
+    "show",
+]
+
+
+class Frozen:
+    """A read-only array that compares by content and prints as the code that makes it."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # there is one zero, not two
+        self.array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frozen) and np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, (self.array + 0.0).tobytes()))
+
+    def __repr__(self) -> str:
+        return plain(self.array.tolist())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.array.shape
+
+    @property
+    def end(self) -> Any:
+        """The array as a bound: a number if it is one."""
+        return self.array if self.array.shape else self.array.item()
+
+    @property
+    def is_same(self) -> bool:
+        """Whether there is one value for all coordinates."""
+        return not self.array.shape or bool(self.array.size and np.ptp(self.array) == 0)
+
+    @property
+    def short(self) -> Frozen:
+        """It, as one number where all coordinates have the same."""
+        array = self.array
+        return Frozen(array.flat[0]) if array.size and (array == array.flat[0]).all() else self
+
+
+Box = tuple[Frozen, Frozen]
+
+
+def plain(value: Any) -> str:
+    """Return a number, or a list of them, as code; integers without a point."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain, value))}]"
+    return repr(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
+
+
+def number(value: Any) -> float:
+    """Return a number, or NaN for what is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def numbers(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return finite numbers as an array, or refuse."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SamplerError(f"{name}={value!r} is not a number or an array of numbers.") from None
+    if not np.isfinite(array).all():
+        raise SamplerError(f"{name}={value!r} is not finite.")
+    return array
+
+
+def shape_of(size: Any) -> tuple[int, ...]:
+    """Return the shape of a record as a tuple, or raise TypeError."""
+    return tuple(map(operator.index, size if np.iterable(size) else (size,)))
+
+
+def box(name: str, low: Any, high: Any, size: Any) -> tuple[Any, Any]:
+    """Return two bounds as arrays of the same shape, or refuse."""
+    try:
+        ends = [np.array(end, dtype=np.float64) for end in (low, high)]
+        shape = np.broadcast_shapes(ends[0].shape, ends[1].shape)
+        if size is not None:
+            wanted = shape_of(size)
+            if np.broadcast_shapes(shape, wanted) != wanted or 0 in wanted:
+                raise ValueError
+            shape = wanted
+    except (TypeError, ValueError):
+        raise SamplerError(
+            f"{name}: the bounds {low!r} and {high!r} do not fit each other or size={size!r}."
+        ) from None
+    lows, highs = (np.broadcast_to(end, shape) for end in ends)
+    if not (lows < highs).all():
+        raise SamplerError(f"{name}: the lower bound {low!r} must be below the upper bound {high!r}.")
+    return lows, highs
+
+
+def bounds(name: str, low: Any, high: Any, shape: Any = None) -> Box | None:
+    """Return two bounds, of which each may be left out, or None where they bound nothing."""
+    lows, highs = box(name, -math.inf if low is None else low, math.inf if high is None else high, shape)
+    return None if np.isinf(lows).all() and np.isinf(highs).all() else (Frozen(lows), Frozen(highs))
+
+
+def show(ends: Box | None, *, named: bool = True) -> list[str]:
+    """Return two bounds as arguments in code, by name or where possible by place."""
+    texts: list[str] = []
+    for name, end in zip(("low", "high"), ends or (), strict=False):
+        if not np.isinf(end.array).all():
+            text = plain(end.array.flat[0].item()) if end.is_same else repr(end)
+            texts.append(text if not named and len(texts) == (name == "high") else f"{name}={text}")
+    return texts
+
+
+def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
+    """Return probabilities up to a common factor as ones that sum to 1; None stays None."""
+    if given is None:
+        return None
+    share = numbers(name, given)
+    if share.shape != (count,) or (share < 0).any() or not share.sum() > 0:
+        raise SamplerError(
+            f"{name}={given!r} do not fit {count} {what}: one number >= 0 for each, not all zero."
+        )
+    # Those that sum to 1 stay as they are, so that a repr makes the same again.
+    total = share.sum()
+    return Frozen(share if abs(total - 1) < 1e-12 else share / total)
+
+
+def even(count: int) -> Frozen:
+    """Return equal shares that sum to 1."""
+    return Frozen([1 / count] * count)
+
+
+def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:
+    """Draw n indices below `count`, with the given probabilities or equal ones."""
+    if share is None:
+        return rng.integers(count, size=n)
+    return np.searchsorted(np.cumsum(share.array)[:-1], rng.random(n), side="right")
