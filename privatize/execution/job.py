@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
-
-__all__ = ["Cause", "Job", "Learned", "Refused", "RemoteTraceback", "Reply", "Span", "SpanResult", "shown"]
 
 Vector = NDArray[np.float64]
 Span = tuple[int, int]
@@ -223,27 +221,3 @@ class Reply:
                 f"Drawing the pairs failed in a worker: {self.cause.text}."
             ) from self.cause.exception()
         return self.results
-
-    def to_plain(self) -> tuple[Any, ...]:
-        """Return the answer as values for `marshal`, which needs nothing that a function may have spoilt."""
-        results = [
-            vars(each)
-            | {"gaps": each.gaps.tobytes(), "cause": each.cause and astuple(each.cause)}
-            | {"coordinate_gaps": {index: gaps.tobytes() for index, gaps in each.coordinate_gaps.items()}}
-            for each in self.results
-        ]
-        return self.status, results, self.error, self.reason, self.cause and astuple(self.cause)
-
-    @classmethod
-    def from_plain(cls, plain: tuple[Any, ...]) -> Reply:
-        """Return the answer that `to_plain` was made from."""
-        status, results, error, reason, cause = plain
-        found = [
-            SpanResult(
-                **each
-                | {"gaps": np.frombuffer(each["gaps"]), "cause": each["cause"] and Cause(*each["cause"])}
-                | {"coordinate_gaps": {i: np.frombuffer(gaps) for i, gaps in each["coordinate_gaps"].items()}}
-            )
-            for each in results
-        ]
-        return cls(status, found, error, reason, cause and Cause(*cause))

@@ -24,8 +24,6 @@ from privatize.execution.packaging.pickler import NotPackable, dumps
 from privatize.execution.packaging.surroundings import Surroundings
 from privatize.identity.fingerprint import Unencodable, origin, own_modules, reach
 
-__all__ = ["Package", "Unpacked", "pack", "unpack"]
-
 
 @dataclass(frozen=True)
 class Package:

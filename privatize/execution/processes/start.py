@@ -14,8 +14,6 @@ from typing import Any
 
 from privatize.execution.processes.worker import SAFE_PATH
 
-__all__ = ["StartMethod"]
-
 
 class StartMethod:
     """Makes processes: with a fork server of our own, or on Windows from nothing."""
