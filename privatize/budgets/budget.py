@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
 from collections.abc import Sequence
@@ -332,7 +333,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():
             return RemoteBudget, (self.name,)
-        return _again, (self.name, self.ledger.database.url, self.cap, self.composition, self.who)
+        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in _COLORS}
+        options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
+        return functools.partial(Budget, **options), (self.name,)
 
     def reserve(self, charge: Charge) -> None:
         """Spend what a release asks for, or raise."""
@@ -393,18 +396,6 @@ def _amount(cost: Cost, note: str = "") -> Amount:
 
 def _unsealed(count: int) -> str:
     return f"{'1 answer was' if count == 1 else f'{count} answers were'} about unsealed data"
-
-
-def _again(name: str, url: str, cap: Cost, composition: Any, who: bool) -> Budget:
-    return Budget(
-        name,
-        epsilon=float(cap.epsilon),
-        delta=float(cap.delta),
-        gamma=float(cap.gamma),
-        ledger=url,
-        composition=composition,
-        who=who,
-    )
 
 
 class RemoteBudget(Entered):

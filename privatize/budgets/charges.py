@@ -12,8 +12,6 @@ from typing import Any
 from privatize.errors import LedgerError, SettingsError
 from privatize.planning.composition import NOTHING, Cost, exact
 
-__all__ = ["COMPARABLE", "Book", "Charge", "Due", "Person", "Totals", "check_text"]
-
 STRENGTHS = ("plain", "sampled")
 PURPOSES = ("answer", "declaration", "learning", "check")
 NEIGHBOURS = ("replace", "add or remove")
@@ -238,15 +236,8 @@ class Book:
             if gamma < cost.gamma or (written.cost.epsilon, written.cost.delta) != (cost.epsilon, cost.delta):
                 raise LedgerError("it was charged less than it costs")
         else:
-            # Of plans that may have been charged before, what holds for them now.
-            seen = [exact(now) for asked, now in charge.looks if once and exact(asked) <= known]
-            gamma = max([cost.gamma, *seen])
-            # What was charged, and is not among the plans that this one's store knows, is of another store.
-            plans = {exact(each) for look in charge.looks for each in look}
-            elsewhere = bool(plans) and known > 0 and known not in plans
-            further = charge.average_gamma is None or gamma > cost.gamma or elsewhere
-            mean = max(average, gamma if further else exact(charge.average_gamma or 0.0))
-            gamma = max(gamma, known)
+            gamma, mean = _asked(charge, cost.gamma, known)
+            gamma, mean = max(gamma, known), max(mean, average)
         if once and (gamma, mean) > (Fraction(0), Fraction(0)):
             self.gammas[where] = (gamma, mean)
         return Due(Cost(cost.epsilon, cost.delta, gamma - known), mean - average)
@@ -313,15 +304,20 @@ class Book:
                 f"a record that is replaced within a part must be distributed as one that is replaced in "
                 f"all of the data. {remedy}"
             )
+        self._check_columns(charge, sampled, shown, remedy)
+
+    def _check_columns(self, charge: Charge, sampled: list[Person], shown: str, remedy: str) -> None:
+        """Refuse a P under which a replaced record could move to another part."""
+        layers = sorted({person.partition for person in sampled} - {""})
         both = f"The budget {self.name!r} would have answers {shown}"
         why = (
             f"Under P a replaced record may change its value there, within a part it may not. These are two "
             f"distributions of pairs, and their gammas do not add up. {remedy}"
         )
         for name in charge.columns:
-            if any(_essence(name) == _essence(each) for each in layers if each):
+            if any(_essence(name) == _essence(each) for each in layers):
                 raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
-        for layer in filter(None, layers):
+        for layer in layers:
             parts = {person.part for person in sampled if person.partition == layer}
             if any(parts <= values for values in charge.values):
                 raise SettingsError(
@@ -351,6 +347,18 @@ class Book:
         """Return all names whose P was written down in the same way."""
         declared = self.people[name].declared
         return tuple(sorted(each for each, person in self.people.items() if person.declared == declared))
+
+
+def _asked(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fraction, Fraction]:
+    """Return γ and the average γ that hold for a charge, beside a γ that was charged before."""
+    # Of plans that may have been charged before, what holds for them now.
+    once = charge.dataset and charge.key
+    most = max([gamma, *(exact(now) for asked, now in charge.looks if once and exact(asked) <= known)])
+    # What was charged, and is not among the plans that this one's store knows, is of another store.
+    plans = {exact(each) for look in charge.looks for each in look}
+    elsewhere = bool(plans) and known > 0 and known not in plans
+    further = charge.average_gamma is None or most > gamma or elsewhere
+    return most, most if further else exact(charge.average_gamma or 0.0)
 
 
 def _where(partition: str, part: str) -> str:

@@ -11,8 +11,6 @@ from fractions import Fraction
 from privatize.budgets.charges import Totals
 from privatize.planning.composition import NOTHING, Cost, exact, tight
 
-__all__ = ["Combination", "average_gamma"]
-
 _Totals = Mapping[tuple[str, str], Totals]
 
 

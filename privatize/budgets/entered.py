@@ -7,8 +7,6 @@ from typing import Any, ClassVar, Protocol, Self
 
 from privatize.budgets.charges import Charge
 
-__all__ = ["Chargeable", "Entered", "current"]
-
 
 class Chargeable(Protocol):
     """What a release can be charged to."""

@@ -17,27 +17,13 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
+from privatize.budgets import rows
 from privatize.budgets.charges import Book, Charge, Due, Totals
 from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
-from privatize.budgets.rows import (
-    BUDGET,
-    Begun,
-    begun_of,
-    now,
-    read_book,
-    read_charges,
-    read_history,
-    read_people,
-    read_totals,
-    recompute,
-    write,
-)
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, storable
 from privatize.storage.urls import without_password
-
-__all__ = ["Combine", "Ledger", "open_ledger"]
 
 Combine = Callable[[dict[tuple[str, str], Totals]], Cost]
 
@@ -73,7 +59,7 @@ class Ledger:
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
                 "ON CONFLICT (name) DO NOTHING",
-                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), composition, now()),
+                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), composition, rows.now()),
             )
             begun = self._begun(run, name)
         if begun.cap != cap or begun.composition != composition:
@@ -82,16 +68,16 @@ class Ledger:
                 f"that it was begun with: pass these, or begin a budget with another name."
             )
 
-    def begun(self) -> list[Begun]:
+    def begun(self) -> list[rows.Begun]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
-            rows = run(f"SELECT {BUDGET} FROM budgets ORDER BY created, name")  # noqa: S608
-        return [begun_of(row) for row in rows]
+            found = run(f"SELECT {rows.BUDGET} FROM budgets ORDER BY created, name")  # noqa: S608
+        return [rows.begun_of(row) for row in found]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
         """Return what was spent, by partition and part."""
         with self._transaction(write=False) as run:
-            return read_totals(run, name)
+            return rows.read_totals(run, name)
 
     def unsealed(self, name: str) -> tuple[int, bool]:
         """Return how many sampled answers were about data without a name, and whether one P holds for all."""
@@ -101,21 +87,21 @@ class Ledger:
                 "AND purpose <> 'declaration'",
                 name,
             )
-            people = read_people(run, name).values() if count else ()
+            people = rows.read_people(run, name).values() if count else ()
         families = [set(person.declared) for person in people if person.declared is not None]
         return int(count), not families or bool(set.intersection(*families))
 
     def history(self, name: str) -> list[dict[str, Any]]:
         """Return every charge, the oldest first."""
         with self._transaction(write=False) as run:
-            return read_history(run, name)
+            return rows.read_history(run, name)
 
-    def reserve(self, begun: Begun, charge: Charge, combine: Combine) -> Cost:
+    def reserve(self, begun: rows.Begun, charge: Charge, combine: Combine) -> Cost:
         """Spend, in one transaction, or refuse and change nothing. Returns what was charged.
 
         Parameters
         ----------
-        begun : Begun
+        begun : rows.Begun
             The budget, as its user knows it.
         charge : Charge
             What is asked for.
@@ -126,24 +112,26 @@ class Ledger:
         with self._transaction() as run:
             # The row is locked by the first number, before anything is read; each further charge has its own.
             numbers = itertools.chain([self._next(run, begun)], iter(lambda: self._next(run, begun), None))
-            return _add(run, begun, charge, combine, lambda book, each: write(run, next(numbers), each, book))
+            return _add(
+                run, begun, charge, combine, lambda book, each: rows.write(run, next(numbers), each, book)
+            )
 
-    def afford(self, begun: Begun, charge: Charge, combine: Combine) -> None:
+    def afford(self, begun: rows.Begun, charge: Charge, combine: Combine) -> None:
         """Refuse what could not be reserved now; spend nothing."""
         _check_charge(begun, charge)
         with self._transaction(write=False) as run:
             self._compare(self._begun(run, begun.name), begun)
             _add(run, begun, charge, combine, Book.add)
 
-    def declare_again(self, begun: Begun, name: str, declared: str, described: str, who: str) -> None:
+    def declare_again(self, begun: rows.Begun, name: str, declared: str, described: str, who: str) -> None:
         """Write into the history that the P of some people, which cannot be compared, is this one."""
         with self._transaction() as run:
             number = self._next(run, begun)
-            book = Book(begun.name, people=read_people(run, begun.name))
+            book = Book(begun.name, people=rows.read_people(run, begun.name))
             names = book.alike(name) if name in book.people else (name,)
-            write(run, number, _declaration(names, declared, described, who), book)
+            rows.write(run, number, _declaration(names, declared, described, who), book)
 
-    def recomputed(self, name: str) -> tuple[Begun, Book, Book]:
+    def recomputed(self, name: str) -> tuple[rows.Begun, Book, Book]:
         """Return a budget's caps, what the ledger says of it, and what its charges make; all of one moment.
 
         Raises
@@ -155,30 +143,30 @@ class Ledger:
             if self.database.postgres:  # or every statement would see a moment of its own
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             begun = self._begun(run, name)
-            kept, rows = read_book(run, name), read_charges(run, name)
-        return begun, kept, recompute(begun, rows)
+            kept, charges = rows.read_book(run, name), rows.read_charges(run, name)
+        return begun, kept, rows.recompute(begun, charges)
 
-    def _next(self, run: Run, begun: Begun) -> int:
+    def _next(self, run: Run, begun: rows.Begun) -> int:
         """Lock a budget's row until the end of the transaction; return the number of the next charge."""
         # On PostgreSQL the row is locked by this, on sqlite by the transaction itself. A ledger that a later
         # version has changed meanwhile is not written to.
-        rows = run(
+        updated = run(
             f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
-            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {BUDGET}",
+            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {rows.BUDGET}",
             begun.name,
         )
-        found = begun_of(rows[0]) if rows else self._begun(run, begun.name)
+        found = rows.begun_of(updated[0]) if updated else self._begun(run, begun.name)
         self._compare(found, begun)
         return found.charges
 
-    def _begun(self, run: Run, name: str) -> Begun:
+    def _begun(self, run: Run, name: str) -> rows.Begun:
         check(run("SELECT version FROM ledger_layout"))
-        rows = run(f"SELECT {BUDGET} FROM budgets WHERE name = ?", name)  # noqa: S608
-        if not rows:
+        found = run(f"SELECT {rows.BUDGET} FROM budgets WHERE name = ?", name)  # noqa: S608
+        if not found:
             raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
-        return begun_of(rows[0])
+        return rows.begun_of(found[0])
 
-    def _compare(self, found: Begun, begun: Begun) -> None:
+    def _compare(self, found: rows.Begun, begun: rows.Begun) -> None:
         """Refuse a budget whose caps are not those that it was opened with."""
         if found.terms() != begun.terms():
             raise LedgerError(
@@ -204,10 +192,10 @@ class Ledger:
 
 
 def _add(
-    run: Run, begun: Begun, charge: Charge, combine: Combine, add: Callable[[Book, Charge], Due]
+    run: Run, begun: rows.Begun, charge: Charge, combine: Combine, add: Callable[[Book, Charge], Due]
 ) -> Cost:
     """Add a charge to what a ledger says, and return what it costs; refuse what is beyond the caps."""
-    book = read_book(run, begun.name, charge)
+    book = rows.read_book(run, begun.name, charge)
     spent = combine(book.totals)
     for again in _recognized(book, charge):
         add(book, again)
@@ -218,7 +206,7 @@ def _add(
     return due.cost
 
 
-def _check_charge(begun: Begun, charge: Charge) -> None:
+def _check_charge(begun: rows.Begun, charge: Charge) -> None:
     """Refuse a charge that this budget cannot add up, or no database can keep."""
     if (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
         raise SettingsError(

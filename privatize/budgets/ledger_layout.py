@@ -12,8 +12,6 @@ from typing import Any
 from privatize.errors import LedgerError
 from privatize.storage.database import Run
 
-__all__ = ["CREATE", "VERSION", "check", "prepare"]
-
 # 1 is the layout from before there was a number. Whoever changes a table raises this, and adds a migration.
 VERSION = 2
 
@@ -132,6 +130,12 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
     run("UPDATE spent SET average = gamma")
     run("UPDATE gammas SET average = gamma")
     run("UPDATE charges SET average = gamma, average_charged = charged")
+    _place_people(run)
+    run("DROP TABLE datasets")
+
+
+def _place_people(run: Run) -> None:
+    """Write down who charges were about, and under which P all answers about them hold."""
     declared = {
         (budget, dataset): (sampler, described)
         for budget, dataset, sampler, described in run(
@@ -163,7 +167,6 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
             "UPDATE people SET declared = ?, described = ? WHERE budget = ? AND name = ?",
             *(json.dumps(sorted(common)), described, budget, name),
         )
-    run("DROP TABLE datasets")
 
 
 def _kind(column: str) -> str:

@@ -10,8 +10,6 @@ from privatize.budgets.charges import Charge, check_text
 from privatize.budgets.entered import Chargeable, Entered
 from privatize.errors import SettingsError
 
-__all__ = ["Part", "Partition"]
-
 
 class Partition(Mapping[str, "Part"]):
     """The parts of a budget that a replaced record cannot leave. Made by `Budget.partition`."""

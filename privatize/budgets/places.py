@@ -9,8 +9,6 @@ from typing import Any
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
 
-__all__ = ["checked_place", "ledger_place"]
-
 
 def ledger_place(given: str | os.PathLike[str] | None) -> str | None:
     """Return the place of a ledger, or None if nobody names one."""

@@ -17,11 +17,6 @@ from privatize.mechanisms.gaussian import Gaussian
 from privatize.planning.composition import Cost, exact, kind_of
 from privatize.storage.database import Run, storable
 
-__all__ = [
-    *("BUDGET", "Begun", "begun_of", "now", "read_book", "read_charges", "read_history", "read_people"),
-    *("read_totals", "recompute", "write"),
-]
-
 BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
 _CHARGE = (
     "number, at, function, key, dataset, n, mechanism, kind, epsilon, delta, gamma, charged, partition, "
@@ -256,14 +251,7 @@ def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
     """Add a charge to the book, and write down what has changed by it."""
     name, before = book.name, dict(book.people)
     due = book.add(charge)
-    average = charge.gamma if charge.average_gamma is None else charge.average_gamma
-    asked = {"epsilon": charge.epsilon, "delta": charge.delta, "gamma": charge.gamma, "average": average}
-    row = {each: getattr(charge, each) for each in _SAME}
-    row |= {each: storable(row[each]) for each in ("function", "mechanism", "described", "who")}
-    row |= {each: json.dumps(getattr(charge, each)) for each in (*_LISTS, "looks")}
-    row |= {each: str(exact(value)) for each, value in asked.items()}
-    row |= {"charged": str(due.cost.gamma), "average_charged": str(due.average)}
-    row |= {"number": number, "at": now()}
+    row = _row_of(charge, due) | {"number": number, "at": now()}
     _put(run, "charges", 0, budget=name, **{each: row[each] for each in _CHARGE.split(", ")})
     for each in charge.subjects:
         person = book.people[each]
@@ -282,6 +270,16 @@ def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
     spent |= {"counts": json.dumps(total.counts), "average": str(total.average)}
     _put(run, "spent", 3, budget=name, partition=charge.partition, part=charge.part, **spent)
     return due
+
+
+def _row_of(charge: Charge, due: Due) -> dict[str, Any]:
+    average = charge.gamma if charge.average_gamma is None else charge.average_gamma
+    asked = {"epsilon": charge.epsilon, "delta": charge.delta, "gamma": charge.gamma, "average": average}
+    row = {each: getattr(charge, each) for each in _SAME}
+    row |= {each: storable(row[each]) for each in ("function", "mechanism", "described", "who")}
+    row |= {each: json.dumps(getattr(charge, each)) for each in (*_LISTS, "looks")}
+    row |= {each: str(exact(value)) for each, value in asked.items()}
+    return row | {"charged": str(due.cost.gamma), "average_charged": str(due.average)}
 
 
 def _put(run: Run, table: str, keys: int, /, **row: Any) -> None:

@@ -17,7 +17,7 @@ from privatize.budgets.places import checked_place
 from privatize.budgets.rows import Begun
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import Told, as_json, columns, hide, one_line, place, visible
-from privatize.config.policy import ruled
+from privatize.config.policy import policy
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
 
 __all__ = ["exported", "shown", "verified", "whereabouts"]
@@ -29,7 +29,7 @@ def whereabouts(given: str | None) -> str | None:
     """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
     found, source = given or os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"
     if found is None:
-        found, source = ruled("ledger"), "The ledger of the policy"
+        found, source = policy().ledger, "The ledger of the policy"
     hide(str(found))
     if found is not None:
         checked_place(found, source)  # or refused

@@ -19,8 +19,6 @@ from typing import Any
 
 from privatize.errors import SettingsError
 
-__all__ = ["Database", "DatabaseError", "storable"]
-
 Run = Callable[..., list[tuple[Any, ...]]]
 Prepare = Callable[[Run, set[str], bool], None]
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.config.policy import ruled
+from privatize.config.policy import policy
 from privatize.errors import StoreWarning, restore
 from privatize.identity.fingerprint import outside
 from privatize.outputs.structure import size
@@ -400,8 +400,8 @@ def default_url() -> str:
     given = os.environ.get("PRIVATIZE_STORE")
     if given is not None:
         return given or "memory"
-    if ruled("store"):
-        return str(ruled("store"))
+    if policy().store:
+        return str(policy().store)
     import platformdirs
 
     return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")

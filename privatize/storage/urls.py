@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["without_password"]
-
 
 def without_password(url: str) -> str:
     """Return where a database is, without the user, the password and the options.

@@ -124,6 +124,7 @@ class Pool:
         self.workers: list[Worker] = []
         self.closed = False
         self._turn = threading.Lock()
+        self._lost = 0  # workers in a row
         self._unlucky: Counter[Span] = Counter()  # spans whose workers were lost between pairs
 
     def run(
@@ -153,8 +154,8 @@ class Pool:
     ) -> Generator[SpanResult, None, None]:
         from multiprocess import connection
 
-        lost = 0  # how many in a row
         until = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
+        self._lost = 0
         while busy := self._fill(package, queue, workers):
             ends = [worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy]
             ready = set(connection.wait(ends, until))
@@ -166,20 +167,9 @@ class Pool:
                 answer = worker.receive() if spoke else None
                 self._check_open()
                 if answer is not None:
-                    lost = 0
+                    self._lost = 0
                     yield self._read(worker, queue, *answer)
-                    continue
-                begun = (worker.span or (0, 0))[0]
-                lost = 1 if worker.slot[0] > begun else lost + 1  # it had finished some
-                found = self._reap(worker, queue, timeout if late else None)
-                if lost >= 8 + 2 * workers:
-                    what = found.cause.text if found is not None and found.cause else "it died between pairs"
-                    raise ExecutionError(
-                        f"{lost} workers in a row were lost with the pair that they were evaluating, and not "
-                        f"one pair was finished between them. The last: {what}. Does the function crash, run "
-                        f"out of memory or hang on public data too? Try it on data from the sampler."
-                    )
-                if found is not None:
+                elif found := self._reap(worker, queue, timeout if late else None, 8 + 2 * workers):
                     yield found
 
     def _busy(self) -> list[Worker]:
@@ -232,12 +222,18 @@ class Pool:
             self._end(worker)
         return found
 
-    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None) -> SpanResult | None:
+    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None, most: int) -> SpanResult | None:
         """End a lost worker; return the pair that it was lost with, and put the rest back to be done."""
         start, stop = worker.span or (0, 0)
         index = int(worker.slot[0])
-        code = self._end(worker)
-        kind, what = _fate(code, timeout)
+        kind, what = _fate(self._end(worker), timeout)
+        self._lost = 1 if index > start else self._lost + 1  # it had finished some
+        if self._lost >= most:
+            raise ExecutionError(
+                f"{self._lost} workers in a row were lost with the pair that they were evaluating, and not "
+                f"one pair was finished between them. The last: {what}. Does the function crash, run "
+                f"out of memory or hang on public data too? Try it on data from the sampler."
+            )
         if not start <= index < stop:
             _log.warning("a worker was lost between pairs (%s)", what)
             middle = (start + stop) // 2  # in halves, so that what is wrong with one pair is found
