@@ -1,4 +1,4 @@
-"""Charges: what one release asks of a budget, and the rules by which they add up. Knows no database."""
+"""Charges: what one release asks of a budget, and the rules by which they add up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from privatize.errors import LedgerError, SettingsError
 from privatize.planning.composition import NOTHING, Cost, exact
+from privatize.storage.database import storable
 
 STRENGTHS = ("plain", "sampled")
 PURPOSES = ("answer", "declaration", "learning", "check")
@@ -21,19 +22,13 @@ _LONGEST = 255
 
 def check_text(what: str, text: Any) -> str:
     """Return a name that every database can keep; refuse any other."""
-    fine = isinstance(text, str) and 0 < len(text) <= _LONGEST and "\0" not in text
-    if fine:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            fine = False
-    if not fine:
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or storable(text) != text:
         shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
         raise SettingsError(
             f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: names are strings of "
             f"1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose another."
         )
-    return str(text)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)

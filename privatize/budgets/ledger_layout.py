@@ -120,7 +120,8 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
         if table not in found:
             continue  # it was created just now
         for column, value in columns.items():
-            kind = "BIGINT" if postgres and column == "migrated" else _kind(column)
+            number = "BIGINT" if postgres else "INTEGER"
+            kind = number if column == "migrated" else "TEXT"
             run(f"ALTER TABLE {table} ADD COLUMN {column} {kind} NOT NULL DEFAULT {value}")
             if postgres:  # or an earlier version could insert rows without it
                 run(f"ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
@@ -167,10 +168,6 @@ def _place_people(run: Run) -> None:
             "UPDATE people SET declared = ?, described = ? WHERE budget = ? AND name = ?",
             *(json.dumps(sorted(common)), described, budget, name),
         )
-
-
-def _kind(column: str) -> str:
-    return "INTEGER" if column == "migrated" else "TEXT"
 
 
 def _fractions(run: Run) -> None:
