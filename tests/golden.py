@@ -2,8 +2,8 @@
 
 A stored estimate is used as long as its key is the same, and of our own classes the key holds nothing but a
 tag and a version. So whoever changes which records a kind draws must raise its `draw_version` (a mechanism's
-`gap_version`, or `coins.SCHEME`), and add the new digests: ``python -m tests.golden`` prints what is missing,
-and ``python -m tests.golden --write`` adds it. Rows of earlier versions stay as they are.
+`gap_version`, or `streams.SCHEME`), and add the new digests: ``python -m tests.golden`` prints what is
+missing, and ``python -m tests.golden --write`` adds it. Rows of earlier versions stay as they are.
 
 Floats are rounded to ten significant digits, because the last bits of exp and log differ between platforms.
 SciPy's own draws are not pinned, as they may change with SciPy's version: that is in the key.
@@ -21,8 +21,8 @@ import numpy as np
 from scipy import stats
 
 from privatize import Bernstein, Exponential, Gaussian, Laplace, samplers, sums
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
+from privatize.calibration import streams
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.data import frames
 from privatize.identity.declared import declare
 from privatize.mechanisms.base import l1, l2
@@ -266,7 +266,7 @@ def value_of(value):
 
 def draws(sampler):
     """Return the digest of some datasets drawn one after the other, and of what the generator gives next."""
-    rng = coins.stream(19, coins.RECORDS, 3)
+    rng = streams.stream(19, streams.RECORDS, 3)
     found = [canonical(without_signs(sampler, sampler.draw(n, rng))) for n in SIZES]
     if hasattr(sampler, "positions"):
         found.append(sampler.positions(50).tolist())
@@ -310,10 +310,9 @@ def pair_cases():
         ("of a sum", sums.means(), samplers.uniform([0, 0], [1, 2]), l1, {}),
     ):
         for n in (5, 2000):
-            pairs = Pairs(function, n=n, sampler=sampler, norm=norm, seed=11, **rest)
-            with coins.public_coins(pairs.s0) as flips:
-                pairs.check_sampler()
-                found = pairs.gaps(0, 300, flips).gaps
+            pairs = evaluator(function, n=n, sampler=sampler, norm=norm, seed=11, **rest)
+            pairs.pairs.check()
+            found = pairs.evaluate((0, 300), pairs.learned).gaps
             yield f"{name}, n={n}", found.tolist()
 
 
@@ -337,7 +336,7 @@ def rows():
     for mechanism, found in mechanism_cases():
         yield f"{mechanism.tag} {mechanism.gap_version}", repr(mechanism), digest(found)
     for name, gaps in pair_cases():
-        yield f"pairs {coins.SCHEME}", name, digest(gaps)
+        yield f"pairs {streams.SCHEME}", name, digest(gaps)
 
 
 def declared_rows():

@@ -31,7 +31,7 @@ from privatize import Budget, Gaussian, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.entered import current
 from privatize.budgets.ledger import open_ledger
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import (
     BudgetExceeded,
     InfiniteSensitivityError,
@@ -613,7 +613,7 @@ class TestBeginning:
         """A password in its URL would go to every worker of a cluster."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
-        job = Pairs(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=_Marking(f))
+        job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=_Marking(f))
         payload = pack(job).payload
         assert b"RemoteBudget" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)

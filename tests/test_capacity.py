@@ -114,7 +114,7 @@ def test_a_limit_of_the_process_is_seen():
     """A user whose administrator limits memory would be killed at that limit."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 * 10**9, 3 * 10**9))\n"
-        "from privatize import capacity; print(capacity.limit())"
+        "from privatize.calibration import capacity; print(capacity.limit())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,13 +1,11 @@
-"""Public coins: reproducible inside, and nothing of the caller's randomness is touched."""
+"""Public streams and the guard of the global generators: nothing of the caller's randomness is touched."""
 
 import hashlib
 import random
-import shutil
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import mtrand
 
-from privatize.calibration import global_rng as generators
-from privatize.calibration import streams as coins
+from privatize.calibration import streams
+from privatize.calibration.global_rng import rng_guard
 from privatize.errors import SettingsError
 
 pytestmark = pytest.mark.usefixtures("own_generators")
-TAGS = [coins.RECORDS, coins.POSITIONS, coins.COINS, coins.PILOT, coins.AUDIT, coins.CHECK]
+TAGS = [streams.RECORDS, streams.POSITIONS, streams.COINS, streams.PILOT, streams.AUDIT, streams.CHECK]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +50,7 @@ def use_everything():
 def test_streams_differ_by_seed_tag_and_block():
     """Two purposes would share numbers: the positions would depend on the records."""
     firsts = {
-        tuple(coins.stream(seed, tag, block).random(4))
+        tuple(streams.stream(seed, tag, block).random(4))
         for seed in (0, 1, 2**40)
         for tag in TAGS
         for block in range(20)
@@ -65,29 +63,32 @@ def test_streams_are_not_those_a_user_would_build():
     for seed in (0, 1, 7):
         own = {np.random.default_rng(s).random() for s in (seed, [seed, 0], [seed, 0, 0])}
         own |= {np.random.Generator(np.random.SFC64(s)).random() for s in (seed, [seed, 0], [seed, 0, 0])}
-        assert not own & {coins.stream(seed, tag, 0).random() for tag in TAGS}
+        assert not own & {streams.stream(seed, tag, 0).random() for tag in TAGS}
 
 
 def test_streams_are_reproducible():
     """A remembered estimate could not be continued or checked."""
     for tag in TAGS:
-        one, other = coins.stream(3, tag, 5), coins.stream(3, tag, 5)
+        one, other = streams.stream(3, tag, 5), streams.stream(3, tag, 5)
         assert np.array_equal(one.integers(2**63, size=100), other.integers(2**63, size=100))
 
 
 def test_the_scheme_is_pinned():
     """A changed stream would silently invalidate every stored estimate: raise SCHEME with it."""
-    assert coins.SCHEME == 2
+    assert streams.SCHEME == 2
     assert TAGS == [0, 1, 2, 3, 4, 5]
-    assert coins.stream(1, coins.RECORDS, 0).integers(2**32, size=2).tolist() == [2540132485, 374978668]
-    assert coins.coin_seed(7) == 3831650445
+    assert streams.stream(1, streams.RECORDS, 0).integers(2**32, size=2).tolist() == [2540132485, 374978668]
+    assert streams.coin_seed(7) == 3831650445
 
 
 def test_streams_are_the_same_in_another_process():
     """A worker would draw other pairs than those it was asked for."""
-    code = "from privatize import coins; print(coins.stream(9, coins.RECORDS, 4).integers(2**62))"
+    code = (
+        "from privatize.calibration import streams\n"
+        "print(streams.stream(9, streams.RECORDS, 4).integers(2**62))"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(found.stdout) == coins.stream(9, coins.RECORDS, 4).integers(2**62)
+    assert int(found.stdout) == streams.stream(9, streams.RECORDS, 4).integers(2**62)
 
 
 @pytest.mark.parametrize(
@@ -95,12 +96,12 @@ def test_streams_are_the_same_in_another_process():
 )
 def test_block_size(n, size):
     """Blocks of another size would hold other pairs than the ones remembered."""
-    assert coins.block_size(n) == size
+    assert streams.block_size(n) == size
 
 
 def test_seeds_are_fresh():
     """A calibration seed that could be foreseen could be chosen for its estimate."""
-    seeds = {coins.fresh_seed() for _ in range(100)}
+    seeds = {streams.fresh_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert all(0 <= seed < 2**64 for seed in seeds)
     assert max(seeds) > 2**56  # misses once in 2^800
@@ -109,13 +110,13 @@ def test_seeds_are_fresh():
 @pytest.mark.parametrize("seed", [0, 7, 2**64, 2**200, np.int64(5), np.uint8(5)])
 def test_seeds_that_are_taken(seed):
     """A seed that a user has at hand would be refused."""
-    assert coins.check_seed(seed) == seed
-    assert type(coins.check_seed(seed)) is int
+    assert streams.check_seed(seed) == seed
+    assert type(streams.check_seed(seed)) is int
 
 
 def test_no_seed_is_none():
     """Leaving the seed out would not mean a fresh one."""
-    assert coins.check_seed(None) is None
+    assert streams.check_seed(None) is None
 
 
 @pytest.mark.parametrize(
@@ -124,12 +125,12 @@ def test_no_seed_is_none():
 def test_seeds_that_are_refused(seed):
     """A slip such as seed=True or seed=1.0 would be taken for a number, or fail without a reason."""
     with pytest.raises(SettingsError, match=r"not a seed.*integer >= 0.*noise is never seeded"):
-        coins.check_seed(seed)
+        streams.check_seed(seed)
 
 
 def test_coin_seeds_fit_numpy():
     """``numpy.random.seed`` takes 32 bits: a larger coin seed would fail at the first evaluation."""
-    found = [coins.coin_seed(seed) for seed in (*range(200), 2**64 - 1, 2**200)]
+    found = [streams.coin_seed(seed) for seed in (*range(200), 2**64 - 1, 2**200)]
     assert all(type(s0) is int and 0 <= s0 < 2**32 for s0 in found)
     assert len(set(found)) > 195
 
@@ -147,8 +148,8 @@ def test_the_callers_randomness_is_untouched(cached):
     before = caller_state()
     assert bool(before[3]) is cached
     assert (random.getstate()[2] is not None) is cached
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         use_everything()
     assert caller_state() == before
 
@@ -161,8 +162,8 @@ def test_a_cached_normal_deviate_is_given_back():
     np.random.seed(3)
     random.seed(3)
     numbers, gausses = [np.random.standard_normal()], [random.gauss(0, 1)]
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         np.random.standard_normal()
         random.gauss(0, 1)
     numbers += np.random.standard_normal(2).tolist()
@@ -175,8 +176,8 @@ def test_no_deviate_of_the_public_coins_is_left_behind():
     np.random.seed(3)
     expected = np.random.standard_normal()
     np.random.seed(3)
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         np.random.standard_normal()  # leaves one cached
     assert np.random.standard_normal() == expected
 
@@ -186,8 +187,8 @@ def test_the_callers_randomness_is_untouched_after_errors(error):
     """A function that fails once would change everything random that comes after it."""
     use_everything()
     before = caller_state()
-    with pytest.raises(error), coins.public_coins(5) as flips:  # noqa: PT012
-        flips.toss()
+    with pytest.raises(error), rng_guard(5) as rng:  # noqa: PT012
+        rng.reseed()
         use_everything()
         raise error
     assert caller_state() == before
@@ -201,8 +202,8 @@ def test_nested_coins_leave_the_outer_ones_untouched(depth, cached):
     def inside(level):
         if level == 0:
             return
-        with coins.public_coins(100 + level) as flips:
-            flips.toss()
+        with rng_guard(100 + level) as rng:
+            rng.reseed()
             random.random()
             np.random.random()
             if cached:  # then numpy's whole state is put back, not only its bit generator
@@ -219,12 +220,12 @@ def test_nested_coins_leave_the_outer_ones_untouched(depth, cached):
 def test_nested_coins_leave_the_outer_ones_untouched_after_errors():
     """A failing inner function would change the coins of the outer one."""
     before = caller_state()
-    with coins.public_coins(1) as flips:
-        flips.toss()
+    with rng_guard(1) as rng:
+        rng.reseed()
         use_everything()
         middle = caller_state()
-        with pytest.raises(ZeroDivisionError), coins.public_coins(2) as inner:  # noqa: PT012
-            inner.toss()
+        with pytest.raises(ZeroDivisionError), rng_guard(2) as inner:  # noqa: PT012
+            inner.reseed()
             use_everything()
             raise ZeroDivisionError
         assert caller_state() == middle
@@ -236,10 +237,10 @@ def test_another_bit_generator_of_the_callers_is_kept():
     mtrand.set_bit_generator(np.random.PCG64(3))
     np.random.standard_normal()
     mine, before = mtrand.get_bit_generator(), caller_state()
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         first = np.random.random()
-        flips.toss()
+        rng.reseed()
         assert np.random.random() == first
     assert mtrand.get_bit_generator() is mine
     assert caller_state() == before
@@ -248,8 +249,8 @@ def test_another_bit_generator_of_the_callers_is_kept():
 def test_a_function_may_change_the_bit_generator():
     """A function that swaps numpy's global generator would keep it swapped for the caller."""
     mine, before = mtrand.get_bit_generator(), caller_state()
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         mtrand.set_bit_generator(np.random.MT19937(1))
         np.random.random()
     assert mtrand.get_bit_generator() is mine
@@ -260,8 +261,8 @@ def test_seeding_inside_stays_inside():
     """A function that seeds numpy or `random` itself would seed the caller's code as well."""
     before = caller_state()
     expected = np.random.RandomState(42).random_sample(3)
-    with coins.public_coins(5) as flips:
-        flips.toss()
+    with rng_guard(5) as rng:
+        rng.reseed()
         np.random.seed(42)
         random.seed(42)
         assert np.array_equal(np.random.random(3), expected)
@@ -283,24 +284,24 @@ def test_a_toss_makes_the_global_generators_reproducible():
             np.random.mtrand._rand.random_sample(),
         )
 
-    with coins.public_coins(11) as flips:
+    with rng_guard(11) as rng:
         found = []
         for _ in range(3):
-            flips.toss()
+            rng.reseed()
             found.append(noisy())
         assert found[0] == found[1] == found[2]
-    with coins.public_coins(11) as flips:
-        flips.toss()
+    with rng_guard(11) as rng:
+        rng.reseed()
         assert noisy() == found[0]
-    with coins.public_coins(12) as flips:
-        flips.toss()
+    with rng_guard(12) as rng:
+        rng.reseed()
         assert noisy() != found[0]
 
 
 def test_the_coins_are_those_of_the_seed():
     """A user could not reproduce a run on public data with ``random.seed`` and ``numpy.random.seed``."""
-    with coins.public_coins(11) as flips:
-        flips.toss()
+    with rng_guard(11) as rng:
+        rng.reseed()
         assert random.random() == random.Random(11).random()
         assert np.random.random() == np.random.RandomState(11).random_sample()
 
@@ -322,22 +323,22 @@ def test_the_coins_are_those_of_the_seed():
 )
 def test_use_is_noticed(use):
     """A random function would be evaluated with coins that run on, not with the recorded ones."""
-    with coins.public_coins(11) as flips:
-        flips.toss()
-        assert not flips.moved()
+    with rng_guard(11) as rng:
+        rng.reseed()
+        assert not rng.may_be_used()
         use()
-        assert flips.moved()
-        assert not flips.moved()  # and they are back at the start
+        assert rng.may_be_used()
+        assert not rng.may_be_used()  # and they are back at the start
 
 
 def test_own_generators_are_not_use():
     """A function with a generator of its own would be slowed down as if it used the global ones."""
-    with coins.public_coins(11) as flips:
-        flips.toss()
+    with rng_guard(11) as rng:
+        rng.reseed()
         np.random.default_rng(3).random()
         random.Random(3).random()
         np.random.RandomState(3).random_sample()
-        assert not flips.moved()
+        assert not rng.may_be_used()
 
 
 def test_threads_take_turns():
@@ -345,8 +346,8 @@ def test_threads_take_turns():
 
     def work(s0, found):
         for _ in range(20):
-            with coins.public_coins(s0) as flips:
-                flips.toss()
+            with rng_guard(s0) as rng:
+                rng.reseed()
                 numbers = []
                 for _ in range(5):
                     numbers.append((random.random(), np.random.random()))
@@ -373,12 +374,12 @@ def test_the_turn_is_given_up(failing):
     entered = threading.Event()
 
     def other():
-        with coins.public_coins(2):
+        with rng_guard(2):
             entered.set()
 
     thread = threading.Thread(target=other, daemon=True)
     try:
-        with coins.public_coins(1):
+        with rng_guard(1):
             thread.start()
             assert not entered.wait(0.05)
             if failing:
@@ -415,12 +416,12 @@ def test_the_callers_stream_is_the_one_without_coins(acts):
         np.random.seed(3)
         for act in acts:
             if act in ("coins", "nested"):
-                with coins.public_coins(5) as flips:
-                    flips.toss()
+                with rng_guard(5) as rng:
+                    rng.reseed()
                     np.random.randn(3)
                     if act == "nested":
-                        with coins.public_coins(6) as inner:
-                            inner.toss()
+                        with rng_guard(6) as inner:
+                            inner.reseed()
                             np.random.randn(1)
                     np.random.randn(1)
             elif act == "save":
@@ -445,10 +446,10 @@ def test_a_deviate_that_is_put_back_at_the_same_place_is_kept():
         state = np.random.get_state()  # with a deviate
         expected = np.random.randn()
         for _ in range(3):
-            with coins.public_coins(5):  # at the same place, without one
+            with rng_guard(5):  # at the same place, without one
                 pass
             np.random.set_state(state)
-            with coins.public_coins(5):
+            with rng_guard(5):
                 pass
             assert np.random.randn() == expected
     finally:
@@ -465,8 +466,8 @@ def test_a_deviate_of_another_bit_generator_is_kept(kind):
         mtrand.set_bit_generator(kind(1))
         other = []
         for _ in range(6):
-            with coins.public_coins(5) as flips:
-                flips.toss()
+            with rng_guard(5) as rng:
+                rng.reseed()
                 np.random.randn()
             other.append(np.random.randn())
         assert one == other
@@ -474,60 +475,13 @@ def test_a_deviate_of_another_bit_generator_is_kept(kind):
         mtrand.set_bit_generator(before)
 
 
-def test_the_flag_is_where_it_is_looked_for():
-    """Reading it elsewhere would lose deviates; not finding it would cost time alone."""
-    at = generators._flag_at()
-    kept = np.random.get_state()
-    try:
-        for seed in range(20):
-            np.random.seed(seed)
-            np.random.randn(seed % 5)
-            found = generators.with_normal()
-            assert (found is not None) == bool(np.random.get_state(legacy=False)["has_gauss"])
-    finally:
-        np.random.set_state(kept)
-    assert at is None or 0 < at < np.random.RandomState.__basicsize__
-
-
-def test_without_the_flag_the_state_is_read(monkeypatch):
-    """Where memory cannot be looked into, nothing is lost."""
-    monkeypatch.setattr(generators, "_flag", lambda generator: None)
-    kept = np.random.get_state()
-    try:
-        np.random.seed(1)
-        expected = [np.random.randn() for _ in range(4)]
-        np.random.seed(1)
-        found = []
-        for _ in range(4):
-            with coins.public_coins(2) as flips:
-                flips.toss()
-                np.random.randn()
-            found.append(np.random.randn())
-        assert found == expected
-    finally:
-        np.random.set_state(kept)
-
-
 @pytest.mark.parametrize("use", [random.random, np.random.random, np.random.randn, lambda: np.random.seed(1)])
 def test_use_of_any_kind_is_seen_afterwards(use):
     """A function that sees other coins in a stack than by itself must be found out."""
-    with coins.public_coins(5) as flips:
-        flips.toss()
-        assert not flips.used()
+    with rng_guard(5) as rng:
+        rng.reseed()
+        assert not rng.used()
         use()
-        assert flips.used()
-        flips.toss()
-        assert not flips.used()
-
-
-def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
-    """Two processes with different code must not share work."""
-    ours = coins.sources()
-    there = tmp_path / "privatize"
-    shutil.copytree(Path(coins.__file__).parent, there, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(coins, "__file__", str(there / "coins.py"))
-    read = coins.sources.__wrapped__  # not the one that was read before
-    assert read() == ours
-    changed = there / "mechanisms" / "base.py"
-    changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
-    assert read() != ours
+        assert rng.used()
+        rng.reseed()
+        assert not rng.used()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from privatize import additive, estimate_sensitivity, plan, samplers
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
+from privatize.calibration import streams
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 
@@ -70,10 +70,10 @@ def test_draws_one_after_the_other_are_one_draw(sampler):
     """If they were not, which pairs a worker draws at once would change what they are."""
     assert traits_of(sampler).streamable
     for sizes in ((1, 1), (1, 2), (3, 5), (7, 1, 4), (2, 2, 2), (1001, 999), (13,) * 11):
-        rng = coins.stream(5, coins.RECORDS, 3)
+        rng = streams.stream(5, streams.RECORDS, 3)
         parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
         after = rng.random()
-        rng = coins.stream(5, coins.RECORDS, 3)
+        rng = streams.stream(5, streams.RECORDS, 3)
         whole = sampler.draw(sum(sizes), rng)
         assert parts.dtype == whole.dtype
         assert parts.tobytes() == whole.tobytes(), sizes
@@ -86,9 +86,9 @@ def test_draws_one_after_the_other_are_one_draw(sampler):
 )
 def test_draws_of_any_sizes_are_one_draw(sampler, sizes, seed):
     """Odd and even sizes leave nothing behind in a generator that the next draw would miss."""
-    rng = coins.stream(seed, coins.RECORDS)
+    rng = streams.stream(seed, streams.RECORDS)
     parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
-    assert parts.tobytes() == sampler.draw(sum(sizes), coins.stream(seed, coins.RECORDS)).tobytes()
+    assert parts.tobytes() == sampler.draw(sum(sizes), streams.stream(seed, streams.RECORDS)).tobytes()
 
 
 @pytest.mark.parametrize("sampler", OTHERS, ids=repr)
@@ -101,8 +101,8 @@ def test_others_are_drawn_one_dataset_after_the_other(sampler):
 @pytest.mark.parametrize("wide", [1.0, 1e-3, 1e300])
 def test_equal_bounds_are_drawn_like_different_ones(low, wide):
     """The short way for records whose coordinates have the same bounds draws the same numbers."""
-    short = samplers.uniform(low, low + wide, size=3).draw(100, coins.stream(1, 0))
-    long = coins.stream(1, 0).uniform(np.full(3, low), np.full(3, low + wide), (100, 3))
+    short = samplers.uniform(low, low + wide, size=3).draw(100, streams.stream(1, 0))
+    long = streams.stream(1, 0).uniform(np.full(3, low), np.full(3, low + wide), (100, 3))
     assert short.tobytes() == long.tobytes()
 
 
@@ -131,13 +131,12 @@ def test_functions_that_look_like_those_of_numpy_are_not_taken_for_them():
 
 
 def gaps_of(sampler, function, stop, spans=None, n=20, seed=3):
-    pairs = Pairs(
+    pairs = evaluator(
         function, n=n, sampler=as_sampler(sampler), norm=lambda gap: float(np.abs(gap).sum()), seed=seed
     )
     found = np.full(stop, np.nan)
-    with coins.public_coins(pairs.s0) as flips:
-        for begin, end in spans or [(0, 1), (1, stop)]:
-            found[begin:end] = pairs.gaps(begin, end, flips).gaps
+    for begin, end in spans or [(0, 1), (1, stop)]:
+        found[begin:end] = pairs.evaluate((begin, end), pairs.learned).gaps
     return found
 
 
@@ -222,16 +221,17 @@ def test_a_dataset_is_as_it_is_when_drawn_alone():
 def test_wide_records_are_drawn_a_few_at_a_time():
     """A block of wide datasets, or what comes before a pair in its block, would not fit into memory."""
     wide = samplers.uniform(0, 1, size=5000)
-    pairs = Pairs(lambda x: float(x[0, 0]), n=10, sampler=wide, norm=lambda gap: float(abs(gap[0])), seed=1)
-    with coins.public_coins(pairs.s0) as flips:
-        pairs.gaps(0, 1, flips)
-        tracemalloc.start()
-        try:
-            pairs.gaps(200, 256, flips)  # a block of 256 is 113 MB
-            pairs.gaps(255, 256, flips)
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    pairs = evaluator(
+        lambda x: float(x[0, 0]), n=10, sampler=wide, norm=lambda gap: float(abs(gap[0])), seed=1
+    )
+    pairs.evaluate((0, 1), pairs.learned)
+    tracemalloc.start()
+    try:
+        pairs.evaluate((200, 256), pairs.learned)  # a block of 256 is 113 MB
+        pairs.evaluate((255, 256), pairs.learned)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert peak < 16 * 2**20
 
 
@@ -275,16 +275,16 @@ def test_scipy_draws_what_it_would_draw_by_itself(frozen):
     """P is the distribution that was named, to the last bit."""
     sampler = as_sampler(frozen)
     for n, seed in ((2, 1), (3, 2), (17, 3), (1000, 4), (4001, 5)):
-        expected = frozen.rvs(size=n, random_state=coins.stream(seed, 0))
-        rng = coins.stream(seed, 0)
+        expected = frozen.rvs(size=n, random_state=streams.stream(seed, 0))
+        rng = streams.stream(seed, 0)
         found = sampler.draw(n, rng)
         assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes()
-        again = coins.stream(seed, 0)
+        again = streams.stream(seed, 0)
         frozen.rvs(size=n, random_state=again)
         assert again.random() == rng.random()
     copy = pickle.loads(pickle.dumps(sampler))
     assert copy == sampler and np.array_equal(
-        copy.draw(9, coins.stream(1, 0)), sampler.draw(9, coins.stream(1, 0))
+        copy.draw(9, streams.stream(1, 0)), sampler.draw(9, streams.stream(1, 0))
     )
 
 
@@ -311,7 +311,7 @@ def test_distributions_of_users_are_asked_themselves():
     patched = stats.expon()
     patched.rvs = lambda size, random_state: np.full(size, 3.0) * random_state.random(size)
     assert not traits_of(as_sampler(patched)).streamable
-    assert as_sampler(patched).draw(5, coins.stream(1, 0)).max() < 3
+    assert as_sampler(patched).draw(5, streams.stream(1, 0)).max() < 3
 
 
 def test_a_name_does_not_make_a_distribution():
@@ -324,13 +324,13 @@ def test_parameters_that_change_are_seen():
     """A frozen distribution can be changed in place, and P is then what it says, not what it said."""
     frozen = stats.expon(scale=1.0)
     sampler = as_sampler(frozen)
-    before = sampler.draw(100, coins.stream(1, 0))
+    before = sampler.draw(100, streams.stream(1, 0))
     frozen.kwds["scale"] = 100.0
-    assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), 100 * before)
+    assert np.array_equal(sampler.draw(100, streams.stream(1, 0)), 100 * before)
     frozen.kwds["scale"] = 1.0
-    assert np.array_equal(sampler.draw(100, coins.stream(1, 0)), before)
+    assert np.array_equal(sampler.draw(100, streams.stream(1, 0)), before)
     frozen.dist = stats.norm().dist
-    assert np.array_equal(sampler.draw(9, coins.stream(1, 0)), stats.norm().rvs(9, coins.stream(1, 0)))
+    assert np.array_equal(sampler.draw(9, streams.stream(1, 0)), stats.norm().rvs(9, streams.stream(1, 0)))
 
 
 def test_an_estimate_follows_parameters_that_change():
@@ -346,4 +346,4 @@ def test_an_estimate_follows_parameters_that_change():
 def test_single_draws_of_scipy_are_arrays(n):
     """One record is a dataset of one record, for the last of many as for the first."""
     for frozen in (stats.expon(), stats.poisson(3), stats.multivariate_normal([0, 0])):
-        assert len(as_sampler(frozen).draw(n, coins.stream(1, 0))) == n
+        assert len(as_sampler(frozen).draw(n, streams.stream(1, 0))) == n

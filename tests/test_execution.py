@@ -31,9 +31,8 @@ from multiprocess.pool import ThreadPool
 
 import privatize as package
 from privatize import estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
-from privatize.calibration.sensitivity import Memory
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.run import Memory
 from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
 from privatize.execution import choose, span_queue
@@ -179,17 +178,15 @@ class TestTheSameEverywhere:
     @given(cuts=st.sets(st.integers(1, 599) | st.sampled_from([255, 256, 257, 511, 512, 513]), max_size=12))
     def test_any_way_to_cut_the_pairs(self, function, cuts):
         """A gap does not depend on the span that it was evaluated in, nor on the order of spans."""
-        pairs = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            whole = pairs.gaps(0, 600, flips).gaps
+        pairs = evaluator(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        whole = pairs.evaluate((0, 600), pairs.learned).gaps
         edges = [0, *sorted(cuts), 600]
         spans = list(itertools.pairwise(edges))
         random.Random(len(cuts)).shuffle(spans)
-        other = Pairs(function, n=20, sampler=UNIT, norm=l1, seed=1)
+        other = evaluator(function, n=20, sampler=UNIT, norm=l1, seed=1)
         gaps = np.full(600, np.nan)
-        with coins.public_coins(other.s0) as flips:
-            for start, stop in spans:
-                gaps[start:stop] = other.gaps(start, stop, flips).gaps
+        for start, stop in spans:
+            gaps[start:stop] = other.evaluate((start, stop), other.learned).gaps
         assert np.array_equal(gaps, whole)
 
     def test_more_blocks_than_one(self):
@@ -509,9 +506,9 @@ class TestAuto:
             import itertools, sys, types, psutil
             import numpy as np
             from privatize import estimate_sensitivity, plan, samplers
-            from privatize.calibration import pairs
+            from privatize.calibration.evaluators import base
             # A clock that goes on by 10 microseconds whenever somebody looks.
-            pairs.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
+            base.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
             made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.05), seed=1)
             estimate_sensitivity(np.mean, **made)
             children = psutil.Process().children(recursive=True)
@@ -702,7 +699,7 @@ class TestResume:
                     if i != 1:
                         yield found
 
-        monkeypatch.setattr("privatize.calibration.sensitivity.executor", lambda *_: Forgetful())
+        monkeypatch.setattr("privatize.calibration.run.executor", lambda *_: Forgetful())
         with pytest.raises(ExecutionError, match="not evaluated"):
             estimate(mean)
 

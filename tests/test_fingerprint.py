@@ -12,6 +12,7 @@ import importlib
 import logging
 import random
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -29,7 +30,10 @@ from scipy import stats
 from privatize import Budget, Exponential, Laplace, private_source, privatize, samplers
 from privatize.errors import NotRememberedWarning
 from privatize.identity import fingerprint as fingerprinting
-from privatize.identity.fingerprint import Unencodable, fingerprint, origin
+from privatize.identity import library, objects
+from privatize.identity import origin as origins
+from privatize.identity.fingerprint import Unencodable, fingerprint
+from privatize.identity.origin import origin
 from privatize.samplers import as_sampler
 
 HELPERS = """
@@ -283,7 +287,7 @@ def test_installed_decorators_count_by_their_version(tmp_path, monkeypatch):
         info = site / "wraplib-1.dist-info"
         info.mkdir(exist_ok=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: wraplib\nVersion: {version}\n")
-        fingerprinting._version.cache_clear()
+        origins._version.cache_clear()
         twice = importlib.import_module("wraplib").twice
         found.append(fingerprint(twice(lambda x: x + 1)))
     assert found[0] != found[1]
@@ -510,7 +514,7 @@ def test_versions_count(monkeypatch):
     monkeypatch.undo()
     fingerprinting._header.cache_clear()
     origin.cache_clear()
-    monkeypatch.setattr(fingerprinting, "_version", lambda top: "99.0")
+    monkeypatch.setattr(origins, "_version", lambda top: "99.0")
     assert fingerprint(np.mean) != before[0]
     monkeypatch.undo()
     origin.cache_clear()
@@ -628,7 +632,7 @@ def test_values_that_come_and_go_are_not_taken_for_each_other():
     assert fingerprint(samplers.uniform(0, 7)) == next(
         k for k, text in seen.items() if text == "uniform(0, 7)"
     )
-    assert len(fingerprinting._encoded) <= fingerprinting._MOST
+    assert len(objects._encoded) <= objects._MOST
 
 
 def test_what_was_kept_is_what_is_encoded_anew():
@@ -640,7 +644,7 @@ def test_what_was_kept_is_what_is_encoded_anew():
         samplers.categorical(["a", "b"]),
     ]
     kept = [fingerprint([value, value, 1]) for value in values]
-    fingerprinting._encoded.clear()
+    objects._encoded.clear()
     assert [fingerprint([value, value, 1]) for value in values] == kept
     assert len(set(kept)) == len(kept)
 
@@ -677,7 +681,7 @@ def test_the_key_of_an_estimate_is_the_same_in_every_process(tmp_path):
     """Estimates are recalled in other processes, whatever their hash seed and what came before."""
     script = tmp_path / "keys.py"
     script.write_text(KEYS)
-    root = str(Path(fingerprinting.__file__).parents[1])
+    root = str(Path(fingerprinting.__file__).parents[2])
     found = set()
     for seed, order in (("0", "first"), ("1", "later"), ("77", "first")):
         environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": root, "PRIVATIZE_STORE": ""}
@@ -693,11 +697,11 @@ def test_the_key_of_an_estimate_is_the_same_in_every_process(tmp_path):
 def test_versions_that_packages_tell_are_those_that_were_installed(top):
     """Whether a package was imported before must not change the key of what uses it."""
     pytest.importorskip(top)
-    told = fingerprinting._version.__wrapped__(top)
-    assert told == metadata.version(fingerprinting._TOLD[top])
+    told = origins._version.__wrapped__(top)
+    assert told == metadata.version(origins._SELF_DESCRIBED[top])
     with mock.patch.dict(sys.modules):
         del sys.modules[top]
-        assert fingerprinting._version.__wrapped__(top) == told
+        assert origins._version.__wrapped__(top) == told
 
 
 # --- names, and what else code can read ---------------------------------------------------------
@@ -743,7 +747,7 @@ if __name__ == "__main__":
 def test_names_are_the_same_in_workers(tmp_path):
     """Workers refuse what is not what was sent: names, modules and docstrings must arrive as they are."""
     (tmp_path / "program.py").write_text(NAMED)
-    root = str(Path(fingerprinting.__file__).parents[1])
+    root = str(Path(fingerprinting.__file__).parents[2])
     found = set()
     for command in (["program.py"], ["-m", "program"]):
         done = subprocess.run(
@@ -786,7 +790,7 @@ if __name__ == "__main__":
 def test_programs_that_start_processes_of_their_own(tmp_path):
     """There __main__ has another name: what did not ask must not be calibrated again in every child."""
     (tmp_path / "program.py").write_text(SPAWNED)
-    root = str(Path(fingerprinting.__file__).parents[1])
+    root = str(Path(fingerprinting.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "program.py"],
         env={"PYTHONPATH": root, "PATH": ""},
@@ -876,7 +880,7 @@ def test_modules_that_raise_when_they_are_asked(monkeypatch):
     monkeypatch.setitem(sys.modules, "lazy_and_broken", lazy)
     origin.cache_clear()
     assert origin("lazy_and_broken") is None
-    assert "lazy_and_broken" in fingerprinting.own_modules()
+    assert "lazy_and_broken" in origins.own_modules()
 
     def inner(x):
         return x
@@ -983,11 +987,11 @@ def test_keys_do_not_hold_patch_versions_or_our_modules(monkeypatch):
     for kind in (Laplace, Exponential, type(samplers.uniform(0, 1))):
         setattr(moved, kind.__qualname__, kind)
         monkeypatch.setattr(kind, "__module__", "privatize.elsewhere")
-    fingerprinting._encoded.clear()
+    objects._encoded.clear()
     after = fingerprint([Laplace(), samplers.uniform(0, 1)]), fingerprint(Exponential([1, 2]))
     monkeypatch.undo()
     fingerprinting._header.cache_clear()
-    fingerprinting._encoded.clear()
+    objects._encoded.clear()
     assert before == after
 
 
@@ -997,13 +1001,13 @@ class Renamed:
 
 def test_our_classes_are_named_by_tags():
     """A class of ours that is renamed keeps its tag, and with it the estimates that were made."""
-    assert fingerprinting.tag_of(Renamed) == "a name that stays"
-    assert fingerprinting.tag_of(Laplace) == "laplace 1"
+    assert library.tag_of(Renamed) == "a name that stays"
+    assert library.tag_of(Laplace) == "laplace 1"
     names = {}
     for module in list(sys.modules.values()):
         for kind in vars(module).values() if module.__name__.startswith("privatize.") else ():
             if isinstance(kind, type) and (getattr(kind, "immutable", False) or hasattr(kind, "_identity")):
-                assert names.setdefault(fingerprinting.tag_of(kind), kind) is kind, kind
+                assert names.setdefault(library.tag_of(kind), kind) is kind, kind
 
 
 def test_flags_are_the_same_after_they_were_used():
@@ -1019,3 +1023,16 @@ def test_flags_are_the_same_after_they_were_used():
     before = fingerprint(f)
     f(1)
     assert fingerprint(f) == before
+
+
+def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
+    """Two processes with different code must not share work."""
+    ours = library.sources()
+    there = tmp_path / "privatize"
+    shutil.copytree(library._ROOT, there, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(library, "_ROOT", there)
+    read = library.sources.__wrapped__  # not the one that was read before
+    assert read() == ours
+    changed = there / "mechanisms" / "base.py"
+    changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
+    assert read() != ours

@@ -1187,7 +1187,7 @@ for folder in sorted(Path(sys.argv[1]).iterdir()):
     sys.path.pop(0)
     for name in ("main", "helpers", "compiled"):
         sys.modules.pop(name, None)
-    from privatize.identity.fingerprint import origin
+    from privatize.identity.origin import origin
     origin.cache_clear()
 print("RESULT" + json.dumps(found))
 """

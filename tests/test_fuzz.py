@@ -41,7 +41,8 @@ from scipy import stats
 
 import privatize as package
 from privatize import Bernstein, Exponential, Gaussian, Laplace, audit, privatize, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration import global_rng
+from privatize.calibration.global_rng import rng_guard
 from privatize.errors import (
     CalibrationError,
     DataError,
@@ -51,7 +52,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.execution.packaging.package import Package
-from privatize.identity.change_guard import Watch
+from privatize.identity.change_guard import ChangeGuard
 from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
 
@@ -96,7 +97,7 @@ _SKIPPED = (
     | types.FunctionType
     | types.FrameType
     | types.MethodType
-    | Watch  # over what functions hold themselves
+    | ChangeGuard  # over what functions hold themselves
 )
 
 
@@ -1196,7 +1197,7 @@ def test_interrupts_between_contexts(what, where):
     """After Ctrl-C at an unlucky moment the next call returns the raw answer, or generators stay seeded."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
     data = base(5)
-    code = getattr(coins.public_coins, where).__code__
+    code = getattr(rng_guard, where).__code__
     fired = []
 
     def trace(frame, event, arg):
@@ -1228,7 +1229,7 @@ def test_interrupts_between_contexts(what, where):
     after = generators()
     answer = context.run(f, data)
     assert fired and isinstance(kept, KeyboardInterrupt)
-    assert coins._depth == 0
+    assert not global_rng._entered
     del kept
     assert answer != data.mean(), "the raw answer was released"
     assert after == before, "the caller's generators were touched"

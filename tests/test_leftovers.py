@@ -20,8 +20,9 @@ import pytest
 
 from privatize import Budget, privatize, samplers
 from privatize.errors import PrivateRunError
-from privatize.identity import fingerprint
+from privatize.identity.classes import SKIPPED
 from privatize.identity.leftovers import Snapshot
+from privatize.identity.origin import origin
 from tests.test_leaks import SENTINEL, holds_sentinel, private
 
 PROMISE = {
@@ -555,7 +556,7 @@ class TestWhatPythonKeeps:
             return Own
 
         before = Snapshot(uses, [])
-        for name in fingerprint._SKIPPED - {"__dict__", "__weakref__"}:
+        for name in SKIPPED - {"__dict__", "__weakref__"}:
             setattr(Own, name, {})
         assert before.put_back() == []
         Own.other = 1
@@ -588,7 +589,7 @@ def installed(tmp_path, monkeypatch):
     (folder / f"{name}.py").write_text(textwrap.dedent(INSTALLED))
     monkeypatch.syspath_prepend(folder)
     module = __import__(name)
-    assert fingerprint.origin(name) == f"{name} 1.0"
+    assert origin(name) == f"{name} 1.0"
     yield module
     del sys.modules[name]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privatize import Gaussian, Laplace, audit, privatize, samplers
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import InfiniteSensitivityError, SettingsError
 from privatize.mechanisms.weighted import Weighted, exponents
 from privatize.storage.estimates import Store
@@ -95,8 +95,8 @@ def test_no_pair_within_the_estimate_loses_more_than_promised(mechanism, delta):
     assert release.scale.shape == (3,)
     plain = type(mechanism)()
     unit = release.scale / plain.scale(1.0, 1.0, delta)  # of each number, at epsilon=1
-    pairs = Pairs(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
-    pairs.structure = estimate.structure
+    pairs = evaluator(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
+    pairs.learn(estimate.structure)
     losses = np.array(
         [plain.norm((one - other) / unit) for one, other in map(pairs.outputs, range(estimate.m))]
     )

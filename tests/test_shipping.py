@@ -28,11 +28,13 @@ import numpy as np
 import pytest
 
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.pairs import NORMS, Pairs
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.norms import NORMS
+from privatize.calibration.run import Run
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.execution.job import Refused
 from privatize.execution.packaging.package import Package, pack, unpack
-from privatize.identity.fingerprint import origin
+from privatize.identity.origin import origin
 from privatize.identity.reachable import bounds
 from privatize.samplers import as_sampler
 
@@ -54,7 +56,7 @@ def same(function, **rest):
 
 
 def job(function, **rest):
-    return Pairs(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
+    return evaluator(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
 
 
 def digests(package):
@@ -73,7 +75,7 @@ def refused_or(function):
 @pytest.fixture
 def unchecked(monkeypatch):
     """Leave out the look at two pairs afterwards: what differs on rare data only would pass it."""
-    monkeypatch.setattr(Pairs, "check_again", lambda *_, **__: None)
+    monkeypatch.setattr(Run, "check_again", lambda *_, **__: None)
 
 
 @pytest.fixture
@@ -382,8 +384,8 @@ def test_main_is_the_users(tmp_path):
             import numpy as np
             from privatize import estimate_sensitivity, plan, samplers
             from privatize.errors import PrivatizeError
-            from privatize.calibration.pairs import Pairs
-            Pairs.check_again = lambda *_, **__: None
+            from privatize.calibration.run import Run
+            Run.check_again = lambda *_, **__: None
             LIMIT = 3.0
             def gaps(f, w):
                 return estimate_sensitivity(f, n=50, sampler=samplers.uniform(0, 1), norm="l1",
@@ -1028,9 +1030,10 @@ def test_other_hash_seeds_agree(project, tmp_path):
 import user
 import pickle
 from privatize import samplers
-from privatize.calibration.pairs import NORMS, Pairs
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.norms import NORMS
 from privatize.execution.packaging.package import pack
-made = pack(Pairs(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
+made = pack(evaluator(user.f, n=50, sampler=samplers.uniform(0, 1), norm=NORMS["l1"], seed=1))
 print(pickle.loads(made.payload)[1])
 """
     package = str(Path(sys.modules["privatize"].__file__).parents[1])

@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration import streams as coins
-from privatize.calibration.batching import rows_of, stack_of
-from privatize.calibration.pairs import Pairs, _largest
-from privatize.data import records
+from privatize.calibration.batching import rows_of
+from privatize.calibration.checks import check_trusted, largest
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.neighbours import stack_of
+from privatize.calibration.norms import NORMS as OURS
+from privatize.calibration.norms import Norm
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError
 from privatize.identity.fingerprint import fingerprint
 
@@ -213,12 +215,10 @@ def test_norms_of_many_are_those_of_each():
         [[0, 0], [1e-200, 1e-200], [-3, 4], [1e200, 1e200], [np.inf, 1], [np.nan, 1], [5e-324, 0]]
     )
     for norm in ("l1", "l2", "sup"):
-        from privatize.calibration.pairs import NORMS as OURS
-
-        pairs = Pairs(np.mean, n=3, sampler=UNIT, norm=OURS[norm], seed=1)
+        measured = Norm(OURS[norm])
         for some in (steps, steps[:, :1], -steps[:, :1]):
-            each = [pairs._norm(step, np.zeros(some.shape[1])) for step in some]
-            assert pairs._norms(some).tolist() == each, norm
+            each = [measured.gap(step, np.zeros(some.shape[1])) for step in some]
+            assert measured.gaps(some).tolist() == each, norm
 
 
 SPANS = st.lists(st.integers(0, 300), min_size=1, max_size=6, unique=True)
@@ -237,14 +237,13 @@ def test_blocks_may_be_cut_anywhere(cuts, kind, backwards):
     spans = list(itertools.pairwise(ends))[:: -1 if backwards else 1]
     made = {"n": 5, "sampler": sampler, "norm": np.abs, "seed": 3}
     plain, stacked = (
-        Pairs(function, **{**made, "norm": lambda g: float(abs(g[0]))}, batch=b) for b in (False, True)
+        evaluator(function, **{**made, "norm": lambda g: float(abs(g[0]))}, batch=b) for b in (False, True)
     )
     found = np.full(301, np.nan)
-    with coins.public_coins(plain.s0) as flips:
-        expected = plain.gaps(0, 301, flips).gaps
-        stacked.gaps(0, 1, flips)  # the structure
-        for start, stop in spans:
-            found[start:stop] = stacked.gaps(start, stop, flips).gaps
+    expected = plain.evaluate((0, 301), plain.learned).gaps
+    stacked.evaluate((0, 1), stacked.learned)  # the structure
+    for start, stop in spans:
+        found[start:stop] = stacked.evaluate((start, stop), stacked.learned).gaps
     assert np.array_equal(found, expected)
 
 
@@ -559,43 +558,22 @@ def test_torch_by_itself_is_no_randomness(monkeypatch):
         close(estimate(mean), estimate(mean, batch=batch))
 
 
-# --- what is looked at again ------------------------------------------------------------------
+# --- what is compared with plain evaluation ---------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [UNIT, PLANE, labelled(), samplers.boolean(0.3)], ids=repr)
-def test_pairs_that_are_kept_are_those_that_are_drawn(sampler):
-    """Plain evaluation would be compared on other data than the batch had."""
-    pairs, other = (
-        Pairs(lambda d: 0.0, n=7, sampler=sampler, norm=np.sum, seed=3, batch=b)
-        for b in (lambda d: np.zeros(len(d[0] if isinstance(d, tuple) else d)), False)
-    )
-    pairs.foresee(1000)
-    with coins.public_coins(pairs.s0) as flips:
-        for start, stop in ((0, 1), (1, 300), (600, 1000)):
-            pairs.gaps(start, stop, flips)
-    assert len(pairs._seen) > 15
-    for index in sorted(pairs._seen):
-        (drawn, position), (expected, place) = pairs._pair_at(index), other._pair_at(index)
-        assert position == place and type(drawn) is type(expected) and records.equal(drawn, expected)
-    assert not pairs._seen
-
-
-def test_all_random_looks_are_foreseen():
-    """Otherwise they are drawn again, from the beginning of their blocks."""
-    pairs = Pairs(mean, n=40, sampler=UNIT, norm=np.sum, seed=3, batch=True)
-    pairs.foresee(557)
-    assert len(pairs._foreseen) == 32
-    assert pairs._foreseen == sorted(pairs._spread(np.random.default_rng(1).random(557)))
-
-
-def test_what_is_kept_needs_little_memory():
-    """Large datasets are drawn again and not kept."""
-    pairs = Pairs(mean, n=100_000, sampler=UNIT, norm=np.sum, seed=3, batch=lambda s: s.mean(axis=1))
-    pairs.foresee(40)
-    with coins.public_coins(pairs.s0) as flips:
-        pairs.gaps(0, 1, flips)
-        pairs.gaps(1, 20, flips)
-    assert pairs._foreseen and not pairs._seen
+@pytest.mark.parametrize("m", [7, 256, 557, 5000])
+def test_pairs_of_two_blocks_are_compared_at_random(m, monkeypatch):
+    """Each would otherwise be drawn from the beginning of its own block, or the last stack be missed."""
+    made = evaluator(mean, n=40, sampler=UNIT, norm=np.sum, seed=3, batch=lambda s: s.mean(axis=1))
+    made.evaluate((0, 1), made.learned)
+    found, draw = made.evaluate((0, m), made.learned).gaps, made.pairs.pair_at
+    seen = []
+    monkeypatch.setattr(made.pairs, "pair_at", lambda index: seen.append(index) or draw(index))
+    check_trusted(made, found, 1.0)
+    apart = {*largest(found, 8), *largest(-found, 2)}
+    assert len({index // 256 for index in set(seen) - apart}) <= 2
+    assert max(seen) // 256 == (m - 1) // 256
+    assert len(set(seen) - apart) >= min(m, 26) - 10
 
 
 @settings(max_examples=100, deadline=None)
@@ -607,7 +585,7 @@ def test_the_largest_are_those_of_a_sort(values, count):
     """Equal gaps are told apart by their places, so that every run looks at the same ones."""
     gaps = np.array(values)
     places = np.flatnonzero(np.isfinite(gaps))
-    assert _largest(gaps, count) == places[np.argsort(gaps[places], kind="stable")[-count:]][::-1].tolist()
+    assert largest(gaps, count) == places[np.argsort(gaps[places], kind="stable")[-count:]][::-1].tolist()
 
 
 # --- datasets that fail -----------------------------------------------------------------------

@@ -19,7 +19,7 @@ import pytest
 
 import privatize as package
 from privatize import configure, plan, privatize, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration import streams
 from privatize.config import policy
 from privatize.errors import (
     ArgumentError,
@@ -172,7 +172,7 @@ Point = collections.namedtuple("Point", "x y")
 
 def fails_first(g):
     """Tell whether the first sampled pair's first record is small."""
-    return coins.stream(g.settings.seed, coins.RECORDS).uniform(0, 1) < 0.15
+    return streams.stream(g.settings.seed, streams.RECORDS).uniform(0, 1) < 0.15
 
 
 def picky_point(x):
@@ -361,7 +361,7 @@ class TestDisasters:
 
     def test_recall_of_classes_when_the_first_pair_failed(self, path):
         """The class in a remembered output is learned from a pair that works."""
-        seed = next(s for s in range(100) if coins.stream(s, coins.RECORDS).uniform(0, 1) < 0.04)
+        seed = next(s for s in range(100) if streams.stream(s, streams.RECORDS).uniform(0, 1) < 0.04)
         for _ in range(2):
             found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
             assert found.gaps[0] == np.inf and found.classes

@@ -21,9 +21,9 @@ from privatize import (
     samplers,
     sums,
 )
-from privatize.calibration import streams as coins
 from privatize.calibration.additive import rows_of
-from privatize.calibration.pairs import Pairs
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.errors import (
     DataError,
     InfiniteSensitivityError,
@@ -105,12 +105,11 @@ class TestReady:
     def test_gaps_are_those_of_the_same_records(self, name):
         """On the very records of a pair, the plain function moves as far as the sum says that it does."""
         ours, plain, sampler = READY[name]
-        pairs = Pairs(ours, n=40, sampler=sampler, norm=l1, seed=3)
-        with coins.public_coins(pairs.s0) as flips:
-            found = pairs.gaps(0, 300, flips)
-        assert pairs.summed is not None
+        pairs = evaluator(ours, n=40, sampler=sampler, norm=l1, seed=3)
+        found = pairs.evaluate((0, 300), pairs.learned)
+        assert isinstance(pairs, SummedEvaluator)
         for i in (0, 1, 7, 255, 256, 299):
-            drawn, position = pairs._pair_at(i)
+            drawn, position = pairs.pairs.pair_at(i)
             one, other = drawn[:40], drawn[:40].copy()
             other[position] = drawn[40]
             a, b = plain(one), plain(other)
@@ -151,9 +150,8 @@ def test_every_chunking_gives_the_same_gaps():
     """However pairs are handed out, the estimate is the same."""
     whole = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
     for size in (1, 7, 100, 256, 300):
-        pairs = Pairs(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            parts = [pairs.gaps(at, min(at + size, 600), flips).gaps for at in range(0, 600, size)]
+        pairs = evaluator(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
+        parts = [pairs.evaluate((at, min(at + size, 600)), pairs.learned).gaps for at in range(0, 600, size)]
         assert np.array_equal(np.concatenate(parts), whole)
 
 
@@ -396,10 +394,9 @@ class TestRefusals:
                 raise ValueError("too large")
             return x
 
-        pairs = Pairs(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
-        with coins.public_coins(pairs.s0) as flips:
-            found = pairs.gaps(0, 256, flips)
-        drawn = pairs._records(0).reshape(256, 2)
+        pairs = evaluator(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
+        found = pairs.evaluate((0, 256), pairs.learned)
+        drawn = pairs.pairs.records(0).reshape(256, 2)
         assert np.array_equal(np.isinf(found.gaps), (drawn > 0.99).any(axis=1))
         assert "too large" in found.cause.text
 
@@ -480,8 +477,8 @@ class TestRefusals:
             def draw(self, n, rng):
                 return rng.normal() + rng.random(n)
 
-        pairs = Pairs(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
-        assert pairs.summed is None and pairs.block == 256
+        pairs = evaluator(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
+        assert not isinstance(pairs, SummedEvaluator) and pairs.block == 256
         assert np.array_equal(
             estimate(sums.means(), sampler=Shared()).gaps,
             estimate(lambda x: sums.means()(x), sampler=Shared()).gaps,
@@ -579,12 +576,11 @@ def test_sums_round_pairwise():
 
 def test_large_offsets_have_room_for_rounding():
     """Where values are huge and gaps tiny, the gaps of real evaluations stay within those claimed."""
-    pairs = Pairs(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
-    with coins.public_coins(pairs.s0) as flips:
-        found = pairs.gaps(0, 100, flips)
-        for i in range(100):
-            one, other = pairs._neighbours(*pairs._pair_at(i))
-            assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
+    pairs = evaluator(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
+    found = pairs.evaluate((0, 100), pairs.learned)
+    for i in range(100):
+        one, other = pairs.pairs.neighbours(*pairs.pairs.pair_at(i))
+        assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
 
 
 def test_audits_hold():
@@ -623,7 +619,7 @@ class TestIndependentOnlyIfKnown:
         P = samplers.marginal(samplers.normal(0, 1), spread)
         assert not traits_of(P).iid
         f = additive(np.positive)
-        assert Pairs(f, n=100, sampler=P, norm=l1, seed=1).summed is None
+        assert not isinstance(evaluator(f, n=100, sampler=P, norm=l1, seed=1), SummedEvaluator)
         assert np.array_equal(
             estimate(f, n=100, sampler=P).gaps, estimate(lambda x: f(x), n=100, sampler=P).gaps
         )
@@ -683,13 +679,14 @@ class TestIndependentOnlyIfKnown:
             Sorts(ours.low, ours.high),
             Own(),
         ):
-            assert not Pairs(additive(np.positive), n=9, sampler=part, norm=l1, seed=1).summed, part
+            made = evaluator(additive(np.positive), n=9, sampler=part, norm=l1, seed=1)
+            assert not isinstance(made, SummedEvaluator), part
             for made in self.made_of(part) if getattr(part, "independent", True) else ():
                 assert not traits_of(made).iid, made
                 assert not traits_of(made).streamable
                 assert not (traits_of(made).stable and part is not ours), made
-        pairs = Pairs(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
-        assert pairs.summed is None and not pairs.seamless
+        pairs = evaluator(additive(np.positive), n=9, sampler=Claims(), norm=l1, seed=1)
+        assert not isinstance(pairs, SummedEvaluator) and not pairs.pairs.streamable
         made = traits_of(samplers.table(a=Claims()))
         assert not made.iid and not made.stable and not made.immutable
 

@@ -11,7 +11,7 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import DataError
-from privatize.identity.change_guard import watch
+from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import Unencodable, fingerprint
 
 SOURCE = """
@@ -106,7 +106,7 @@ def put_entry(table, key, value):
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_changes_a_fingerprint_is_seen(scope, name):
     """A change that is not seen would be answered with the noise of another function."""
-    before, watched = fingerprint(scope.f), watch(scope.f)
+    before, watched = fingerprint(scope.f), guard(scope.f)
     assert watched is not None and watched.same()
     undo = CHANGES[name](scope)
     try:
@@ -120,7 +120,7 @@ def test_what_changes_a_fingerprint_is_seen(scope, name):
 
 def test_closures_are_watched(scope):
     """A closure's variable that changes makes another function."""
-    watched = watch(scope.g)
+    watched = guard(scope.g)
     assert watched is not None and watched.same()
     undo = set_cell(scope.g, 8)
     assert not watched.same()
@@ -128,7 +128,7 @@ def test_closures_are_watched(scope):
     assert watched.same()
     del scope.g.__closure__[0].cell_contents
     assert not watched.same()
-    assert watch(scope.g) is None
+    assert guard(scope.g) is None
 
 
 class Callable:
@@ -158,13 +158,13 @@ class Callable:
 def test_what_could_change_unseen_is_not_watched(scope, value):
     """Of what a list or an object holds, identity says nothing."""
     scope.limit = value
-    assert watch(scope.f) is None
+    assert guard(scope.f) is None
     scope.limit = 65
     undo = set_cell(scope.g, value)
-    assert watch(scope.g) is None
+    assert guard(scope.g) is None
     undo()
     scope.f.__defaults__ = (value,)
-    assert watch(scope.f) is None
+    assert guard(scope.f) is None
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_could_change_unseen_is_not_watched(scope, value):
 def test_what_is_found_at_run_time_is_not_watched(scope, body):
     """Imports, names that are not there yet and lookups are for the fingerprint."""
     exec(f"import sys, collections.abc\ndef h(x):\n    {body}", vars(scope))
-    assert watch(scope.h) is None
+    assert guard(scope.h) is None
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_is_found_at_run_time_is_not_watched(scope, body):
 )
 def test_other_callables_are_not_watched(function):
     """They are looked at each time."""
-    assert watch(function) is None
+    assert guard(function) is None
 
 
 class Shadowing(dict):
@@ -210,7 +210,7 @@ def test_scopes_that_are_no_plain_dicts_are_not_watched():
     """What they find for a name is theirs to say."""
     scope = Shadowing(limit=3)
     exec("def f(x): return limit", scope)
-    assert watch(scope["f"]) is None
+    assert guard(scope["f"]) is None
 
 
 def test_a_module_that_becomes_another_kind_is_seen(scope):
@@ -220,7 +220,7 @@ def test_a_module_that_becomes_another_kind_is_seen(scope):
         pi = 3
 
     exec("import calendar\ndef h(x): return x * calendar.EPOCH", vars(scope))
-    watched = watch(scope.h)
+    watched = guard(scope.h)
     assert watched is not None and watched.same()
     scope.calendar.__class__ = Odd
     try:
@@ -233,7 +233,7 @@ def test_a_module_that_becomes_another_kind_is_seen(scope):
 
 def test_what_changed_to_and_fro_while_the_fingerprint_was_taken(scope):
     """A key of another moment must not be filed under a watch of this one."""
-    watched = watch(scope.f)
+    watched = guard(scope.f)
     for name, change in CHANGES.items():
         undo = change(scope)
         read = {}
@@ -252,18 +252,18 @@ def test_what_changed_to_and_fro_while_the_fingerprint_was_taken(scope):
 def test_odd_functions_are_the_fingerprints_business(scope, odd):
     """A watch that raises would be an error without a word."""
     scope.f.__module__ = odd
-    assert watch(scope.f) is None
+    assert guard(scope.f) is None
     deep = ()
     for _ in range(5000):
         deep = (deep,)
     scope.g.__closure__[0].cell_contents = deep
-    assert watch(scope.g) is None
+    assert guard(scope.g) is None
 
 
 def test_functions_that_call_each_other_end(scope):
     """Recursion must not be the end of the program."""
     exec("def even(x): return x == 0 or odd(x - 1)\ndef odd(x): return x != 0 and even(x - 1)", vars(scope))
-    watched = watch(scope.even)
+    watched = guard(scope.even)
     assert watched is not None and watched.same()
     scope.odd.__code__ = scope.other.__code__
     assert not watched.same()
@@ -271,7 +271,7 @@ def test_functions_that_call_each_other_end(scope):
 
 def test_settings_of_numpy_are_watched(scope):
     """A function that catches what numpy raises returns something else where nothing is raised."""
-    watched = watch(scope.f)
+    watched = guard(scope.f)
     with np.errstate(all="raise"):
         assert not watched.same()
     assert watched.same()

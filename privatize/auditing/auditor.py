@@ -21,16 +21,13 @@ from privatize.auditing.distinguishing import Told, tell_apart
 from privatize.auditing.divergence import divergence
 from privatize.auditing.findings import Audit
 from privatize.auditing.units import NUMBERS, Units
-from privatize.calibration import capacity
-from privatize.calibration import streams as coins
-from privatize.calibration.pairs import Pairs
+from privatize.calibration import streams
+from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.run import Collector
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
-from privatize.execution.base import collect
-from privatize.execution.choose import executor
 from privatize.execution.job import SpanResult
-from privatize.execution.progress import Progress
-from privatize.execution.span_queue import SpanQueue
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs import structure as outputs
@@ -105,8 +102,8 @@ def audit(
     if wrong is not None:
         del n, args, kwargs  # it may be the data
         raise wrong
-    settings, chosen = private_function.settings, coins.check_seed(seed)
-    base = coins.fresh_seed() if chosen is None else chosen
+    settings, chosen = private_function.settings, streams.check_seed(seed)
+    base = streams.fresh_seed() if chosen is None else chosen
     sensitivity, brought, like, around = private_function._audited(n, args, kwargs)
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else int(pairs)
     auditor = _Auditor(
@@ -180,40 +177,36 @@ class _Auditor:
         own, weights = self.private.settings.mechanism, self.sensitivity.weights
         return Weighted(own, weights) if weights else own
 
-    def measure(self, sampler: Any, at: int) -> tuple[Pairs, Vector]:
+    def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
         """Return fresh pairs of one distribution, and their gaps."""
         settings, sensitivity = self.private.settings, self.sensitivity
-        words = np.random.SeedSequence(self.base, spawn_key=(coins.AUDIT, at)).generate_state(2, np.uint64)
-        pairs = Pairs(
+        evaluating = evaluator(
             self.brought.function if sampler == settings.sampler else self.brought,
             n=sensitivity.n,
             sampler=sampler,
             norm=self.mechanism.norm,
-            seed=int(words[0]),  # a stream of its own, whatever seed the calibration had
-            like=self.like,
+            seed=streams.derived_seed(self.base, streams.AUDIT, at),  # whatever the calibration's was
+            target=self.like,
             worker_context=self.around,
+            s0=sensitivity.coin_seed,
             version=settings.version,
             timeout=settings.timeout,
-            s0=sensitivity.coin_seed,
-            whole=True,  # on whole datasets, whatever the function knows about its own gap
+            entire=True,  # whatever the function knows about its own gap
         )
-        pairs.structure = sensitivity.structure
-        pairs.classes = dict(sensitivity.classes)
-        pairs.check_sampler()
+        evaluating.learn(sensitivity.structure)
+        evaluating.classes = dict(sensitivity.classes)
+        evaluating.pairs.check()
         gaps = np.full(self.count, np.nan)
 
         def take(found: SpanResult) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        work = SpanQueue([(0, self.count)], pairs.block, pairs.structure, pairs.drawing)
-        workers = capacity.fewer(self.private._workers(self.workers), settings.timeout, pairs.bytes)
-        where = executor(workers, settings.timeout)
-        label = f"audit of {self.private.__name__}"
-        bar = Progress(label, self.count, 0, self.progress)
-        self.private._marked(lambda: collect(pairs, work, where, bar, take, label))
+        workers = self.private._workers(self.workers)
+        collector = Collector(workers, self.progress, f"audit of {self.private.__name__}")
+        self.private._marked(lambda: collector.collect(evaluating, [(0, self.count)], self.count, take))
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
-        return pairs, gaps
+        return evaluating, gaps
 
     def under(self, sampler: Any, at: int) -> Coverage:
         """Return the coverage under a distribution for which nothing is claimed, and how far it is from P."""
@@ -227,7 +220,7 @@ class _Auditor:
         certain = min(1.0, transfer(sensitivity.gamma, sensitivity.n, known))
         return replace(found, divergence=known, transferred=certain)
 
-    def tell(self, pairs: Pairs, gaps: Vector, releases: int) -> list[Told]:
+    def tell(self, measured: Evaluator, gaps: Vector, releases: int) -> list[Told]:
         """Tell the two pairs with the largest gaps within the estimate apart by their releases.
 
         Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
@@ -246,7 +239,7 @@ class _Auditor:
         found = []
         for index in chosen:
             try:
-                a, b = pairs.outputs(index)
+                a, b = measured.outputs(index)
             except Exception as error:  # it worked before
                 raise CalibrationError(
                     f"The function failed on fresh pair {index}, on which it worked before."

@@ -14,6 +14,7 @@ from privatize.budgets.charges import check_text
 from privatize.budgets.partition import Part
 from privatize.data import records
 from privatize.errors import PrivatizeError, SealedError, SettingsError
+from privatize.identity.library import Opaque
 from privatize.samplers import as_sampler
 
 __all__ = ["Sealed", "private_source", "seal"]
@@ -223,7 +224,7 @@ def private_source(
         def load(*args: P.args, **kwargs: P.kwargs) -> Sealed:
             return seal(loader(*args, **kwargs), name=name, version=version, sampler=chosen, budget=budget)
 
-        vars(load)["opaque"] = True  # to fingerprints
+        vars(load)["opaque"] = Opaque()  # to fingerprints
         return load
 
     return decorate

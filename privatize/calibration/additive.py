@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatize.data import frames, records
 from privatize.errors import DataError, OutputError, SettingsError
+from privatize.identity.library import Wrapper
 
 __all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
 
@@ -28,7 +29,7 @@ _WHOLE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class Additive:
+class Additive(Wrapper):
     """A sum, or a mean, over records: made by `additive`, and called like any function.
 
     Attributes
@@ -111,6 +112,12 @@ class Additive:
 
     def _identity(self) -> tuple[Any, ...]:
         return self.function, self.average, self.labels
+
+    def _runs(self) -> list[Any]:
+        return [self.function]
+
+    def _attributes(self) -> dict[str, Any]:
+        return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Additive, (self.function, self.average, self.labels, self.name)

@@ -1,163 +1,185 @@
-"""The global generators of `random` and numpy: where they stand, and putting them elsewhere.
+"""The guard of the global random generators: functions see a public seed, and callers never notice.
 
-By copying their memory. Through Python the state of `random` is 625 integers, and to read and set both
-generators takes a quarter of a private call. Where a state lies is found by looking, and where it is not as
-expected, the slow way is taken.
+Only public interfaces are used. Of numpy's global generator the bit generator is exchanged, which is quick
+but forgets a normal deviate that is cached, so its state is read for that; `random` has no such exchange, so
+its state is read and put back.
 """
 
 from __future__ import annotations
 
-import ctypes
 import functools
+import os
 import random
 import sys
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.random import mtrand
 
-__all__ = ["StandIn", "go", "normal_kept", "start_of", "where", "with_normal"]
+from privatize.execution import threads
 
-_WORDS = 624  # of the Mersenne Twister, with which both are made; and a position
-_global: Any = getattr(random, "_inst", None)
-_setstate = random.setstate
+__all__ = ["level", "rng_guard", "unwind"]
 
-
-def _packed(words: Any, position: int) -> tuple[bytes, bytes]:
-    return np.asarray(words, dtype=np.uint32).tobytes(), int(position).to_bytes(4, sys.byteorder)
-
-
-def _seen(address: int, size: int) -> memoryview:
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+# The global generators are process-wide, so evaluations that depend on them take turns.
+_turn = threading.RLock()
+# What stands in for the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.
+_stand_ins: list[np.random.MT19937] = []
 
 
-# --- random ---------------------------------------------------------------------------------
+def _renew() -> None:
+    """Give a forked child a lock of its own: the parent's may be held by a thread that the child lacks."""
+    global _turn
+    _turn = threading.RLock()
+    _entered.clear()
+    _stand_ins.clear()  # one of them may be in the place of a generator right now
 
 
-def _memory(generator: Any) -> memoryview | None:
-    """Return the memory of a generator of `random` that is its state, position first, or None."""
-    if sys.implementation.name != "cpython" or type(generator) is not random.Random:
-        return None
-    head = object.__basicsize__
-    body = _seen(id(generator) + head, random.Random.__base__.__basicsize__ - head)  # type: ignore[union-attr]
-    *words, position = generator.getstate()[1]
-    state, place = _packed(words, position)
-    at = bytes(body).find(state)
-    return body[at - 4 : at + len(state)] if at >= 4 and bytes(body[at - 4 : at]) == place else None
-
-
-@functools.cache
-def _own() -> memoryview | None:
-    """Return the memory of the global generator, if that is where it is for others as well."""
-    others = [random.Random(seed) for seed in (1, 2, 3)]  # noqa: S311 - to look at
-    for steps, generator in enumerate(others):
-        for _ in range(7 * steps + 1):
-            generator.random()
-    return _memory(_global) if all(_memory(generator) is not None for generator in others) else None
-
-
-def _usual() -> bool:
-    """Tell whether the global generator is the one that it was, and not another in its place."""
-    return random.setstate is _setstate
-
-
-def where() -> Any:
-    """Return where the global generator of `random` stands."""
-    memory = _own() if _usual() else None
-    return random.getstate() if memory is None else (bytes(memory), _global.gauss_next)
-
-
-def go(place: Any) -> None:
-    """Put the global generator of `random` there."""
-    memory = _own()
-    if memory is None or type(place[0]) is not bytes:
-        random.setstate(place)
-    else:
-        memory[:], _global.gauss_next = place
-
-
-# --- numpy ----------------------------------------------------------------------------------
-
-
-class StandIn:
-    """A bit generator that takes the place of numpy's global one for a while."""
-
-    def __init__(self) -> None:
-        self.bits: Any = np.random.MT19937(0)
-        state, position = self._state()
-        memory = _seen(self.bits.ctypes.state_address, len(state) + len(position))
-        self._memory = memory if bytes(memory) == state + position else None
-
-    def _state(self) -> tuple[bytes, bytes]:
-        state = self.bits.state["state"]
-        return _packed(state["key"], state["pos"])
-
-    def where(self) -> bytes:
-        """Return where it stands."""
-        return b"".join(self._state()) if self._memory is None else bytes(self._memory)
-
-    def go(self, place: bytes) -> None:
-        """Put it there, and have it be the global one, without a normal deviate kept for later."""
-        if self._memory is None:
-            position = int.from_bytes(place[4 * _WORDS :], sys.byteorder)
-            state = {"key": np.frombuffer(place, np.uint32, _WORDS), "pos": position}
-            self.bits.state = {"bit_generator": "MT19937", "state": state}
-        else:
-            self._memory[:] = place
-        mtrand.set_bit_generator(self.bits)
-
-
-def start_of(seed: int) -> tuple[Any, bytes]:
-    """Return where a seed puts both: what `go` takes, and what `StandIn.go` takes."""
-    return _start(seed, _usual())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 @functools.lru_cache(maxsize=64)
-def _start(seed: int, usual: bool) -> tuple[Any, bytes]:
-    state: Any = np.random.RandomState(seed).get_state(legacy=False)
-    numpys = b"".join(_packed(state["state"]["key"], state["state"]["pos"]))
-    own = random.Random(seed)  # noqa: S311 - public coins
-    memory = _memory(own) if usual and _own() is not None else None
-    return own.getstate() if memory is None else (bytes(memory), None), numpys
+def _start(seed: int) -> tuple[Any, ...]:
+    """Return the state of `random` that a seed leads to."""
+    return random.Random(seed).getstate()  # noqa: S311 - a public seed
 
 
-def with_normal() -> Any:
-    """Return the state of numpy's global generator if it keeps a normal deviate for later, or None."""
-    if not normal_kept():
-        return None
-    return np.random.get_state(legacy=False)  # noqa: NPY002 - the global generator is what users' code uses
+class rng_guard:  # noqa: N801 - it is used like a function
+    """Give the global generators a public seed for a while, and leave the caller's untouched.
 
+    Within it, ``reseed()`` before every evaluation makes a function that uses `random`,
+    `numpy.random` or torch's default generator a deterministic one. BLAS and OpenMP have one
+    thread meanwhile.
 
-def normal_kept() -> bool:
-    """Tell whether numpy's global generator keeps a normal deviate for later."""
-    flag = _flag(mtrand._rand)
-    if flag is not None:
-        return bool(flag[0])
-    legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    return bool(legacy["has_gauss"])
-
-
-@functools.lru_cache(maxsize=1)
-def _flag(generator: Any) -> Any:
-    """Return the number that says so, as it is in a generator's memory, or None."""
-    at = _flag_at()
-    return None if at is None else (ctypes.c_int * 1).from_address(id(generator) + at)
-
-
-@functools.cache
-def _flag_at() -> int | None:
-    """Return where a legacy generator says that it keeps a normal deviate, or None if there is no telling.
-
-    By trying: the one number in its memory that follows the flag.
+    Examples
+    --------
+    >>> with rng_guard(7) as rng:
+    ...     rng.reseed(); a = random.random()
+    ...     rng.reseed(); b = random.random()
+    ...     rng.used()
+    True
+    >>> a == b
+    True
     """
-    kind: Any = np.random.RandomState
-    if sys.implementation.name != "cpython" or type(mtrand._rand) is not kind:
-        return None
-    tried = kind(1)
-    count = kind.__basicsize__ // ctypes.sizeof(ctypes.c_int)
-    places = set(range(count))
-    for flag in (0, 1, 0, 1, 1, 0):
-        tried.set_state(tried.get_state(legacy=False) | {"has_gauss": flag, "gauss": 0.5})
-        numbers = (ctypes.c_int * count).from_address(id(tried))
-        places = {at for at in places if numbers[at] == flag}
-    return places.pop() * ctypes.sizeof(ctypes.c_int) if len(places) == 1 else None
+
+    # Not a generator: an interrupt just before it goes on would leave it where it is. If one comes before
+    # __exit__ has begun, `unwind` puts things back.
+
+    def __init__(self, s0: int) -> None:
+        self._s0, self._start = s0, _start(s0)
+        self._undo: list[Callable[[], object]] = []
+        self._owner, self._held = 0, False
+        self._bits: Any = None
+        self._first: tuple[Any, ...] = ()  # what `_peek` finds after a reseeding
+
+    def __enter__(self) -> rng_guard:
+        self._owner = threading.get_ident()
+        self._undo.append(functools.partial(self._release, _turn))
+        self._held = _turn.acquire()
+        _entered.append(self)
+        if len(_stand_ins) < len(_entered):
+            _stand_ins.append(np.random.MT19937(0))
+        self._bits = _stand_ins[len(_entered) - 1]
+        bits, legacy = mtrand.get_bit_generator(), np.random.get_state(legacy=False)  # noqa: NPY002
+        cached = legacy if legacy["has_gauss"] else None
+        self._undo.append(functools.partial(_put_back, random.getstate(), bits, cached))
+        mtrand.set_bit_generator(self._bits)
+        limited: list[Any] = []
+        self._undo.append(functools.partial(threads.restore, limited))
+        threads.limit(limited)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            context = torch.random.fork_rng()
+            context.__enter__()
+            self._undo.append(functools.partial(context.__exit__, None, None, None))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.restore()
+
+    def reseed(self) -> None:
+        """Put every global generator at the start of the public seed."""
+        random.setstate(self._start)
+        mtrand.set_bit_generator(self._bits)  # a function may have put another one in its place
+        np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            torch.manual_seed(self._s0)
+
+    def used(self) -> bool:
+        """Tell whether any of them has been used since the last reseeding, and reseed them."""
+        found = self._peek()
+        self.reseed()
+        if not self._first:
+            self._first = self._peek()
+            self.reseed()
+        return found != self._first
+
+    def may_be_used(self) -> bool:
+        """Tell the same in doubt: torch has generators on every device, so where it is loaded they count."""
+        return "torch" in sys.modules or self.used()
+
+    def _peek(self) -> tuple[Any, ...]:
+        """Return where the generators stand; for numpy's, the next 128 bits say so, and are used up."""
+        exchanged = mtrand.get_bit_generator() is not self._bits
+        return random.getstate(), None if exchanged else self._bits.random_raw(4).tolist(), _torch_state()
+
+    def restore(self) -> None:
+        """Put back what was there before; once, however often it is called."""
+        interrupted = False
+        while self._undo:
+            try:
+                self._undo[-1]()
+            except KeyboardInterrupt:  # it may have come before anything was done: once more
+                interrupted = True
+                self._undo[-1]()
+            self._undo.pop()
+        if interrupted:
+            raise KeyboardInterrupt
+
+    def _release(self, turn: Any) -> None:
+        if self in _entered:  # as long as it is this thread's turn: the next one counts the levels
+            _entered.remove(self)
+        if self._held:  # after an interrupt it may be called again
+            self._held = False
+            turn.release()
+
+    def is_mine(self) -> bool:
+        """Tell whether this thread has entered it."""
+        return self._owner == threading.get_ident()
+
+
+_entered: list[rng_guard] = []  # by the thread whose turn it is
+
+
+def _torch_state() -> list[bytes]:
+    """Return where torch's generators stand, if it is loaded."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return []
+    states = [torch.random.get_rng_state()]
+    if torch.cuda.is_initialized():
+        states += torch.cuda.get_rng_state_all()
+    if torch.backends.mps.is_available():
+        states.append(torch.mps.get_rng_state())
+    return [state.cpu().numpy().tobytes() for state in states]
+
+
+def level() -> int:
+    """Return how many of this thread's guards are entered, for `unwind`."""
+    return sum(guard.is_mine() for guard in _entered)
+
+
+def unwind(to: int) -> None:
+    """Leave the guards of this thread that an interrupt kept from being left."""
+    for guard in [guard for guard in _entered if guard.is_mine()][to:][::-1]:
+        guard.restore()
+
+
+def _put_back(state: Any, bits: Any, cached: Any) -> None:
+    random.setstate(state)
+    mtrand.set_bit_generator(bits)
+    if cached is not None:
+        np.random.set_state(cached)  # noqa: NPY002

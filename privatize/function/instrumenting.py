@@ -12,7 +12,7 @@ from typing import Any
 
 from privatize.errors import PrivatizeWarning, SettingsError
 from privatize.function.private_function import PrivateFunction, privatize
-from privatize.identity.fingerprint import outside
+from privatize.identity.library import outside
 
 __all__ = ["Instrumented", "instrument"]
 

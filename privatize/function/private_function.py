@@ -30,9 +30,9 @@ from privatize.budgets.charges import Charge
 from privatize.budgets.entered import current
 from privatize.budgets.partition import Part
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
-from privatize.calibration import capacity
-from privatize.calibration import streams as coins
-from privatize.calibration.batching import Batch
+from privatize.calibration import capacity, streams
+from privatize.calibration.evaluators.batched import Batch
+from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Memory, PairFunction, Sensitivity, estimate_sensitivity
 from privatize.config.policy import Policy, configured, lenient, policy
 from privatize.data import records
@@ -59,18 +59,19 @@ from privatize.function.card import function_card
 from privatize.function.recursion import Evaluation
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
-from privatize.identity.change_guard import Watch, watch
+from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.declared import declare
 from privatize.identity.fingerprint import (
     PrivateReachable,
     fingerprint,
     identity_of,
-    origin,
     seek,
     token,
     warn_changed,
 )
-from privatize.identity.leftovers import Snapshot, WatchedNames, is_simple
+from privatize.identity.leftovers import GuardedNames, Snapshot
+from privatize.identity.library import Wrapper
+from privatize.identity.origin import origin
 from privatize.identity.public_data import draws_public, is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
@@ -184,7 +185,7 @@ def _first(own: Any, common: Any) -> Any:
     return common if own is None else own
 
 
-class PrivateFunction(Generic[P, R]):
+class PrivateFunction(Wrapper, Generic[P, R]):
     """A function of a dataset that gives random differentially private answers.
 
     Made by `privatize`. Calling it returns a private answer; the first call for a number
@@ -214,7 +215,7 @@ class PrivateFunction(Generic[P, R]):
         self._schema: tuple[Any, Any, Any] | None = None  # a sampler, its state, and two records of its
         self._alike: tuple[Any, ...] | None = None  # such records, settings, a schema, and what `_like` found
         # Shared too: what was recalled for plain arguments, and a watch over the function.
-        self._watched: dict[tuple[Any, ...], tuple[Settings, Watch | None, Any, Any]] = {}
+        self._watched: dict[tuple[Any, ...], tuple[Settings, ChangeGuard | None, Any, Any]] = {}
         self._target: Any = None  # what it is bound to, as a method
         self._samplers: dict[int, Any] = {}  # the same function under the P of sealed data
         self._answers: dict[Any, Release] = {}  # what was released, for reuse=True
@@ -464,11 +465,11 @@ class PrivateFunction(Generic[P, R]):
         if wrong is not None:
             del n
             raise wrong
-        count, chosen = operator.index(n), coins.check_seed(seed)
-        rng = coins.stream(coins.fresh_seed() if chosen is None else chosen, coins.PILOT)
+        count, chosen = operator.index(n), streams.check_seed(seed)
+        rng = streams.stream(streams.fresh_seed() if chosen is None else chosen, streams.PILOT)
         if self._settings.sampler is None:
             self._under(None)  # which refuses
-        size = capacity.footprint(self._settings.sampler, count, coins.stream(0, coins.PILOT))
+        size = capacity.footprint(self._settings.sampler, count, streams.stream(0, streams.PILOT))
         capacity.check("sample() draws", count, size, 2)
         return draw(self._settings.sampler, count, rng)
 
@@ -515,6 +516,12 @@ class PrivateFunction(Generic[P, R]):
             "__wrapped__",
         )
         return self.__wrapped__, self._settings, {k: v for k, v in vars(self).items() if k not in own}
+
+    def _runs(self) -> list[Any]:
+        return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
+
+    def _attributes(self) -> dict[str, Any]:
+        return dict(self._identity()[2])
 
     # -- methods, pickling --
 
@@ -775,13 +782,13 @@ class PrivateFunction(Generic[P, R]):
             self._root._answers[again] = copy.deepcopy(made)
         return made if whole else value
 
-    def _before(self, n: int, call: Call, like: Any) -> Snapshot | WatchedNames:
+    def _before(self, n: int, call: Call, like: Any) -> Snapshot | GuardedNames:
         """Return a snapshot of everything that the function could change, taken before the run."""
         short = self._short(n, call, like)
         found = None if short is None else self._watched.get(short)
         watched = None if found is None else found[1]
-        if watched is not None and is_simple(watched) and watched.same():
-            return WatchedNames(watched)
+        if watched is not None and watched.simple and watched.same():
+            return GuardedNames(watched)
         return Snapshot(self.__wrapped__, call.shared())
 
     def _spend(
@@ -850,12 +857,12 @@ class PrivateFunction(Generic[P, R]):
             hush.__exit__()
 
     def _evaluate_quietly(self, box: _Box, function: Any, sensitivity: Sensitivity, hush: Any) -> bool:
-        interrupted, opened = False, coins.level()
+        interrupted, opened = False, level()
         mark, before = self._evaluation(), _running.get()
         try:
             _running.set((*before, mark))
-            with coins.public_coins(sensitivity.coin_seed) as flips, hush.everywhere():
-                flips.toss()
+            with rng_guard(sensitivity.coin_seed) as rng, hush.everywhere():
+                rng.reseed()
                 # In a context of its own: what it sets in context variables ends with it.
                 box.value = contextvars.copy_context().run(function, box.data)
         except KeyboardInterrupt:
@@ -865,7 +872,7 @@ class PrivateFunction(Generic[P, R]):
         finally:
             mark.active = False  # first, and a plain store: nothing can come in between
             _running.set(before)
-            coins.unwind(opened)
+            unwind(opened)
         if interrupted:
             raise KeyboardInterrupt
         try:
@@ -901,8 +908,8 @@ class PrivateFunction(Generic[P, R]):
         cached = self._root._schema
         if key is not None and cached is not None and cached[0] is sampler and cached[1] == key:
             return cached[2]
-        many = draw(sampler, _TEMPLATE, coins.stream(0, coins.PILOT))
-        few = draw(sampler, 2, coins.stream(0, coins.PILOT, 1))
+        many = draw(sampler, _TEMPLATE, streams.stream(0, streams.PILOT))
+        few = draw(sampler, 2, streams.stream(0, streams.PILOT, 1))
         # Of a list all: the first two may have nothing but missing values.
         drawn = many if type(many) is list else records.head(many, 2)
         if not records.alike(drawn, few) or _code(drawn) != _code(few):
@@ -963,7 +970,7 @@ class PrivateFunction(Generic[P, R]):
         if found is not None and found[1] is not None and found[1].same():
             return found[2], found[3], found[1].same
         watchable = short is not None and (found is None or found[1] is not None)
-        watched = watch(self.__wrapped__, self._libraries) if watchable else None
+        watched = guard(self.__wrapped__, self._libraries) if watchable else None
         facts = self._facts(n, call, like)
         read: dict[tuple[int, str], Any] | None = None if watched is None else {}
         private = None if box is None else Private(box.data)
@@ -989,7 +996,7 @@ class PrivateFunction(Generic[P, R]):
         # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
         digest = self._digest(facts) if key is None else key
         if key is None:
-            seed = coins.fresh_seed() if settings.seed is None else settings.seed
+            seed = streams.fresh_seed() if settings.seed is None else settings.seed
             known = self._calibrate(n, call, like, seed, None)
         else:
             store = self._store()
@@ -1036,10 +1043,10 @@ class PrivateFunction(Generic[P, R]):
         """Evaluate the function on public data; put back what it left behind, and return the places."""
         before = Snapshot(self.__wrapped__, call.shared())
         with contextlib.suppress(Exception):
-            drawn = draw(self._settings.sampler, n, coins.stream(s0, coins.PILOT, 2))
+            drawn = draw(self._settings.sampler, n, streams.stream(s0, streams.PILOT, 2))
             data = drawn if like is None else records.adopt(drawn, like)
-            with coins.public_coins(s0) as flips:
-                flips.toss()
+            with rng_guard(s0) as rng:
+                rng.reseed()
                 self._marked(functools.partial(self._function(call, s0), data))
         return before.put_back() or ["something that it refers to"]
 
@@ -1081,7 +1088,8 @@ class PrivateFunction(Generic[P, R]):
     def _asked(self) -> Any:
         """What the gaps depend on of the settings; encoded once if none of it can change."""
         s = self._settings
-        asked = [coins.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed, s.timeout]
+        asked = [streams.SCHEME, s.mechanism, s.sampler, s.pair, s.batch, s.coins, s.domain, s.seed]
+        asked.append(s.timeout)
         never = _never_changes(s.mechanism) and _never_changes(s.sampler)
         return _Asked(tuple(asked)) if never and s.pair is None and not callable(s.batch) else asked
 
@@ -1107,7 +1115,7 @@ class PrivateFunction(Generic[P, R]):
 
     def _open(self, store: Store, key: str, n: int) -> Entry:
         settings = self._settings
-        seed = coins.fresh_seed() if settings.seed is None else settings.seed
+        seed = streams.fresh_seed() if settings.seed is None else settings.seed
         about = {
             "function": self._label(),
             "sampler": repr(settings.sampler),
@@ -1214,7 +1222,7 @@ class PrivateFunction(Generic[P, R]):
             # In a context of its own, as on private data: what it sets in context variables ends with it.
             return contextvars.copy_context().run(
                 estimate_sensitivity,
-                self._function(call, coins.coin_seed(seed)),
+                self._function(call, streams.coin_seed(seed)),
                 n=n,
                 sampler=settings.sampler,
                 norm=settings.mechanism.norm,

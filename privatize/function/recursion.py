@@ -17,7 +17,8 @@ import types
 from pathlib import Path
 from typing import Any
 
-from privatize.identity.fingerprint import code_of, is_installed
+from privatize.identity.bytecode import code_of
+from privatize.identity.origin import is_installed
 
 __all__ = ["Evaluation"]
 
@@ -92,7 +93,7 @@ def _codes(functions: tuple[Any, ...]) -> tuple[set[Any], set[Any]]:
                 inner = _inner(value.__code__)
                 named |= inner
                 entries |= inner if entry else set()
-                attributes.update(code_of(value.__code__)[2])
+                attributes.update(code_of(value.__code__).attributes)
                 todo += [(each, False) for each in _named(value)]
             elif isinstance(value, types.ModuleType | type) and _is_own(value):
                 owners.append(value)
@@ -139,7 +140,7 @@ def _inner(code: types.CodeType) -> set[Any]:
 def _named(function: types.FunctionType) -> list[Any]:
     """Return what the names in a function's code stand for."""
     scope = function.__globals__
-    found = [scope[name] for name in code_of(function.__code__)[1] if name in scope]
+    found = [scope[name] for name in code_of(function.__code__).names if name in scope]
     for cell in function.__closure__ or ():
         try:
             found.append(cell.cell_contents)

@@ -8,9 +8,9 @@ import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from privatize.calibration import streams as coins
-from privatize.calibration.batching import Batch, check_batch
+from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.sensitivity import LARGEST, SMALLEST, PairFunction
+from privatize.calibration.streams import check_seed
 from privatize.data import support as domains
 from privatize.errors import SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
@@ -66,7 +66,7 @@ class Settings:
         if self.sampler is not None:
             put("sampler", as_sampler(self.sampler))
             put("domain", default_domain(self.sampler) if self.domain is None else self.domain)
-        put("seed", coins.check_seed(self.seed))
+        put("seed", check_seed(self.seed))
         put("delta", self._checked_delta())
         if self.min_sensitivity is not None:
             floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")

@@ -2,7 +2,7 @@
 
 A function that calls ``data.health.score()`` names nothing but attributes of its argument, so what was
 registered as ``health`` is found on the library's classes alone: those of the containers that functions get
-or make, and those that code names. Settings of pandas that change what is computed are looked up as well.
+or make, and those that code names.
 """
 
 from __future__ import annotations
@@ -10,30 +10,33 @@ from __future__ import annotations
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["attributes_of", "is_own", "is_value", "options", "scopes_of"]
+from privatize.identity.origin import origin
+
+__all__ = ["is_own", "is_value", "scopes_of"]
 
 Scope = tuple[type, "types.MappingProxyType[str, Any]"]
 
 _CLASSES = {
-    "numpy": ("ma.MaskedArray", "matrix", "recarray"),
+    "numpy": "ma.MaskedArray matrix recarray",
     "pandas": (
-        *("DataFrame", "Series", "Index", "DatetimeIndex", "core.strings.accessor.StringMethods"),
-        *("api.typing.DataFrameGroupBy", "api.typing.SeriesGroupBy", "api.typing.Rolling"),
-        *("api.typing.Expanding", "api.typing.Resampler"),
+        "DataFrame Series Index DatetimeIndex core.strings.accessor.StringMethods "
+        "api.typing.DataFrameGroupBy api.typing.SeriesGroupBy api.typing.Rolling "
+        "api.typing.Expanding api.typing.Resampler"
     ),
-    "polars": ("DataFrame", "LazyFrame", "Series", "Expr", "dataframe.group_by.GroupBy"),
-    "torch": ("Tensor", "nn.Module"),
-    "pyarrow": ("Table", "ChunkedArray", "Array"),
-    "xarray": ("DataArray", "Dataset"),
-    "narwhals": ("DataFrame", "LazyFrame", "Series", "Expr"),
-    "scipy.sparse": ("csr_array", "csr_matrix", "csc_array", "coo_array"),
+    "polars": "DataFrame LazyFrame Series Expr dataframe.group_by.GroupBy",
+    "torch": "Tensor nn.Module",
+    "pyarrow": "Table ChunkedArray Array",
+    "xarray": "DataArray Dataset",
+    "narwhals": "DataFrame LazyFrame Series Expr",
+    "scipy.sparse": "csr_array csr_matrix csc_array coo_array",
 }
-_PLAIN = ("abc", "typing", "builtins")  # whose classes add nothing to those that are made of them
+_VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset, np.ndarray, np.generic)
+_ADDING_NOTHING = ("abc", "typing", "builtins")  # their classes add nothing to those that derive from them
 _FIXED = 1 << 8  # of types that nobody can change
 
 
@@ -59,7 +62,7 @@ def _being_loaded(library: str) -> bool:
 def _scopes(libraries: tuple[str, ...]) -> tuple[Scope, ...]:
     found: dict[type, None] = {}
     for library in libraries:
-        for path in _CLASSES[library]:
+        for path in _CLASSES[library].split():
             kind: Any = sys.modules[library]
             for name in path.split("."):
                 kind = vars(kind).get(name) if isinstance(kind, types.ModuleType) else None
@@ -69,33 +72,29 @@ def _scopes(libraries: tuple[str, ...]) -> tuple[Scope, ...]:
 
 
 def _changeable(kind: type) -> Iterator[type]:
-    return (base for base in kind.__mro__ if not base.__flags__ & _FIXED and base.__module__ not in _PLAIN)
-
-
-def attributes_of(names: Iterable[str], classes: Iterable[type]) -> list[tuple[type, str, Any]]:
-    """Return the attributes with these names that libraries' classes and the given ones have."""
-    scopes = scopes_of(None, classes)
-    public = [name for name in names if not name.startswith("__")]
-    return [(kind, name, scope[name]) for name in public for kind, scope in scopes if name in scope]
+    fixed = (base for base in kind.__mro__ if not base.__flags__ & _FIXED)
+    return (base for base in fixed if base.__module__ not in _ADDING_NOTHING)
 
 
 def is_value(thing: Any) -> bool:
     """Tell whether something is a number, a string, a collection or data, not code."""
     kind = type(thing)
-    if isinstance(thing, _VALUES):
-        return True
-    return kind.__module__.partition(".")[0] in _CLASSES and hasattr(kind, "__len__")
+    library = kind.__module__.partition(".")[0]
+    return isinstance(thing, _VALUES) or (library in _CLASSES and hasattr(kind, "__len__"))
 
 
-_VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset, np.ndarray, np.generic)
-
-
-def is_own(thing: Any, origin: Callable[[str | None], str | None]) -> bool:
-    """Tell whether the user's own program has set an attribute of an installed class or module.
+def is_own(thing: Any) -> bool:
+    """Tell whether the user's own program has put something into an installed class or module.
 
     Values count as set by it, since nobody can tell who set them; so do functions, classes and descriptors
     whose code is not installed.
     """
+    # The answers for others are not cached: these may be anybody's data.
+    cached = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
+    return _is_own_code(thing) if cached else _is_own(thing)
+
+
+def _is_own(thing: Any) -> bool:
     if isinstance(thing, types.FunctionType):
         return origin(thing.__globals__.get("__name__")) is None
     if isinstance(thing, type):
@@ -108,22 +107,7 @@ def is_own(thing: Any, origin: Callable[[str | None], str | None]) -> bool:
     if is_value(thing) or (origin(module) is None and not module.startswith("_cython")):
         return True
     parts = (getattr(thing, name, None) for name in ("__func__", "fget", "fset", "func", "_accessor", "_ns"))
-    return any(is_own(part, origin) for part in parts if callable(part))
+    return any(_is_own(part) for part in parts if callable(part))
 
 
-def options() -> str:
-    """Return the options of pandas that change what is computed and do not have their default values."""
-    config = sys.modules.get("pandas._config.config")
-    if config is None:
-        return ""
-    current: Any = getattr(config, "_global_config", {})
-    known: Any = getattr(config, "_registered_options", {})
-    if not known:
-        return ""
-    changed = [
-        f"{group}.{name}={value!r}"
-        for group in ("mode", "compute", "future")
-        for name, value in current.get(group, {}).items()
-        if value != known[f"{group}.{name}"].defval
-    ]
-    return ", ".join(sorted(changed))
+_is_own_code = functools.lru_cache(maxsize=4096)(_is_own)

@@ -4,7 +4,7 @@ A fingerprint looks at everything that could change what a function computes, at
 in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
 it names. Where these hold nothing but values that cannot change, modules with a version, and other such
 functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
-in a tenth of the time. All other functions have no watch, and their fingerprint is taken.
+in a tenth of the time. All other functions have no guard, and their fingerprint is taken.
 """
 
 from __future__ import annotations
@@ -18,89 +18,60 @@ from typing import Any
 
 import numpy as np
 
-from privatize.identity import accessors
-from privatize.identity.fingerprint import (
-    ATOMS,
-    CONFIGURED,
-    NAMED,
-    NAMES,
-    Read,
-    code_of,
-    is_builtin,
-    is_installed,
-    is_own,
-    origin,
-    patched,
-    simple,
-    spelled,
-    values_in,
-)
+from privatize.identity.accessors import is_own, scopes_of
+from privatize.identity.bytecode import code_of, words_in_annotations
+from privatize.identity.encoder import Read
+from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, is_simple, values_in
+from privatize.identity.origin import is_builtin, is_installed, is_static, origin, owner_of, patched
+from privatize.identity.places import keeps
 from privatize.identity.reachable import FEW
+from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
-__all__ = ["Watch", "watch"]
+__all__ = ["ChangeGuard", "guard"]
 
-_NOTHING = object()
 _ARRAYS = frozenset({"python", "numpy", "scipy", "privatize"})  # whose functions return nothing but arrays
 
+Description = tuple[Any, ...]
 
-class Watch:
-    """The places that a function's fingerprint depends on, and what they held; made by `watch`."""
 
-    __slots__ = (
-        *(
-            "_cells",
-            "_classes",
-            "_errors",
-            "_functions",
-            "_libraries",
-            "_modules",
-            "_names",
-            "_options",
-            "_places",
-        ),
-        "_scopes",
-    )
+class ChangeGuard:
+    """The places that a function's fingerprint depends on, and what they held; made by `guard`.
 
-    # It holds on to functions and modules, never to their scopes, which may have anything in them.
+    Attributes
+    ----------
+    simple : bool
+        Whether the function can change nothing but what is seen here.
+    """
+
     def __init__(self) -> None:
+        self.simple = False
         self._errors = np.geterr()
-        self._functions: list[tuple[types.FunctionType, Any, Any, _Said, list[tuple[str, Any]]]] = []
-        self._cells: list[tuple[types.CellType, Any]] = []
-        self._places: list[tuple[types.ModuleType | None, str, Any]] = []  # of modules, None for sys.modules
-        self._scopes: list[tuple[type, Any, str, Any]] = []  # what named attributes are on libraries' classes
         self._options: str | None = None
-        # What these follow from: attributes in the code, classes that it names, libraries it gets objects of.
-        self._names: set[str] = set()
-        self._classes: list[type] = []
+        self._functions: list[tuple[types.FunctionType, types.CodeType, Any, Description]] = []
+        self._cells: list[tuple[types.CellType, Any]] = []
         self._modules: list[types.ModuleType] = []
-        self._libraries: set[str] | None = set()  # or any
+        self._places: list[tuple[Any, Any, str, Any]] = []  # owners, their scopes, names and values
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        for function, code, defaults, said, names in self._functions:
+        for function, code, defaults, described in self._functions:
             if (
                 function.__code__ is not code
                 or function.__defaults__ is not defaults
                 or function.__kwdefaults__
                 or function.__dict__
-                or not all(map(operator.is_, _said(function), said))
+                or not all(map(operator.is_, _describe(function), described))
             ):
                 return False
-            scope = function.__globals__
-            for name, value in names:
-                if scope.get(name, _NOTHING) is not value:
-                    return False
-        for owner, name, value in self._places:
-            if name == "__name__" and type(owner) is not types.ModuleType:  # it may make up attributes by now
+        for _, scope, name, value in self._places:
+            if scope.get(name, NOTHING) is not value:
                 return False
-            if (sys.modules if owner is None else owner.__dict__).get(name, _NOTHING) is not value:
-                return False
-        for _, scope, name, value in self._scopes:
-            if scope.get(name, _NOTHING) is not value:
+        for module in self._modules:
+            if type(module) is not types.ModuleType:  # it may make up attributes by now
                 return False
         if np.geterr() != self._errors:
             return False
-        if self._options is not None and accessors.options() != self._options:
+        if self._options is not None and pandas_options() != self._options:
             return False
         try:
             return all(cell.cell_contents is value for cell, value in self._cells)
@@ -109,142 +80,24 @@ class Watch:
 
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
-        found = [((id(cell), ""), value) for cell, value in self._cells]
-        for function, code, defaults, said, names in self._functions:
-            found += [((id(function), "its code"), code), ((id(function), "its defaults"), defaults)]
-            found += [((id(function), name), value) for name, value in zip(NAMES, said, strict=False)]
-            found += [((id(function), name), value) for name, value in names]
-        for owner, name, value in self._places:
-            found.append(((id(sys.modules if owner is None else owner), name), value))
-        found += [((id(kind), name), value) for kind, _, name, value in self._scopes]
-        return all(read.get(place, _NOTHING) is value for place, value in found)
+        found: list[tuple[Any, str, Any]] = [(cell, "", value) for cell, value in self._cells]
+        found += [(owner, name, value) for owner, _, name, value in self._places]
+        for function, code, defaults, described in self._functions:
+            found += [(function, "its code", code), (function, "its defaults", defaults)]
+            found += [(function, name, value) for name, value in zip(DESCRIPTION, described, strict=False)]
+        return all(read.get((id(owner), name), NOTHING) is value for owner, name, value in found)
 
     def held(self) -> Iterator[tuple[types.FunctionType, dict[str, Any], list[tuple[str, Any, Any]]]]:
         """Yield the functions with what their globals held, and their cells (names, cells, contents)."""
         contents = {id(cell): value for cell, value in self._cells}
-        for function, code, _, _, names in self._functions:
+        for function, code, *_ in self._functions:
             cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
             known = [(name, cell, contents[id(cell)]) for name, cell in cells if id(cell) in contents]
-            yield function, {name: value for name, value in names if value is not _NOTHING}, known
-
-    def _note(self, owner: types.ModuleType | None, name: str) -> Any:
-        value = (sys.modules if owner is None else vars(owner)).get(name, _NOTHING)
-        self._places.append((owner, name, value))
-        return value
-
-    def _settled(self, value: Any) -> bool:
-        """Tell whether a value can be watched, and watch what it is made of."""
-        kind = type(value)
-        if kind in ATOMS or kind is tuple:
-            # Others could be a copy of the private data, for which the fingerprint looks.
-            return kind not in (tuple, bytes) or (
-                len(value) < FEW and (kind is bytes or all(map(self._settled, value)))
-            )
-        if kind in (types.GenericAlias, types.UnionType):
-            return all(map(self._settled, value.__args__)) and self._settled(
-                getattr(value, "__origin__", None)
-            )
-        if kind is type:  # the types that a fingerprint knows by name
-            static = not value.__flags__ & 1 << 9
-            return static and origin(value.__module__) is not None
-        if kind is types.ModuleType:
-            whose = origin(value.__name__)
-            if value.__name__.partition(".")[0] in CONFIGURED:
-                return False
-            if whose is not None and whose.partition(" ")[0] not in _ARRAYS:
-                self._libraries = None  # it may return objects of any
-            if not any(value is known for known in self._modules):
-                self._modules.append(value)
-            return whose is not None and self._note(value, "__name__") is value.__name__
-        return kind is types.FunctionType and self._function(value)
-
-    def _function(self, function: types.FunctionType) -> bool:
-        if any(function is known for known, *_ in self._functions):
-            return True
-        said, code = _said(function), function.__code__
-        globals_: list[tuple[str, Any]] = []
-        self._functions.append((function, code, function.__defaults__, said, globals_))
-        if type(function.__globals__) is not dict:  # it may look names up in its own way
-            return False
-        if getattr(function, "__builtins__", None) is not vars(builtins):
-            return False
-        if function.__kwdefaults__ or function.__dict__ or is_installed(code.co_filename) or origin(said[0]):
-            return False
-        _, names, attributes, imports, chains = code_of(code)
-        self._names.update(attributes)
-        # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
-        if imports or not NAMED.isdisjoint(attributes) or any(" by " in each for each in attributes):
-            return False
-        contents = []
-        for cell in function.__closure__ or ():
-            try:
-                contents.append(cell.cell_contents)
-            except ValueError:  # not yet filled
-                return False
-            self._cells.append((cell, contents[-1]))
-        if not all(map(self._settled, (function.__defaults__, *contents, *said))):
-            return False
-        scope = function.__globals__
-        for name in spelled(function.__annotations__):
-            globals_.append((name, scope.get(name, _NOTHING)))
-            if not (globals_[-1][1] is _NOTHING or self._settled(globals_[-1][1])):
-                return False
-        for name in names:
-            found = scope.get(name, _NOTHING)
-            globals_.append((name, found))
-            if found is _NOTHING:
-                if not is_builtin(name):
-                    return False
-                self._places.append((builtins, name, vars(builtins)[name]))
-            elif not self._settled(found):
-                return False
-        for name in attributes:  # a module of the user's own that it may look up
-            if self._note(None, name) is not _NOTHING and origin(name) is None:
-                return False
-        cells = dict(zip(code.co_freevars, contents, strict=True))
-        return all(self._chain(cells.get(root, scope.get(root)), chain) for root, chain in chains)
-
-    def _chain(self, found: Any, chain: tuple[str, ...]) -> bool:
-        """Watch what is read from installed modules: somebody may have patched it, or will."""
-        for attribute in chain:
-            if not isinstance(found, types.ModuleType):
-                return True
-            found = self._note(found, attribute)
-            if isinstance(found, type) and "_abc_impl" in vars(found):  # classes may be registered with it
-                return False
-            changeable = found is not _NOTHING and type(found) not in ATOMS
-            if changeable and (is_own(found) or patched(found) or simple(found)):
-                return False
-            if isinstance(found, type):
-                self._classes.append(found)
-        return True
-
-    def _registered(self, libraries: Iterable[str]) -> bool:
-        """Watch what the user may have registered, or will, on classes of libraries."""
-        wanted = None if self._libraries is None else set(libraries)
-        for kind, scope in accessors.scopes_of(wanted, self._classes):
-            for name in self._names:
-                found = scope.get(name, _NOTHING)
-                if found is not _NOTHING and type(found) not in ATOMS and is_own(found):
-                    return False
-                if not name.startswith("__"):
-                    self._scopes.append((kind, scope, name, found))
-        for owner, _, _, found in values_in(self._modules, self._names):
-            # What may change without any place holding something else.
-            fixed = type(found) in ATOMS or isinstance(found, type)
-            if not fixed or not any(owner is module for module in self._modules):
-                return False
-        for module in self._modules:
-            for name in self._names:
-                self._note(module, name)
-        self._options = accessors.options() if wanted is None or "pandas" in wanted else None
-        return True
+            names = [each[2:] for each in self._places if each[0] is function and each[3] is not NOTHING]
+            yield function, dict(names), known
 
 
-_Said = tuple[Any, ...]
-
-
-def _said(function: types.FunctionType) -> _Said:
+def _describe(function: types.FunctionType) -> Description:
     """Return a function's names, docstring and annotations."""
     annotations = function.__annotations__
     return (
@@ -259,8 +112,128 @@ def _said(function: types.FunctionType) -> _Said:
     )
 
 
-def watch(function: Any, libraries: Iterable[str] = ("numpy",)) -> Watch | None:
-    """Return a watch over a function, or None if a watch would not see every change.
+class _UnguardedError(Exception):
+    """A guard would not see every change."""
+
+
+def _require(fixed: bool) -> None:
+    if not fixed:
+        raise _UnguardedError
+
+
+class _Recorder(ChangeGuard):
+    """A guard while it is made: it notes what it meets, and raises if that may change unnoticed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What else counts follows from these: attributes in the code, classes that it names, and whether it
+        # gets objects of any library.
+        self._names: set[str] = set()
+        self._classes: list[type] = []
+        self._any_library = False
+
+    def _place(self, owner: Any, scope: Any, name: str) -> Any:
+        value = scope.get(name, NOTHING)
+        self._places.append((owner, scope, name, value))
+        return value
+
+    def _value(self, value: Any) -> None:
+        kind = type(value)
+        if kind in (
+            tuple,
+            bytes,
+        ):  # others could be a copy of the private data, for which the fingerprint looks
+            _require(len(value) < FEW)
+        if kind is tuple:
+            for item in value:
+                self._value(item)
+        elif kind in (types.GenericAlias, types.UnionType):
+            self._value((value.__args__, getattr(value, "__origin__", None)))
+        elif kind is type:  # the types that a fingerprint knows by name
+            _require(is_static(value) and owner_of(value) is not None)
+        elif kind is types.ModuleType:
+            self._module(value)
+        elif kind is types.FunctionType:
+            self.function(value)
+        else:
+            _require(kind in ATOMS)
+
+    def _module(self, value: types.ModuleType) -> None:
+        owner = origin(value.__name__)
+        _require(owner is not None and value.__name__.partition(".")[0] not in CONFIGURED)
+        _require(self._place(value, vars(value), "__name__") is value.__name__)
+        self._any_library |= str(owner).partition(" ")[0] not in _ARRAYS
+        if not any(value is known for known in self._modules):
+            self._modules.append(value)
+
+    def function(self, function: types.FunctionType) -> None:
+        """Note a function, and what it refers to."""
+        if any(function is known for known, *_ in self._functions):
+            return
+        described, code, scope = _describe(function), function.__code__, function.__globals__
+        found = code_of(code)
+        self._functions.append((function, code, function.__defaults__, described))
+        self._names.update(found.attributes)
+        # It may look names up in its own way.
+        _require(type(scope) is dict and getattr(function, "__builtins__", None) is vars(builtins))
+        _require(not function.__kwdefaults__ and not function.__dict__)
+        _require(not is_installed(code.co_filename) and origin(described[0]) is None)
+        # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
+        _require(not found.imports and NAMED.isdisjoint(found.attributes))
+        _require(not any(" by " in each for each in found.attributes))
+        cells = {name: content for name, _, content in cells_of(function)}
+        self._cells += [(cell, content) for _, cell, content in cells_of(function)]
+        for value in (function.__defaults__, *cells.values(), *described):  # an empty cell is refused as well
+            self._value(value)
+        for name in (*found.names, *words_in_annotations(function.__annotations__)):
+            value = self._place(function, scope, name)
+            if value is not NOTHING:
+                self._value(value)
+            elif name in found.names:
+                _require(is_builtin(name))
+                self._place(builtins, vars(builtins), name)
+        for name in found.attributes:  # a module of the user's own that it may look up
+            known = self._place(sys.modules, sys.modules, name)
+            _require(known is NOTHING or origin(name) is not None)
+        for root, chain in found.chains:
+            self._chain(cells.get(root, scope.get(root)), chain)
+
+    def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
+        """Note what is read from installed modules: somebody may have patched it, or will."""
+        for attribute in chain:
+            if not isinstance(found, types.ModuleType):
+                return
+            found = self._place(found, vars(found), attribute)
+            if found is not NOTHING and type(found) not in ATOMS:
+                _require(not (is_own(found) or patched(found) or is_simple(found)))
+            if isinstance(found, type):
+                _require("_abc_impl" not in vars(found))  # classes may be registered with it
+                self._classes.append(found)
+
+    def finish(self, libraries: Iterable[str]) -> None:
+        """Note what the user may have put, or will, into installed modules and classes."""
+        wanted = None if self._any_library else set(libraries)
+        self._options = pandas_options() if wanted is None or "pandas" in wanted else None
+        for owner, _, _, found in values_in(self._modules, self._names):
+            # Others may change without any place holding something else.
+            _require(type(found) in ATOMS or isinstance(found, type))
+            _require(any(owner is module for module in self._modules))
+        for module in self._modules:
+            for name in self._names:
+                self._place(module, vars(module), name)
+        self.simple = not any(
+            keeps(each[3]) for each in self._places if isinstance(each[0], types.ModuleType | dict)
+        ) and not any(code_of(code).sets_attributes for _, code, *_ in self._functions)
+        for kind, scope in scopes_of(wanted, self._classes):
+            for name in self._names:
+                found = scope.get(name, NOTHING)
+                _require(found is NOTHING or type(found) in ATOMS or not is_own(found))
+                if not name.startswith("__"):
+                    self._places.append((kind, scope, name, found))
+
+
+def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard | None:
+    """Return a guard over a function, or None if a guard would not see every change.
 
     Parameters
     ----------
@@ -273,17 +246,18 @@ def watch(function: Any, libraries: Iterable[str] = ("numpy",)) -> Watch | None:
     --------
     >>> program = {"__name__": "__main__", "limit": 65}
     >>> exec("def share(ages): return (ages >= limit).mean()", program)
-    >>> watched = watch(program["share"])
-    >>> watched.same()
+    >>> guarded = guard(program["share"])
+    >>> guarded.same()
     True
     >>> program["limit"] = 66
-    >>> watched.same()
+    >>> guarded.same()
     False
     """
-    made = Watch()
+    made = _Recorder()
     try:
-        if type(function) is types.FunctionType and made._function(function) and made._registered(libraries):
-            return made
-        return None
+        _require(type(function) is types.FunctionType)
+        made.function(function)
+        made.finish(libraries)
     except Exception:  # whatever is odd about it, the fingerprint says so
         return None
+    return made

@@ -36,7 +36,7 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
-from privatize.identity.fingerprint import is_installed, origin
+from privatize.identity.origin import is_installed, origin
 from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
 from privatize.samplers.base import KINDS, origin_of, traits_of
 from privatize.samplers.foreign import as_sampler, of_scipy

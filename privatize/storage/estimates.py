@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from privatize.config.policy import policy
 from privatize.errors import StoreWarning, restore
-from privatize.identity.fingerprint import outside
+from privatize.identity.library import outside
 from privatize.outputs.structure import size
 from privatize.planning.plan import Plan
 from privatize.storage.database import Database, DatabaseError, Run, storable

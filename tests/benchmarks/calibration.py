@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privatize import estimate_sensitivity, plan, samplers, sums
-from privatize.calibration import streams as coins
+from privatize.calibration import streams
 
 from .measuring import Result, compare, in_turn, medians, result, waits
 
@@ -49,10 +49,10 @@ def loop(function: Callable[[Any], Any], m: int, draw: Draw, split: Split = arra
 
 def blocks(m: int, n: int, sampler: Any) -> Iterator[tuple[int, Any]]:
     """Draw the very numbers of a calibration, from its streams and in its blocks, and do nothing else."""
-    size = coins.block_size(n)
+    size = streams.block_size(n)
     for block in range(-(-m // size)):
         count = min(size, m - size * block)
-        drawn = sampler.draw(count * (n + 1), coins.stream(1, coins.RECORDS, block))
+        drawn = sampler.draw(count * (n + 1), streams.stream(1, streams.RECORDS, block))
         yield block, drawn.reshape(count, n + 1)
 
 
@@ -61,7 +61,7 @@ def by_hand(batch: Callable[[Any], Any], m: int, n: int, sampler: Any) -> Any:
     found = []
     for block, stack in blocks(m, n, sampler):
         rows, data = np.arange(len(stack)), stack[:, :n]
-        at = coins.stream(1, coins.POSITIONS, block).integers(n, size=coins.block_size(n))[: len(stack)]
+        at = streams.stream(1, streams.POSITIONS, block).integers(n, size=streams.block_size(n))[: len(stack)]
         one = batch(data)
         stack[rows, at] = stack[:, n]
         found.append(np.abs(one - batch(data)))

@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 
 from privatize import Laplace, privatize, samplers
-from privatize.calibration import streams as coins
+from privatize.calibration.global_rng import rng_guard
 from privatize.data import records
 from privatize.data import support as domains
 from privatize.function import private_function as decorator
@@ -59,7 +59,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
         (PrivateFunction, "_like"),
     ),
     "domain": ((records, "bring_into"), (domains, "bring_usual")),
-    "coins": ((coins.public_coins, "__enter__"), (coins.public_coins, "__exit__"), (coins.Coins, "toss")),
+    "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
     "output": ((outputs, "flatten"), (outputs, "rebuild"), (decorator, "Release")),
     "noise": ((Laplace, "release"),),
 }

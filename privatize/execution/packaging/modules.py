@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from privatize.execution.job import Refused
-from privatize.identity.fingerprint import own_modules
+from privatize.identity.origin import own_modules
 
 _refusals: list[str] = []
 

@@ -23,7 +23,8 @@ from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import NotPackable, dumps
 from privatize.execution.packaging.surroundings import Surroundings
-from privatize.identity.fingerprint import Unencodable, origin, own_modules, reach
+from privatize.identity.fingerprint import Unencodable, reach
+from privatize.identity.origin import origin, own_modules
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privatize.execution.packaging import modules
-from privatize.identity.fingerprint import origin
+from privatize.identity.origin import origin
 from privatize.identity.reachable import bounds
 
 

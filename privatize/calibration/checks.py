@@ -1,0 +1,190 @@
+"""The health checks of a calibration: what is evaluated again, and must come out the same."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.norms import Vector
+from privatize.errors import NotReproducibleError, PairError
+
+__all__ = ["check_drift", "check_repeats", "check_trusted"]
+
+CHECKED = 8  # how many pairs of a kind are evaluated again
+_PIECE = 2**20  # gaps that are looked at together
+# What the same sums in another order may differ by, relative to the outputs.
+SLACK = 2.0**-47
+DRIFTS = (
+    "The function gave another answer for identical data at the end of the calibration than before. It must "
+    "not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in (library "
+    "settings, patches, the order of a set of texts), or globals that change, nor use randomness for some "
+    "data only."
+)
+# By how much the same gap may differ between two evaluations, relative to the sensitivity.
+ROUNDING = 2.0**-20
+
+
+# -- which pairs --
+
+
+def largest(gaps: Vector, count: int, sign: float = 1.0) -> list[int]:
+    """Return the indices of the largest finite gaps, the largest first; by pieces, which need little memory.
+
+    Examples
+    --------
+    >>> largest(np.array([1.0, 5.0, np.inf, 3.0]), 2)
+    [1, 3]
+    """
+    kept = np.zeros(0, dtype=np.int64)
+    for start in range(0, len(gaps), _PIECE):
+        piece = gaps[start : start + _PIECE]
+        places = np.concatenate([kept, start + np.flatnonzero(np.isfinite(piece))])
+        if len(places) > count:  # a selection, so that few are left to be sorted
+            values = sign * gaps[places]
+            places = places[values >= np.partition(values, -count)[-count]]
+        kept = places[np.argsort(sign * gaps[places], kind="stable")[-count:]]
+    found: list[int] = kept[::-1].tolist()
+    return found
+
+
+def smallest(gaps: Vector) -> list[int]:
+    """Return the indices of the two smallest finite gaps."""
+    return largest(gaps, 2, sign=-1.0)
+
+
+def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> list[int]:
+    """Return the indices of some finite gaps, chosen without regard to their size."""
+    finite = np.isfinite(gaps)
+    if len(gaps) > _PIECE:  # a list of all places would take as much as the gaps
+        places = np.unique(rng.integers(len(gaps), size=100 * most))
+        places = rng.permutation(places[finite[places]])
+    else:
+        places = np.flatnonzero(finite)
+    found: list[int] = rng.choice(places, min(most, len(places)), replace=False).tolist()
+    return found
+
+
+# -- what is compared --
+
+
+def check_repeats(evaluator: Evaluator, first: Any, again: Any, rng: rng_guard) -> None:
+    """Evaluate A, B, A: caches, warm starts and hidden randomness show in the second A.
+
+    What differs by rounding alone is noted: libraries that sum in parallel (polars) round differently from
+    run to run.
+    """
+    rng.reseed()
+    try:
+        second = evaluator.flat(evaluator.function(again))
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # sys.exit() as well
+        second = None
+    if second is not None:
+        if np.array_equal(first, second, equal_nan=True):
+            return
+        differ = evaluator.norm.gap(first, second)
+        if differ <= _slack(first, second):
+            evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
+            return
+    raise NotReproducibleError(
+        "The function gave two different answers for identical data. Its randomness, if it has any, "
+        "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
+        "by coins=('rng',), which receives a seeded generator; it must not depend on earlier "
+        "calls (caches, warm starts, counters, the time); and its rows must have an order (those of "
+        "polars' group_by and unique have none: sort them)."
+    )
+
+
+def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:
+    """Measure the first pair and the one with the largest gap again, to find a function that drifts.
+
+    They are measured in this process; wherever they were measured before, the gap must be the same. Other
+    machines may round differently (not ``exact``). If pairs were measured ``elsewhere``, a few more are
+    measured again, at random and those with the smallest gaps: a function may behave differently there on
+    some data only, and gaps that are too small do harm.
+    """
+    worked = np.isfinite(gaps)
+    if not worked.any():
+        return
+    chosen = {int(worked.argmax()), *largest(gaps, 1)}
+    if elsewhere:
+        rng = streams.stream(evaluator.pairs.seed, streams.CHECK, 2)
+        chosen |= {*at_random(gaps, rng), *smallest(gaps)}
+    kept = [evaluator.pairs.drop_buffers()]
+    with rng_guard(evaluator.s0) as guard:
+        for index in sorted(chosen):
+            # Other arrays than for the last pair: a function may have noted their ids.
+            kept[1:] = [evaluator.pairs.drop_buffers()]
+            pair = evaluator.pairs.pair_at(index)
+            try:
+                a, b = evaluator.both(pair, guard)
+                gap = evaluator.norm.gap(a, b)
+            except KeyboardInterrupt:
+                raise
+            except BaseException:  # sys.exit() as well
+                raise NotReproducibleError(DRIFTS) from None
+            before = float(gaps[index])
+            differ = abs(gap - before)
+            if gap != before and not (differ <= _slack(a, b) or (not exact and is_close(gap, before, a, b))):
+                raise NotReproducibleError(DRIFTS)
+            evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
+
+
+def is_close(one: float, other: float, a: Any, b: Any) -> bool:
+    """Tell whether two gaps, computed in two ways, differ by no more than rounding, in gap and values."""
+    slack = 1e-6 * max(one, other) + _slack(a, b)
+    return one == other or abs(one - other) <= slack < math.inf
+
+
+def _slack(a: Any, b: Any) -> float:
+    """Return what rounding may change about the difference of two outputs."""
+    with np.errstate(over="ignore"):
+        return SLACK * float(np.abs(a).sum() + np.abs(b).sum())
+
+
+def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
+    """Compare `pair=` or `batch=` with plain evaluation, on random indices and on the largest gaps.
+
+    They may differ by rounding, by little relative to the ``value`` that was read from the gaps.
+    """
+    which, block, m = evaluator.trusted, evaluator.block, len(gaps)
+    # At random within one block, and within the last one, which may be shorter: to draw a pair takes half of
+    # its block. A stack is cheap to compare with, and easily wrong for some of its datasets only.
+    rng = streams.stream(evaluator.pairs.seed, streams.CHECK)
+    most = 2 * CHECKED if evaluator.together else CHECKED // 2
+    chosen = {*smallest(gaps), *largest(gaps, CHECKED)}
+    for first in (int(rng.integers(m)) // block * block, (m - 1) // block * block):
+        chosen |= {first + at for at in at_random(gaps[first : first + block], rng, most)}
+    with rng_guard(evaluator.s0) as guard:
+        for index in sorted(chosen):
+            pair = evaluator.pairs.pair_at(index)
+            try:
+                a, b = evaluator.both(pair, guard)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # sys.exit() as well
+                raise PairError(
+                    f"{which} disagrees with plain evaluation: the function fails on sampled pair {index}, "
+                    f"or returns an output of another structure.",
+                    index=index,
+                ) from error
+            plain, claimed = evaluator.norm.gap(a, b), float(gaps[index])
+            # Gaps beyond the sensitivity may differ by as much, relative to themselves.
+            differ = abs(plain - claimed) * min(1.0, value / max(plain, claimed, value))
+            if not is_close(plain, claimed, a, b) or differ > ROUNDING * value:
+                raise PairError(
+                    f"{which} disagrees with plain evaluation: for sampled pair {index} it gives the gap "
+                    f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The "
+                    f"difference of {abs(plain - claimed):.3g} is more than rounding may make for a "
+                    f"sensitivity of {value:.3g}. Fix it, or leave {which} out.",
+                    index=index,
+                    pair=claimed,
+                    evaluated=plain,
+                )
+            evaluator.rounding_noise = max(evaluator.rounding_noise, differ)

@@ -1,0 +1,1 @@
+"""Evaluators turn pairs into gaps: plainly, with `pair=`, in batches, or for sums over records."""

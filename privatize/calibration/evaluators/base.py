@@ -1,0 +1,232 @@
+"""What all evaluators share: a function, its pairs and a norm, under the guard of the generators."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import NeighbourSampler, Pair
+from privatize.calibration.norms import Norm, Vector
+from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
+from privatize.identity.library import sources
+from privatize.outputs import structure as outputs
+
+__all__ = ["LARGEST", "Context", "Evaluator", "Function"]
+
+Function = Callable[[Any], Any]
+Context = Callable[[], contextlib.AbstractContextManager[object]]
+# Gaps beyond this count as infinite: floats run out of digits there.
+LARGEST = 1e300
+_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+
+
+class Evaluator(ABC):
+    """Evaluates a function on both neighbours of pairs: every index yields its true gap, or infinity.
+
+    Attributes
+    ----------
+    structure : list or None
+        Structure of the output, once one pair has worked.
+    uses_global_rng : bool
+        Whether the function has been seen to use the global generators.
+    rounding_noise : float
+        By how much the same evaluation has been seen to differ, by rounding.
+    coordinate_gaps : dict or None
+        The gaps of all numbers of the output by the pair's index, where they are wanted.
+    cause, heartbeat
+        Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
+    """
+
+    trusted: ClassVar[str] = ""
+    """The option whose word for the gaps is compared with plain evaluation afterwards."""
+    together: ClassVar[bool] = False
+    """Whether the pairs of a block are evaluated in one call."""
+
+    def __init__(
+        self,
+        function: Function,
+        pairs: NeighbourSampler,
+        norm: Norm,
+        *,
+        s0: int,
+        worker_context: Context = contextlib.nullcontext,
+        version: str | None = None,
+        timeout: float | None = None,
+        coordinates: bool = False,
+    ) -> None:
+        self.function, self.pairs, self.norm, self.s0 = function, pairs, norm, s0
+        self.worker_context, self.version, self.timeout = worker_context, version, timeout
+        self.block = pairs.block
+        self.structure: list[Any] | None = None
+        self.classes: dict[str, Any] = {}
+        self.uses_global_rng = False
+        self.rounding_noise = 0.0
+        self.coordinate_gaps: dict[int, Vector] | None = {} if coordinates else None
+        self.cause: Cause | None = None
+        self.heartbeat: Heartbeat | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, in another process say, must have what it learns for itself.
+        wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
+        own = {"pairs": copy.copy(self.pairs), "classes": {}, "cause": None, "coordinate_gaps": wanted}
+        return vars(self) | own
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same wherever the pairs are evaluated, by name."""
+        pairs, target = self.pairs, self.pairs.target
+        return {
+            "version of numpy or of this library": [streams.SCHEME, np.__version__, sources()],
+            "function": self.function,
+            "sampler": pairs.sampler,
+            "norm": self.norm.function,
+            "pair=": None,
+            "batch=": False,
+            "seed": [pairs.n, pairs.seed, self.s0, target and target.to_json()],
+        }
+
+    @property
+    def learned(self) -> Learned:
+        """What has been learned about the function so far."""
+        return Learned(self.structure, self.uses_global_rng)
+
+    def learn(self, structure: list[Any] | None, rounding_noise: float = 0.0) -> None:
+        """Take note of what was seen elsewhere or earlier."""
+        self.structure = self.structure or structure
+        self.rounding_noise = max(self.rounding_noise, rounding_noise)
+
+    # -- spans of pairs --
+
+    def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
+        """Evaluate the pairs from one index up to another, with the global generators under guard.
+
+        Parameters
+        ----------
+        span : tuple of int
+            The first index, and the one after the last.
+        learned : Learned
+            What other pairs have shown.
+        heartbeat : callable, optional
+            Called with every index before its pair is evaluated. Given in workers, where an interrupt
+            is not the user's, and which need the caller's context.
+        """
+        self.structure = learned.structure
+        self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
+        self.heartbeat = heartbeat
+        context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
+        with context, rng_guard(self.s0) as rng:
+            return self.gaps(span, rng)
+
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
+        """Evaluate the pairs of a span, block by block."""
+        began = time.perf_counter()
+        self.cause = None
+        found: list[Any] = []
+        at, stop = span
+        while at < stop:
+            end = min((at // self.block + 1) * self.block, stop)
+            found.append(self.evaluate_block(at, end, rng))
+            at = end
+        cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
+        coordinates = self.coordinate_gaps or {}
+        self.coordinate_gaps = None if self.coordinate_gaps is None else {}
+        return SpanResult(
+            start=span[0],
+            gaps=np.concatenate(found) if found else np.zeros(0),
+            seconds=time.perf_counter() - began,
+            structure=self.structure,
+            uses_global_rng=self.uses_global_rng,
+            cause=cause,
+            rounding_noise=self.rounding_noise,
+            coordinate_gaps=coordinates,
+        )
+
+    @abstractmethod
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
+        """Return the gaps of some pairs of one block."""
+
+    # -- one pair --
+
+    def both(self, pair: Pair, rng: rng_guard, *, reseed: bool = True) -> tuple[Any, Any]:
+        """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
+        one, other = self.pairs.neighbours(*pair)
+        if reseed:
+            rng.reseed()
+        # Flat at once: the function may return one and the same object again and again.
+        a = self.flat(self.function(one))
+        if reseed:
+            rng.reseed()
+        return a, self.flat(self.function(other))
+
+    def flat(self, value: Any) -> Any:
+        """Return an output as a vector, or as a float if that is all there is to measure."""
+        structure = self.structure
+        if structure is None:
+            structure = self.structure = outputs.describe(value)
+        try:
+            if self.norm.absolute and structure[0] in outputs.SCALARS:
+                return outputs.number(value, structure)
+            return outputs.flatten(value, structure, self.classes)
+        except outputs.StructureChanged as error:
+            raise outputs.StructureChanged(_difference(value, structure)) from error
+
+    def outputs(self, index: int) -> tuple[Vector, Vector]:
+        """Return the flat outputs on both neighbours of one pair, which is known to work."""
+        with rng_guard(self.s0) as rng:
+            a, b = self.both(self.pairs.pair_at(index), rng)
+        return np.atleast_1d(a), np.atleast_1d(b)
+
+    def learn_classes(self, gaps: Vector) -> None:
+        """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
+        if not self.classes and outputs.has_classes(self.structure or []):
+            self.outputs(int(np.isfinite(gaps).argmax()))
+
+    # -- failures --
+
+    def reraise(self, error: BaseException) -> None:
+        """Raise what is no failure of the function."""
+        if isinstance(error, Refused) or (self.heartbeat is None and isinstance(error, KeyboardInterrupt)):
+            raise error
+
+    def failed(self, index: int, error: BaseException) -> float:
+        """Note why a pair failed and return infinity; sys.exit() in a function is a failure as well."""
+        self.reraise(error)
+        if isinstance(error, outputs.StructureChanged):
+            what = f"the function returned outputs of different structure: {error}"
+            return self.note(Cause(index, "structure", what))
+        if self.cause is None:
+            cause = Cause.of(index, error)
+            # In a worker as text at once: the exception's frames hold what the next pairs may need.
+            self.cause = cause if self.heartbeat is None else cause.plain()
+        return math.inf
+
+    def note(self, cause: Cause) -> float:
+        """Note why a pair failed, if it is the first one, and return infinity."""
+        self.cause = self.cause or cause
+        return math.inf
+
+    def finite(self, gaps: Vector, start: int) -> Vector:
+        """Return gaps, with infinity and a cause for those that are too large, or not a number."""
+        if not (gaps <= LARGEST).all():
+            for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
+                gaps[at] = self.not_finite(start + at)
+        return gaps
+
+    def not_finite(self, index: int) -> float:
+        """Note that an output was not finite, and return infinity."""
+        return self.note(Cause(index, "not_finite", _NOT_FINITE))
+
+
+def _difference(value: Any, structure: list[Any]) -> str:
+    try:
+        return outputs.difference(value, structure)
+    except Exception:  # an output's own methods are anybody's code
+        return "of another kind"

@@ -1,0 +1,144 @@
+"""Evaluate many datasets in one call: stacks of them, and the rows of numbers that come out."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration.batching import rows_of
+from privatize.calibration.evaluators.base import Function
+from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import NeighbourSampler, Stack
+from privatize.calibration.norms import Norm, Vector
+from privatize.errors import PairError, SettingsError
+from privatize.execution.job import Span, SpanResult, shown
+from privatize.outputs.structure import StructureChanged
+
+__all__ = ["Batch", "BatchedEvaluator", "check_batch"]
+
+Batch = bool | Callable[..., Any]
+
+
+def check_batch(batch: Any, **others: Any) -> None:
+    """Refuse what is no way to evaluate a stack of datasets, and settings that do not go with it."""
+    if not isinstance(batch, bool) and not callable(batch):
+        raise SettingsError(
+            f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array "
+            f"with one more axis in front."
+        )
+    for name, given in others.items():
+        if batch and given:
+            raise SettingsError(
+                f"batch= and {name}= do not go together: batch= evaluates many datasets in one call. "
+                f"Leave one of them out."
+            )
+
+
+class BatchedEvaluator(RawEvaluator):
+    """Runs the user's `batch=` on stacks of datasets, and the function itself where that fails."""
+
+    trusted = "batch="
+    together = True
+
+    def __init__(
+        self, function: Function, pairs: NeighbourSampler, norm: Norm, *, batch: Batch, **rest: Any
+    ) -> None:
+        super().__init__(function, pairs, norm, **rest)
+        self._batch = batch
+        self._stacked, self._stop = False, 0
+        self._buffers: list[NDArray[Any]] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_buffers": []}
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same wherever the pairs are evaluated, by name."""
+        return super().identity() | {"batch=": self._batch}
+
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
+        """Evaluate the pairs of a span in stacks, once the structure of the output has been seen on one."""
+        self._stacked, self._stop = self.structure is not None, span[1]
+        rng.reseed()
+        found = super().gaps(span, rng)
+        if self._stacked:  # once for all blocks: a look takes as long as a small one of them
+            _refuse_use(rng)
+        return found
+
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
+        """Return the gaps of some pairs of one block."""
+        if not self._stacked:
+            return super().evaluate_block(start, stop, rng)
+        self.pairs.prepare(start // self.block, self._stop)
+        found: list[Any] = []
+        for at, stack, positions in self.pairs.stacks(start, stop, self.heartbeat):
+            gaps: Any = self._measure(at, stack, positions)
+            if isinstance(gaps, BaseException):
+                _refuse_use(rng)
+                # One after the other: only those that fail are infinite.
+                error, count = gaps, len(positions)
+                gaps = super().evaluate_block(at, at + count, rng)
+                if max(gaps) < math.inf and isinstance(error, Exception):
+                    _refuse_batch(at, count, error)
+            found.append(gaps)
+        return np.concatenate(found)
+
+    def _measure(self, start: int, stack: Stack, positions: NDArray[np.int64]) -> Vector | BaseException:
+        """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
+        count, n = len(positions), self.pairs.n
+        # The first datasets are copies, since the function may change what it gets; in memory that is used
+        # again, since getting it costs as much as drawing does.
+        wanted = [(part[:, :n].shape, part.dtype) for part in stack]
+        if [(each.shape, each.dtype) for each in self._buffers] != wanted:
+            self._buffers = [np.empty(shape, dtype) for shape, dtype in wanted]
+        for buffer, part in zip(self._buffers, stack, strict=True):
+            np.copyto(buffer, part[:, :n])
+        try:
+            a = self._rows(tuple(self._buffers), count)
+            for part in stack:
+                part[np.arange(count), positions] = part[:, n]
+            b = self._rows(tuple(part[:, :n] for part in stack), count)
+        except BaseException as error:  # whatever it is, plain evaluation will show what counts
+            self.reraise(error)
+            return error
+        with np.errstate(all="ignore"):
+            steps = a - b
+        if self.coordinate_gaps is not None:
+            self.coordinate_gaps |= {start + i: np.abs(step) for i, step in enumerate(steps)}
+        return self.finite(self.norm.gaps(steps), start)
+
+    def _rows(self, stack: Stack, count: int) -> Vector:
+        """Return what the function of a stack makes of it, as rows."""
+        batch: Any = self.function if self._batch is True else self._batch
+        return rows_of(batch(stack if self.pairs.aligned else stack[0]), self.structure or [], count)
+
+
+def _refuse_use(rng: rng_guard) -> None:
+    """Refuse a `batch=` that has used the global generators since the last reseeding."""
+    if rng.used():
+        raise PairError(
+            "batch= evaluates many datasets in one call, and the function uses the global random "
+            "generators, so each dataset would see other coins than by itself. Leave batch= out."
+        )
+
+
+def _refuse_batch(index: int, count: int, error: Exception) -> None:
+    """Refuse a `batch=` that does not work where the function does; unless there was not enough memory."""
+    if isinstance(error, MemoryError):
+        return
+    what = (
+        f"returns something else than a stack of {count} outputs, which is one output with one more axis in "
+        f"front, or the same keys or parts with such stacks in them"
+        if isinstance(error, StructureChanged)
+        else f"raises {shown(traceback.format_exception_only, error).strip()}"
+    )
+    raise PairError(
+        f"batch= {what}, for a stack of {count} datasets from sampled pair {index} on, and the function "
+        f"works on each of them. Fix it, or leave batch= out.",
+        index=index,
+    ) from error

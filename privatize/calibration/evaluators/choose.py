@@ -1,0 +1,48 @@
+"""Choose how pairs are evaluated: plainly, with `pair=`, in batches, or as a sum over records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from privatize.calibration.additive import rows_of
+from privatize.calibration.evaluators.base import Evaluator, Function
+from privatize.calibration.evaluators.batched import Batch, BatchedEvaluator
+from privatize.calibration.evaluators.raw import PairedEvaluator, PairFunction, RawEvaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
+from privatize.calibration.neighbours import NeighbourSampler, RecordSampler
+from privatize.calibration.norms import Norm
+from privatize.calibration.streams import coin_seed
+from privatize.data.schema import Schema
+from privatize.samplers import Sampler
+from privatize.samplers.base import traits_of
+
+__all__ = ["evaluator"]
+
+
+def evaluator(
+    function: Function,
+    *,
+    n: int,
+    sampler: Sampler,
+    norm: Any,
+    seed: int,
+    pair: PairFunction | None = None,
+    batch: Batch = False,
+    target: Schema | None = None,
+    s0: int | None = None,
+    entire: bool = False,
+    **rest: Any,
+) -> Evaluator:
+    """Return the evaluator of a function's pairs; with ``entire``, on entire datasets in any case."""
+    rest |= {"s0": coin_seed(seed) if s0 is None else s0}
+    # Two records make a pair of a sum over records, if P surely draws them independently.
+    rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
+    if rows is not None:
+        both = RecordSampler(sampler, n, seed, target)
+        return SummedEvaluator(function, both, Norm(norm), rows=rows, **rest)
+    pairs = NeighbourSampler(sampler, n, seed, target)
+    if pair is not None:
+        return PairedEvaluator(function, pairs, Norm(norm), pair=pair, **rest)
+    if batch:
+        return BatchedEvaluator(function, pairs, Norm(norm), batch=batch, **rest)
+    return RawEvaluator(function, pairs, Norm(norm), **rest)

@@ -1,0 +1,138 @@
+"""Evaluate pairs one after the other: the function on one neighbour, then on the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration.checks import check_repeats
+from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import NeighbourSampler, Pair
+from privatize.calibration.norms import Norm
+from privatize.data import records
+from privatize.errors import OutputError, PairError
+from privatize.execution.job import Cause
+
+__all__ = ["PairFunction", "PairedEvaluator", "RawEvaluator"]
+
+PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
+# Blocks with fewer pairs are reseeded before every evaluation: to look for use would cost as much.
+_FEW = 16
+
+
+class _SharedOutput(Exception):  # noqa: N818 - a signal; users see a `PairError`
+    """`pair=` returned one object twice."""
+
+
+class RawEvaluator(Evaluator):
+    """Runs the function twice for each pair.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> from privatize.calibration.norms import NORMS
+    >>> pairs = NeighbourSampler(samplers.uniform(0, 1), n=100, seed=1)
+    >>> evaluator = RawEvaluator(np.mean, pairs, Norm(NORMS["l1"]), s0=5)
+    >>> evaluator.evaluate((0, 3), evaluator.learned).gaps.round(4).tolist()
+    [0.0024, 0.0044, 0.0018]
+    """
+
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
+        """Return the gaps of some pairs of one block.
+
+        Every evaluation must find the public seed unused. Reseeding each time costs more than
+        evaluating a cheap function, so as long as the function has not been seen to use the
+        generators, one look at the end of the block tells whether any evaluation did; if so, the
+        block is done again, reseeded each time from then on.
+        """
+        before = self.cause
+        while True:
+            always = True
+            pairs = self.pairs.span(start, stop, self.heartbeat)
+            found: list[float] = []
+            rng.reseed()
+            for index in range(start, stop):
+                reseed = self.uses_global_rng or self.structure is None or stop - start < _FEW
+                always = always and reseed
+                # A call of its own, so that the records are freed before the next are drawn.
+                found.append(self._gap(index, next(pairs), rng, reseed))
+            if always or not rng.may_be_used():
+                next(pairs, None)  # which has come to its end
+                return found
+            self.uses_global_rng = True
+            self.cause = before
+
+    def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
+        """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
+        first = self.structure is None
+        if first:
+            again = records.fresh(records.copy(records.head(pair[0], self.pairs.size)))
+        try:
+            a, b = self.measured(pair, rng, reseed)
+            gap = self.norm.gap(a, b)
+        except _SharedOutput:
+            raise PairError(
+                "pair= returned one and the same object as both values, so one of them was overwritten. "
+                "Return two."
+            ) from None
+        except BaseException as error:
+            described = self.structure is not None
+            if first:  # it counts when a pair has worked
+                self.structure = None
+            if not isinstance(error, OutputError):
+                return self.failed(index, error)
+            if not described:
+                raise
+            what = "the function returned something that cannot be released"
+            return self.note(Cause(index, "output", what))
+        if self.coordinate_gaps is not None:
+            with np.errstate(all="ignore"):
+                self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
+        if first:
+            self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
+            if self.heartbeat is not None:  # what follows is not the pair's own time
+                self.heartbeat(index)
+            self.check_first(a, again, rng)
+        return gap if gap <= LARGEST else self.not_finite(index)
+
+    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
+        """Return the flat outputs of both neighbours that are measured."""
+        return self.both(pair, rng, reseed=reseed)
+
+    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
+        """Evaluate the first dataset again, after its neighbour."""
+        check_repeats(self, first, again, rng)
+
+
+class PairedEvaluator(RawEvaluator):
+    """Has both outputs of a pair from the user's `pair=`."""
+
+    trusted = "pair="
+
+    def __init__(
+        self, function: Function, pairs: NeighbourSampler, norm: Norm, *, pair: PairFunction, **rest: Any
+    ) -> None:
+        super().__init__(function, pairs, norm, **rest)
+        self._pair = pair
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same wherever the pairs are evaluated, by name."""
+        return super().identity() | {"pair=": self._pair}
+
+    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
+        """Return the flat outputs of `pair=`."""
+        drawn, position = pair
+        n = self.pairs.n
+        if reseed:
+            rng.reseed()
+        one, other = self._pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
+        found = self.flat(one), self.flat(other)
+        if one is other and not isinstance(one, int | float | np.generic):
+            raise _SharedOutput
+        return found
+
+    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
+        """Do nothing: what `pair=` says is compared with plain evaluation afterwards."""

@@ -1,0 +1,163 @@
+"""Evaluate the gaps of sums over records: two records make a pair, whatever the others are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration.additive import Rows
+from privatize.calibration.evaluators.base import Function
+from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import RecordSampler
+from privatize.calibration.norms import Norm, Vector
+from privatize.data import records
+from privatize.errors import OutputError
+from privatize.execution.job import Span, SpanResult
+from privatize.outputs import structure as outputs
+
+__all__ = ["Steps", "SummedEvaluator"]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the pairs of one block do to a sum over records.
+
+    Attributes
+    ----------
+    rows : array
+        What the sum's function makes of their records: two rows for each pair. NaN where it fails.
+    steps : array
+        By how much each pair moves the output.
+    slack : float
+        What rounding may add to a gap.
+    gaps : array
+        Their gaps.
+    """
+
+    rows: Vector
+    steps: Vector
+    slack: float
+    gaps: Vector
+
+
+class SummedEvaluator(RawEvaluator):
+    """Runs what is added up over records, on the two records of each pair of a block at once."""
+
+    together = True
+
+    def __init__(
+        self, function: Function, pairs: RecordSampler, norm: Norm, *, rows: Rows, **rest: Any
+    ) -> None:
+        super().__init__(function, pairs, norm, **rest)
+        self.pairs: RecordSampler = pairs
+        self.average, self._rows_of = rows.average, rows.of
+        self._steps: tuple[int, Steps] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"_steps": None}
+
+    def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
+        """Evaluate the pairs of a span."""
+        found = super().gaps(span, rng)
+        self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
+        return found
+
+    def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
+        """Return the gaps of some pairs of one block."""
+        if self.heartbeat is None and self.structure is not None and self.coordinate_gaps is None:
+            block, offset = divmod(start, self.block)
+            return self.steps_of(block, rng).gaps[offset : offset + stop - start]
+        found: list[float] = []
+        for index in range(start, stop):
+            if self.heartbeat is not None:
+                self.heartbeat(index)
+            gap = 0.0
+            if self.structure is None:  # it is seen on an entire dataset
+                gap = self._gap(index, self.pairs.pair_at(index), rng, True)
+            if self.structure is not None and gap < math.inf:
+                made = self.steps_of(index // self.block, rng)
+                gap = float(made.gaps[index % self.block])
+                if self.coordinate_gaps is not None:
+                    self.coordinate_gaps[index] = np.abs(made.steps[index % self.block])
+            found.append(gap)
+        return found
+
+    def rows(self, data: Any) -> NDArray[Any]:
+        """Return what is added up over records: one row for each."""
+        count = records.count(data)
+        rows: NDArray[Any] = self._rows_of(records.fresh(data))
+        if len(rows) != count:
+            raise OutputError(f"The function made {len(rows)} rows of {count} records.")
+        rows = rows.reshape(count, -1)
+        if rows.shape[1] != outputs.size(self.structure or []):
+            raise outputs.StructureChanged("it makes rows of different lengths")
+        return rows
+
+    def steps_of(self, block: int, rng: rng_guard) -> Steps:
+        """Evaluate all pairs of a block at once; the last block's are kept."""
+        if self._steps is not None and self._steps[0] == block:
+            return self._steps[1]
+        drawn = self.pairs.records(block)
+        rng.reseed()
+        try:
+            found = self.rows(drawn)
+        except BaseException as error:
+            self.reraise(error)
+            found = self._one_by_one(block, rng)
+        rows = found.astype(np.float64)
+        with np.errstate(all="ignore"):
+            steps = self.difference(rows)
+        slack = self.slack(rows, exact=found.dtype.kind != "f")
+        # The same rows in the same places are added up to the same sums.
+        measured = self.norm.gaps(steps) + np.where(steps.any(axis=1), slack, 0.0)
+        made = Steps(rows, steps, slack, self.finite(measured, block * self.block))
+        self._steps = (block, made)
+        return made
+
+    def difference(self, rows: Vector) -> Vector:
+        """Return how far the output moves when a record is replaced by the one after it, for each two."""
+        steps: Vector = rows[0::2] - rows[1::2]
+        return steps / self.pairs.n if self.average else steps
+
+    def forget_steps(self) -> None:
+        """Have the last block evaluated again if it is asked for."""
+        self._steps = None
+
+    def _one_by_one(self, block: int, rng: rng_guard) -> Vector:
+        """Evaluate the pairs of a block one after the other: only those that fail are infinite."""
+        found = np.full((2 * self.block, outputs.size(self.structure or [])), np.nan)
+        drawn = self.pairs.records(block)
+        for offset in range(self.block):
+            both = records.copy(self.pairs.both(drawn, offset))
+            rng.reseed()
+            try:
+                found[2 * offset : 2 * offset + 2] = self.rows(both)
+            except BaseException as error:
+                self.failed(block * self.block + offset, error)
+        return found
+
+    def slack(self, rows: Vector, *, exact: bool) -> float:
+        """Return what rounding may add to the gap of two sums.
+
+        A pairwise sum of n numbers is off by less than (log2(n) + 16) 2⁻⁵³ times the sum of their sizes,
+        with what numpy adds up one after the other (16 numbers), the division and the conversion. There
+        are two of them. For the sizes of the records of a dataset stand the largest ones of a block. Of
+        norms, there are those that grow with every size, and half the range of differences: they take
+        these errors with equal signs, or with different ones. Sums of integers below 2^53 are exact.
+        """
+        n = self.pairs.n
+        largest = np.abs(rows).max(axis=0)
+        if not np.isfinite(largest).all():
+            largest = np.where(np.isfinite(rows), np.abs(rows), 0.0).max(axis=0)
+        if exact and not self.average and n * float(largest.max(initial=0.0)) < 2**53:
+            return 0.0
+        errors = 2 * (math.log2(n) + 16) * 2.0**-53 * largest * (1 if self.average else n)
+        if errors.size == 1 and self.norm.absolute:
+            return 2 * float(errors[0])
+        signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
+        return float(self.norm.gaps(np.stack([errors, signs * errors])).sum())

@@ -1,0 +1,259 @@
+"""Draw the pairs of neighbours: n + 1 records from P, and which of the first n the last one replaces.
+
+Pair ``i`` is the same wherever and whenever it is drawn: its records and its position follow from the seed
+and ``i`` alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration import capacity, streams
+from privatize.data import records
+from privatize.data.schema import Schema
+from privatize.errors import NotReproducibleError, SettingsError
+from privatize.samplers import Sampler, draw
+from privatize.samplers.base import traits_of
+
+__all__ = ["NeighbourSampler", "RecordSampler", "Stack"]
+
+Heartbeat = Callable[[int], object]
+Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
+Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
+CHUNK = 2**18  # numbers that are drawn at once
+_AHEAD = 16  # blocks whose streams are made together: half as long as one by one, between large arrays
+_LARGEST_DATASET = 10**6  # records of the datasets that a sum over records is compared on, at most
+
+
+class NeighbourSampler:
+    """Draws pairs by their index.
+
+    Attributes
+    ----------
+    n, size : int
+        Number of records that the function is about, and of those that a dataset has here.
+    block : int
+        How many pairs share a stream.
+    schema, bytes, seconds
+        What `check` has seen: the schema of a dataset, about how many bytes it takes, and how long it takes
+        to be drawn.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> pairs = NeighbourSampler(samplers.uniform(0, 1), n=2, seed=1)
+    >>> pairs.neighbours(np.array([0.1, 0.2, 0.3]), 1)
+    (array([0.1, 0.2]), array([0.1, 0.3]))
+    """
+
+    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
+        self.sampler, self.n, self.size, self.seed, self.target = sampler, n, n, seed, target
+        self.block = streams.block_size(n)
+        self.schema: Schema | None = None
+        self.bytes, self.seconds = 0, 0.0
+        # Whether the datasets of a block can be drawn at once, as the same numbers.
+        self.streamable = target is None and traits_of(sampler).streamable
+        self.width = 0  # how many numbers a pair of a stack has, once that is known
+        self.aligned = False  # whether a dataset is a tuple of aligned arrays
+        self._buffers: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self._next: tuple[int, np.random.Generator, NDArray[np.int64]] | None = None
+        self._prepared: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy, in another process say, must have streams and memory of its own.
+        return vars(self) | {"_buffers": None, "_next": None, "_prepared": {}}
+
+    # -- records --
+
+    def draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
+        """Draw the records of one pair, or as many as are asked for, in the container of the data."""
+        drawn = draw(self.sampler, self.size + 1 if count is None else count, rng)
+        return drawn if self.target is None else records.adopt(drawn, self.target)
+
+    def check(self) -> None:
+        """Draw twice from the same stream: a sampler must be a pure function of its generator."""
+        first = streams.stream(self.seed, streams.CHECK)
+        self.bytes = capacity.footprint(self.sampler, self.size + 1, first)
+        capacity.check("A calibration draws datasets of", self.n, self.bytes)
+        one = self.draw(streams.stream(self.seed, streams.RECORDS))
+        began = time.perf_counter()
+        other = self.draw(streams.stream(self.seed, streams.RECORDS))
+        self.seconds = time.perf_counter() - began  # the first one may pay for imports
+        self.schema = records.describe(one)
+        if not records.equal(one, other):
+            raise NotReproducibleError(
+                f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
+                f"It must use no randomness but the generator that it is given: draw(n, rng)."
+            )
+        del one, other  # four datasets may not fit where two do
+        size = max(self.size + 1, 1000)  # so many that they cannot be the same by chance
+        one, other = (draw(self.sampler, size, streams.stream(self.seed, streams.CHECK, i)) for i in range(2))
+        if records.equal(one, other):
+            raise NotReproducibleError(
+                f"The sampler {self.sampler!r} drew the same {size} records from two different generators. "
+                f"Its randomness must come from the generator that it is given: draw(n, rng)."
+            )
+
+    # -- streams --
+
+    def positions(self, block: int) -> NDArray[np.int64]:
+        """Return the positions that are replaced in the pairs of a block."""
+        return streams.stream(self.seed, streams.POSITIONS, block).integers(self.n, size=self.block)
+
+    def _streams(self, block: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
+        return streams.stream(self.seed, streams.RECORDS, block), self.positions(block)
+
+    def prepare(self, block: int, stop: int) -> None:
+        """Make the streams of a few blocks up to an index, unless that has been done."""
+        if block not in self._prepared:
+            last = min(block + _AHEAD, -(-stop // self.block))
+            self._prepared = {each: self._streams(each) for each in range(block, last)}
+
+    def _seek(self, index: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
+        """Return the generator of a pair's records, and the positions from it to its block's end."""
+        block, offset = divmod(index, self.block)
+        before, self._next = self._next, None
+        if before is not None and before[0] <= index and before[0] // self.block == block:
+            at, rng, positions = before  # go on from where the last ones ended
+        else:
+            at = index - offset
+            rng, positions = self._prepared.pop(block) if block in self._prepared else self._streams(block)
+        for _ in self._datasets(rng, index - at):  # the pairs in between are drawn and dropped
+            pass
+        return rng, positions[offset - self.block :]
+
+    def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+        """Draw the records of pairs, many at once where that is possible, but a few megabytes at most."""
+        if not self.streamable or count == 1:
+            for _ in range(count):
+                yield self.draw(rng)
+            return
+        size = 1
+        while count > 0:
+            size = min(size, count)
+            drawn = self.draw(rng, size * (self.n + 1))
+            count -= size
+            # Each is handed out once, and its own: what is done to it does not show in the others.
+            yield from drawn.reshape(size, self.n + 1, *drawn.shape[1:])
+            size = max(1, CHUNK * size // drawn.size)
+
+    # -- pairs --
+
+    def span(self, start: int, stop: int, heartbeat: Heartbeat | None = None) -> Iterator[Pair]:
+        """Draw the pairs of a part of one block, one after the other.
+
+        Whoever comes to the end of it has noted where the next pairs go on.
+        """
+        rng, positions = self._seek(start)
+        datasets = self._datasets(rng, stop - start)
+        for index, position in zip(range(start, stop), positions.tolist(), strict=False):
+            if heartbeat is not None:
+                heartbeat(index)
+            yield next(datasets), position  # which keeps no reference: it is freed before the next is drawn
+        self._note(stop, rng, positions[stop - start :])
+
+    def _note(self, index: int, rng: np.random.Generator, positions: NDArray[np.int64]) -> None:
+        self._next = (index, rng, positions) if len(positions) else None
+
+    def pair_at(self, index: int) -> Pair:
+        """Draw one pair by its index."""
+        drawing = self.span(index, index + 1)
+        found = next(drawing)
+        next(drawing, None)
+        return found
+
+    def stacks(
+        self, start: int, stop: int, heartbeat: Heartbeat | None = None
+    ) -> Iterator[tuple[int, Stack, NDArray[np.int64]]]:
+        """Draw the pairs of a part of one block as stacks of a few megabytes, with their positions."""
+        rng, positions = self._seek(start)
+        at = start
+        while at < stop:
+            if heartbeat is not None:
+                heartbeat(at)
+            count = min(max(1, CHUNK // self.width) if self.width else 1, stop - at)
+            stack = self._stack(rng, count)
+            self.width = sum(part[0].size for part in stack)
+            yield at, stack, positions[at - start : at - start + count]
+            at += count
+        self._note(stop, rng, positions[stop - start :])
+
+    def _stack(self, rng: np.random.Generator, count: int) -> Stack:
+        if self.streamable:
+            drawn = self.draw(rng, count * (self.n + 1))
+            return (drawn.reshape(count, self.n + 1, *drawn.shape[1:]),)
+        datasets = [self.draw(rng) for _ in range(count)]
+        self.aligned = isinstance(datasets[0], tuple)
+        return stack_of(datasets)
+
+    def neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
+        """Return both datasets of a pair; arrays only until the next pair, which has the same memory."""
+        if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
+            return records.pair(drawn, position, self.size)
+        # The same, faster: two arrays for all pairs, since giving memory back and getting it
+        # again costs more than copying. Outputs are flattened before the next pair.
+        buffers, first = self._buffers, drawn[: self.size]
+        if buffers is None or buffers[0].shape != first.shape or buffers[0].dtype is not drawn.dtype:
+            buffers = self._buffers = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
+        one, other = buffers
+        one[...] = first
+        other[...] = first
+        other[position] = drawn[self.size]
+        return one, other
+
+    def drop_buffers(self) -> object:
+        """Have the next pair lie in other memory, and return the old one, to be kept until then."""
+        old, self._buffers = self._buffers, None
+        return old
+
+
+class RecordSampler(NeighbourSampler):
+    """Draws the two records of each pair that a sum over records needs, and entire datasets around them."""
+
+    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
+        super().__init__(sampler, n, seed, target)
+        self.size = min(n, _LARGEST_DATASET)
+        self.block = streams.block_size(1)
+
+    def records(self, block: int) -> Any:
+        """Draw the records of a block: pair i has those at 2i and 2i + 1."""
+        return self.draw(streams.stream(self.seed, streams.RECORDS, block), 2 * self.block)
+
+    def both(self, drawn: Any, offset: int) -> Any:
+        """Return the two records of one pair of a block."""
+        return records.take(drawn, np.array([2 * offset, 2 * offset + 1]))
+
+    def pair_at(self, index: int) -> Pair:
+        """Draw an entire dataset around the two records of a pair, in the form of `draw`."""
+        block, offset = divmod(index, self.block)
+        position = int(self.positions(block)[offset]) % self.size
+        both = self.both(self.records(block), offset)
+        if self.n == 1:
+            return both, 0
+        others = self.draw(streams.stream(self.seed, streams.CHECK, 3 + index), self.size - 1)
+        order = np.arange(2, self.size + 1)
+        order = np.concatenate([order[:position], [0], order[position:], [1]])
+        return records.take(records.concat([both, others]), order), position
+
+
+def stack_of(datasets: list[Any]) -> Stack:
+    """Return datasets, arrays or tuples of aligned ones, with one more axis in front."""
+    columns = list(zip(*(each if isinstance(each, tuple) else (each,) for each in datasets), strict=True))
+    if any(type(part) is not np.ndarray or part.dtype.hasobject for parts in columns for part in parts):
+        kind = type(datasets[0][0] if isinstance(datasets[0], tuple) else datasets[0])
+        raise SettingsError(
+            f"batch= stacks datasets, which must be numpy arrays of numbers, and here they are "
+            f"{'arrays of objects' if kind is np.ndarray else kind.__name__}. Leave it out, or pass arrays."
+        )
+    for parts in columns:
+        if len({(part.shape, part.dtype) for part in parts}) > 1:  # they would be made alike
+            raise SettingsError(
+                "batch= stacks datasets, and here they are arrays of different dtypes or shapes. Leave it "
+                "out, or draw arrays that are alike."
+            )
+    return tuple(map(np.stack, columns))

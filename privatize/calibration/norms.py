@@ -1,0 +1,70 @@
+"""Measure how far apart two outputs are: with any norm, for one pair or for many at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.mechanisms import Bernstein, Exponential, Gaussian, Laplace
+from privatize.mechanisms.base import l1, l2, sizes, sup
+from privatize.mechanisms.weighted import Weighted
+
+__all__ = ["NORMS", "Norm", "Vector"]
+
+Vector = NDArray[np.float64]
+
+NORMS: dict[str, Callable[[Vector], float]] = {"l1": l1, "l2": l2, "sup": sup}
+# Their own classes only: a subclass may measure in another way.
+_OURS = (Laplace, Gaussian, Exponential, Bernstein, Weighted)
+
+
+class Norm:
+    """The norm of a difference; infinity where it is not a number.
+
+    Attributes
+    ----------
+    function : callable
+        The norm of one vector.
+    name : str
+        Which of the library's own norms it is, or an empty string.
+    absolute : bool
+        Whether it is the absolute value on one number, as all of the library's own norms are.
+
+    Examples
+    --------
+    >>> Norm(l1).gap(np.array([1.0, 2.0]), np.array([0.0, 4.0]))
+    3.0
+    >>> Norm(Laplace().norm).gaps(np.array([[3.0, -4.0], [np.nan, 1.0]]))
+    array([ 7., inf])
+    """
+
+    def __init__(self, function: Callable[[Vector], float]) -> None:
+        self.function = function
+        owner: Any = function.__self__ if isinstance(function, MethodType) else None
+        named = [name for name, known in NORMS.items() if known is function]
+        self.absolute = bool(named) or type(owner) in _OURS
+        self.name = named[0] if named else owner.norm_name if self.absolute else ""
+
+    def gap(self, a: Any, b: Any) -> float:
+        """Return the norm of the difference of two outputs: vectors, or two floats where it is absolute."""
+        if type(a) is float:
+            return float(abs(a - b))
+        with np.errstate(all="ignore"):
+            gap = float(self.function(a - b))
+        return gap if gap >= 0 else math.inf
+
+    def gaps(self, steps: Vector) -> Vector:
+        """Return the norms of many differences, one in each row."""
+        with np.errstate(all="ignore"):
+            if self.name in NORMS and steps.shape[1] == 1:  # the same, faster
+                found: Any = np.abs(steps[:, 0])
+            else:
+                found = sizes(self.name, steps)
+            if found is None:
+                found = np.array([float(self.function(step)) for step in steps])
+            return np.where(found >= 0, found, math.inf)

@@ -1,0 +1,284 @@
+"""One calibration's run: what is known, what is evaluated and saved, and when it is refused."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import capacity
+from privatize.calibration.checks import check_drift
+from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
+from privatize.calibration.norms import Vector
+from privatize.calibration.sum_checks import check_sums
+from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
+from privatize.execution.base import collect
+from privatize.execution.choose import executor
+from privatize.execution.job import Cause, Span, SpanResult
+from privatize.execution.progress import Progress
+from privatize.execution.span_queue import SpanQueue
+from privatize.planning.plan import Plan
+
+__all__ = ["Collector", "Memory", "Run"]
+
+_log = logging.getLogger("privatize.sensitivity")
+_SAVED_EVERY = 0.5  # seconds between two writes to the store
+_MOST_PAIRS = 10**8  # whose gaps take 800 MB
+_MOST_CHARACTERS = 500  # of a cause that is kept
+# What to do about a failure, by the kind of its cause.
+_REMEDIES = {
+    "timed_out": "Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
+    "killed": "Is there enough memory for all of them? Use fewer workers=, then call forget().",
+    "structure": (
+        "The keys, labels, types and shapes of an answer are published as they are, so if they depend on the "
+        "data they give it away. Return the same ones for every dataset: reindex to fixed categories "
+        "(counts.reindex(CATEGORIES, fill_value=0)), sort rows, aggregate rows about single people, always "
+        "float(...), define classes outside the function."
+    ),
+    "not_finite": (
+        "An empty group's mean is NaN, and so are a sum with a missing value and the correlation of a "
+        "constant column: fillna(...) or dropna() in the function, or another sampler."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Collector:
+    """Where pairs are to be evaluated, and how that is shown.
+
+    Attributes
+    ----------
+    workers : int, "inline", "ray", Dask client, executor, or object with map, or None
+        Where.
+    progress : bool or None
+        Whether to show a bar; by default if it takes long and somebody is watching.
+    label : str
+        What to call the function.
+    """
+
+    workers: Any
+    progress: bool | None
+    label: str
+
+    def collect(
+        self, evaluator: Evaluator, missing: list[Span], total: int, take: Callable[[SpanResult], object]
+    ) -> tuple[bool, bool]:
+        """Have some spans of all pairs evaluated; `take` gets what is found, in any order.
+
+        Returns
+        -------
+        exact : bool
+            Whether they were evaluated where numbers are rounded as in this process.
+        elsewhere : bool
+            Whether some of them were evaluated in another process.
+        """
+        timeout, pairs = evaluator.timeout, evaluator.pairs
+        where = executor(capacity.fewer(self.workers, timeout, pairs.bytes), timeout)
+        structure = evaluator.learned.structure
+        queue = SpanQueue(missing, pairs.block, structure, pairs.seconds, together=evaluator.together)
+        bar = Progress(self.label, total, total - queue.left, self.progress)
+        collect(evaluator, queue, where, bar, take, self.label)
+        return where.exact, queue.moved
+
+
+@dataclass
+class Memory:
+    """What an earlier calibration with the same seed has found, and where to put what is found now.
+
+    Attributes
+    ----------
+    gaps : array
+        Gaps in index order; NaN where there is none yet.
+    structure : list or None
+        The structure of the output.
+    looks : list of Plan
+        The plans read from these gaps, this one included, the first one first.
+    save : callable
+        ``save(start, gaps, structure)`` is called with what is new, every now and then; with ``weights=`` if
+        there are some.
+    note : callable
+        ``note(plan)`` is called before a further plan is read from the gaps.
+    checked : int
+        How many of them belong to a calibration that ended well.
+    jitter : float
+        By how much the function has been seen to round differently from run to run.
+    weights : list of int or None
+        Weights of the output's numbers, as powers of two.
+    agree : callable
+        ``agree(weights)`` returns those that everybody uses who has these gaps.
+    cause : str
+        Why the first of the failed pairs failed.
+    """
+
+    gaps: Vector
+    structure: list[Any] | None
+    looks: list[Plan]
+    save: Callable[..., None]
+    note: Callable[[Plan], object]
+    checked: int = 0
+    jitter: float = 0.0
+    weights: list[int] | None = None
+    agree: Callable[[list[int]], list[int]] = list
+    cause: str = ""
+
+
+class Run:
+    """One calibration: the gaps that are known, and what must happen before the others are.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Evaluates pairs.
+    plan : Plan
+        How many pairs, and how many may fail.
+    memory : Memory or None
+        What is known already, and where to save what is found.
+    weights : tuple of int
+        What is saved with the gaps, if there are any.
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, plan: Plan, memory: Memory | None, weights: tuple[int, ...] = ()
+    ) -> None:
+        if plan.m > _MOST_PAIRS:
+            raise PlanError(
+                f"m={plan.m} pairs are too many for one calibration: at most {_MOST_PAIRS} can be evaluated "
+                f"and kept. Choose a larger gamma or rho, or fewer samples.",
+                gamma=plan.gamma,
+                m=plan.m,
+                bound=plan.bound,
+            )
+        self.evaluator, self.plan, self.memory, self.weights = evaluator, plan, memory, weights
+        self.known = np.full(plan.m, np.nan)
+        self.failed = 0
+        self.cause: Cause | None = None
+        self._unsaved: list[Span] = []
+        self._saved = time.monotonic()
+
+    def gaps(self, collector: Collector) -> Vector:
+        """Return all m gaps, in index order; evaluate only those that are not known."""
+        m, gaps, evaluator, memory = self.plan.m, self.known, self.evaluator, self.memory
+        if memory is not None:
+            evaluator.learn(memory.structure)
+            if memory.structure is not None or not np.isfinite(memory.gaps).any():
+                gaps[: len(memory.gaps)] = memory.gaps[:m]
+            self.failed = int(np.isinf(gaps).sum())
+            self._refuse_early()
+        spans = _missing_spans(gaps)
+        left = sum(stop - start for start, stop in spans)
+        # Known gaps may have been found by another process, which did not come to the end.
+        unchecked = memory is not None and memory.checked < m - left
+        if left or unchecked:
+            evaluator.pairs.check()
+        if not left:
+            if unchecked:
+                self.check_again(exact=False, elsewhere=True)
+            return gaps
+        _log.debug("%s: %d of %d pairs to evaluate, n=%d", collector.label, left, m, evaluator.pairs.n)
+        began = time.monotonic()
+        try:
+            exact, elsewhere = collector.collect(evaluator, spans, m, self._take)
+        finally:  # also if it was interrupted, or failed
+            self._save()
+        if missing := int(np.isnan(gaps).sum()):  # every index counts, or none does
+            raise ExecutionError(f"{missing} of {m} pairs were not evaluated.")
+        _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)
+        self.check_again(exact=exact and left == m, elsewhere=elsewhere or unchecked)
+        return gaps
+
+    def check_again(self, *, exact: bool, elsewhere: bool) -> None:
+        """Evaluate some pairs again; those of `pair=` and `batch=` are compared with the estimate at hand."""
+        if isinstance(self.evaluator, SummedEvaluator):
+            check_sums(self.evaluator, self.known, exact=exact)
+        elif not self.evaluator.trusted:
+            check_drift(self.evaluator, self.known, exact=exact, elsewhere=elsewhere)
+
+    def first_cause(self) -> str:
+        """Return why the first of the failed pairs failed, in a few words: it is remembered and shown."""
+        known = "" if self.memory is None else self.memory.cause
+        text = known or ("" if self.cause is None else self.cause.text)
+        return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+
+    def _take(self, found: SpanResult) -> None:
+        """Take note of what was found, and stop if the estimate is infinite already."""
+        start, stop = found.start, found.start + len(found.gaps)
+        self.known[start:stop] = found.gaps
+        self._unsaved.append((start, stop))
+        self.evaluator.learn(found.structure, found.rounding_noise)
+        failed = int(np.isinf(found.gaps).sum())
+        if failed:
+            self.failed += failed
+            if self.cause is None or (found.cause is not None and found.cause.index < self.cause.index):
+                self.cause = found.cause
+            self._refuse_early()
+        if time.monotonic() >= self._saved + _SAVED_EVERY:
+            self._save()
+
+    def _save(self) -> None:
+        """Hand what is new to the memory."""
+        spans, self._unsaved = self._unsaved, []
+        self._saved = time.monotonic()
+        if self.memory is None:
+            return
+        more = {"weights": list(self.weights)} if self.weights else {}
+        for start, stop in _joined(spans):
+            self.memory.save(start, self.known[start:stop], self.evaluator.learned.structure, **more)
+
+    def _refuse_early(self) -> None:
+        """Refuse when so many have failed that the estimate is infinite, whatever the others are."""
+        plan, cause = self.plan, self.cause
+        if self.failed <= plan.m - plan.k:
+            return
+        what = "what was remembered" if cause is None else cause.text
+        done = plan.m - int(np.isnan(self.known).sum())
+        raise InfiniteSensitivityError(
+            f"{self.failed} of the first {done} sampled pairs failed, and at most m-k={plan.m - plan.k} of "
+            f"m={plan.m} may. The first cause: {what.rstrip('.')}. {self._remedy()}",
+            failed=self.failed,
+            m=plan.m,
+            k=plan.k,
+        ) from (cause.exception() if cause is not None else None)
+
+    def _remedy(self) -> str:
+        if self.cause is not None and self.cause.kind in _REMEDIES:
+            return _REMEDIES[self.cause.kind]
+        if self.evaluator.trusted == "pair=":
+            return "Make pair= work on all data that the sampler can draw."
+        return (
+            f"Make the function work on all data that the sampler can draw, or choose another sampler. "
+            f"It gets {self.evaluator.pairs.schema or 'data'}, as it was called with."
+        )
+
+
+def _missing_spans(gaps: Vector) -> list[Span]:
+    """Return the spans of indices that have no gap yet.
+
+    Examples
+    --------
+    >>> _missing_spans(np.array([np.nan, np.nan, 1.0, np.nan]))
+    [(0, 2), (3, 4)]
+    """
+    edges = np.flatnonzero(np.diff(np.isnan(gaps), prepend=False, append=False))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Return spans with neighbours made one.
+
+    Examples
+    --------
+    >>> _joined([(3, 5), (0, 3), (7, 8)])
+    [(0, 5), (7, 8)]
+    """
+    found: list[Span] = []
+    for start, stop in sorted(spans):
+        if found and found[-1][1] == start:
+            found[-1] = (found[-1][0], stop)
+        else:
+            found.append((start, stop))
+    return found

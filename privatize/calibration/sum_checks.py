@@ -1,0 +1,180 @@
+"""Check sums over records against plain evaluation: on entire datasets, and record by record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration import streams
+from privatize.calibration.checks import CHECKED, DRIFTS, SLACK, at_random, largest, smallest
+from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import Pair
+from privatize.calibration.norms import Vector
+from privatize.data import records
+from privatize.errors import NotReproducibleError, PairError, SamplerError
+
+__all__ = ["check_sums"]
+
+# How many pairs of each kind are evaluated on entire datasets; of more, only the records.
+_ENTIRE = 2
+# Gaps that are compared with those of records of entire datasets, and the probability of a false alarm.
+_COMPARED, _ALARM = 500, 1e-9
+_DATASETS = 2**40  # their streams, beyond those of pairs
+_DISAGREES = "additive(...) disagrees with plain evaluation"
+
+
+def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None:
+    """Compare the gaps of a sum with plain evaluation, at random and on the largest, and once more.
+
+    What a sum adds up must follow from each record alone, or the other records and their number
+    change it, and two records do not tell how far the sum moves.
+    """
+    pairs, block = evaluator.pairs, evaluator.block
+    failed = len(gaps) - int(np.isfinite(gaps).sum())
+    if failed:  # the share of pairs is not that of datasets, which have n records
+        raise PairError(
+            f"The function that is added up over records fails, or is not finite, on {failed} of "
+            f"{len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={pairs.n} "
+            f"records that has such a one. Have it return a number for every record that the sampler can "
+            f"draw, or leave additive(...) out.",
+            failed=failed,
+        )
+    rng = streams.stream(pairs.seed, streams.CHECK, 2)
+    top, some = largest(gaps, CHECKED), at_random(gaps, rng)
+    entire = {*top[:_ENTIRE], *some[:_ENTIRE]}
+    evaluator.forget_steps()
+    with rng_guard(evaluator.s0) as guard:
+        for index in sorted({*top, *smallest(gaps), *some}):
+            gap = float(gaps[index])
+            made = evaluator.steps_of(index // block, guard)
+            again = float(made.gaps[index % block])
+            if again != gap and (exact or not abs(again - gap) <= 1e-6 * gap + made.slack):
+                raise NotReproducibleError(DRIFTS)
+            if index in entire:
+                pair = pairs.pair_at(index)
+                _check_step(evaluator, index, made, guard, pair)
+            else:
+                pair = pairs.both(pairs.records(index // block), index % block), 0
+            _check_rows(evaluator, index, made, guard, pair, rng)
+        _check_law(evaluator, gaps, made.slack, guard, rng)
+
+
+def _check_rows(
+    evaluator: SummedEvaluator,
+    index: int,
+    made: Steps,
+    guard: rng_guard,
+    pair: Pair,
+    rng: np.random.Generator,
+) -> None:
+    """Refuse a sum whose rows depend on other records, on their places, or on their number."""
+    drawn, position = pair
+    last = records.count(drawn) - 1
+    offset = 2 * (index % evaluator.block)
+    some = rng.permutation(last)[: max(1, last // 2)]  # in another order
+    found = []
+    for places in (np.arange(last + 1), np.array([position]), np.array([last]), some):
+        guard.reseed()
+        rows = _checked(index, evaluator.rows, records.copy(records.take(drawn, places)))
+        exact = rows.dtype.kind != "f"
+        found.append(rows.astype(np.float64))
+    entire, alone, replaced, half = found
+    # A dataset may have larger records than a block has: what rounding adds to its sum then is noted.
+    slack = evaluator.slack(entire, exact=exact)
+    if slack > 2 * made.slack:
+        evaluator.rounding_noise = max(evaluator.rounding_noise, slack)
+    with np.errstate(all="ignore"):
+        # What may round differently, and what would not matter if it did more.
+        allowed = SLACK * np.abs(entire) + 1e-9 * np.abs(entire[position] - entire[last])
+        same = all(
+            bool((np.abs(entire[places] - rows) <= allowed[places]).all())
+            for places, rows in (
+                (position, made.rows[offset]),
+                (last, made.rows[offset + 1]),
+                (position, alone[0]),
+                (last, replaced[0]),
+                (some, half),
+            )
+        )
+    if not same:
+        raise PairError(
+            f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
+            f"record another number by itself than among others. It must follow from the record alone, "
+            f"and not from the other ones (their mean, ranks or number), its place or the global random "
+            f"generators. Fix it, or leave additive(...) out.",
+            index=index,
+        )
+
+
+def _check_step(evaluator: SummedEvaluator, index: int, made: Steps, guard: rng_guard, pair: Pair) -> None:
+    """Refuse a sum whose step for a pair is not that of the real function."""
+    drawn, position = pair
+
+    def both(data: Any) -> Any:
+        return evaluator.both((data, position), guard)
+
+    a, b = map(np.atleast_1d, _checked(index, both, records.copy(drawn)))
+    # One record moves a mean of fewer records farther.
+    times = evaluator.pairs.n / evaluator.pairs.size if evaluator.average else 1.0
+    claimed = float(made.gaps[index % evaluator.block]) * times
+    plain = evaluator.norm.gap(a, b)
+    off = evaluator.norm.gap(a - b, made.steps[index % evaluator.block] * times)
+    if not off <= 1e-6 * claimed + made.slack:  # more than that disproves the slack for rounding
+        raise PairError(
+            f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
+            f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
+            f"follow from each record alone. Fix it, or leave additive(...) out.",
+            index=index,
+            pair=claimed,
+            evaluated=plain,
+        )
+
+
+def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
+    try:
+        return evaluate(data)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # sys.exit() as well
+        raise PairError(
+            f"{_DISAGREES}: on a dataset around sampled pair {index} the function fails, or returns an "
+            f"output of another structure. Have it return one row of numbers for every record that the "
+            f"sampler can draw, or leave additive(...) out.",
+            index=index,
+        ) from error
+
+
+def _check_law(
+    evaluator: SummedEvaluator, gaps: Vector, slack: float, guard: rng_guard, rng: np.random.Generator
+) -> None:
+    """Refuse a sampler that draws other records for a dataset than for the pairs, or in an order.
+
+    By the distribution of gaps: both samples keep within the bound of Dvoretzky, Kiefer and Wolfowitz.
+    """
+    pairs, count = evaluator.pairs, 0
+    rows: list[NDArray[Any]] = []
+    while count < 2 * _COMPARED:
+        drawn = pairs.draw(streams.stream(pairs.seed, streams.CHECK, _DATASETS + len(rows)))
+        guard.reseed()
+        some = rng.permutation(pairs.size + 1)[: 2 * _COMPARED - count]
+        rows.append(_checked(0, evaluator.rows, records.copy(drawn))[some])
+        count += len(some)
+    steps = evaluator.difference(np.concatenate(rows).astype(np.float64))
+    ours, there = np.sort(gaps[:_COMPARED]), np.sort(evaluator.norm.gaps(steps))
+    # Beyond what rounding adds to ours: where many gaps are the same they must count together.
+    at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * slack
+    shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
+    limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    if distance > limit:
+        raise SamplerError(
+            f"{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1} of them "
+            f"than for {2 * evaluator.block}, or its records depend on their order: the distributions of "
+            f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
+            f"many there are."
+        )

@@ -1,0 +1,132 @@
+"""How classes are encoded: installed ones by name and version, the user's own by content."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import inspect
+import sys
+import types
+from typing import Any, cast
+
+from privatize.identity.bytecode import words, words_in_annotations
+from privatize.identity.compiled import binary
+from privatize.identity.encoder import Encoder, Unencodable, encodes
+from privatize.identity.graph import annotations_of
+from privatize.identity.library import LIBRARY, tag_of
+from privatize.identity.origin import (
+    attribute_of,
+    is_compiled,
+    is_named,
+    is_static,
+    module_of,
+    origin,
+    owner_of,
+)
+from privatize.identity.settings import NAMED
+from privatize.identity.values import sequence, unordered
+
+__all__ = ["SKIPPED", "class_", "home", "registered", "spelled"]
+
+# What Python adds to a class, what follows from the rest, and what grows with use.
+SKIPPED = words(
+    "__dict__ __weakref__ __firstlineno__ __static_attributes__ __slotnames__ __annotations_cache__ "
+    "_abc_impl _value2member_map_"
+)
+_MAIN = frozenset({"__module__", "vars", "__dict__"})
+
+
+def spelled(value: Any, owner: str) -> str:
+    """Return the name of installed code; that of this library without its module, which may change."""
+    if owner == LIBRARY:
+        return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def home(encoder: Encoder, module: Any) -> Any:
+    """Return a module's name; in a child process the main program has another one."""
+    if module != "__mp_main__":
+        return module
+    encoder.met.later.add((_MAIN, lambda: "__mp_main__"))
+    return "__main__"
+
+
+@encodes(type)
+def class_(encoder: Encoder, value: type) -> None:
+    """Encode a class."""
+    owner = owner_of(value)
+    if value not in (object, type):  # of which every class is one
+        encoder.met.classes[id(value)] = value
+    if owner is not None and (is_static(value) or is_named(value, module_of(value), value.__qualname__)):
+        _installed(encoder, value, owner)
+    elif not encoder.again(value):
+        _own(encoder, value)
+
+
+def _installed(encoder: Encoder, value: type, owner: str) -> None:
+    met = encoder.met
+    met.use(owner)
+    if not is_static(value):
+        if owner not in (LIBRARY, "python"):
+            met.installed[value] = None
+        if encoder.narrow and owner != LIBRARY:
+            methods = [each for each in vars(value).items() if isinstance(each[1], types.FunctionType)]
+            own = [name for name, each in methods if origin(each.__globals__["__name__"]) is None]
+            met.lookups.update(f"{value.__qualname__}.{name} (which was patched)" for name in own)
+    met.look_up(value.__name__, owner)
+    met.attributes |= NAMED & {value.__name__}
+    encoder.text(f"class {owner} {spelled(value, owner)}")
+    registered(encoder, value)
+
+
+def _own(encoder: Encoder, value: type) -> None:
+    module = module_of(value) or ""
+    encoder.met.owners.add(module)
+    encoder.text(f"class {value.__name__} {value.__qualname__}")
+    if is_compiled(value):
+        binary(encoder, module)
+    encoder.encode(type(value))
+    sequence(encoder, value.__bases__)
+    registered(encoder, value)
+    state = {k: v for k, v in vars(value).items() if k not in SKIPPED}
+    if "__module__" in state:
+        state["__module__"] = home(encoder, state["__module__"])
+    if "__dataclass_fields__" in state and _is_generated(value):
+        del state["__doc__"]
+    try:
+        # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
+        encoder.state({k: v for k, v in state.items() if type(v) is not types.MemberDescriptorType})
+    except Unencodable as error:
+        error.path[0] = f"{value.__qualname__}.{error.path[0]}"
+        raise
+    if not encoder.narrow:
+        scope = attribute_of(sys.modules.get(module), "__dict__") or {}
+        for name in sorted(words_in_annotations(annotations_of(value)) & scope.keys()):
+            encoder.labelled(name, scope[name])
+
+
+def registered(encoder: Encoder, value: type) -> None:
+    """Encode classes registered with an abstract one; with an installed one, only the user's own."""
+    if "_abc_impl" not in vars(value):
+        return
+    registry = cast("Any", abc)._get_dump(value)[0]
+    installed = owner_of(value) is not None
+    kinds = [kind for each in registry if (kind := each()) is not None]
+    found = [kind for kind in kinds if not installed or owner_of(kind) is None]
+    if found:
+        unordered(encoder, found)
+        if installed:  # then it is not shipped
+            encoder.met.lookups.add(f"{value.__qualname__}.register")
+
+
+def _is_generated(value: type) -> bool:
+    """Tell whether a dataclass's docstring is the one that Python makes of its signature.
+
+    It holds the defaults' reprs, and so their addresses, or sets in any order.
+    """
+    text = value.__doc__ or ""
+    if not text.startswith(f"{value.__name__}("):
+        return False
+    with contextlib.suppress(Exception):
+        return text == value.__name__ + str(inspect.signature(value)).replace(" -> None", "")
+    return False

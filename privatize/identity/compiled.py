@@ -1,0 +1,70 @@
+"""How compiled code is encoded: installed code by name and version, the user's own by its file."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+from privatize.identity.encoder import Encoder, encodes
+from privatize.identity.origin import (
+    compiled_digest,
+    extension_of,
+    module_of,
+    name_of,
+    origin,
+)
+
+__all__ = ["binary", "library"]
+
+_COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
+
+
+def binary(encoder: Encoder, module: str) -> None:
+    """Encode a compiled module of the user's own by its file, and by what can be read from it."""
+    found, file = sys.modules.get(module), extension_of(module)
+    if found is None or file is None:
+        encoder.doubt(f"compiled code of {module!r}, whose file is not known")
+        return
+    library(encoder, file)
+    if not encoder.narrow:
+        encoder.met.attributes.add("an attribute by 'compiled code'")
+        encoder.met.meet(found)
+
+
+def library(encoder: Encoder, file: str) -> None:
+    """Encode a compiled library by its content."""
+    try:
+        digest = compiled_digest(file)
+    except OSError:
+        encoder.doubt("a compiled library without a file")
+        return
+    if digest is None:
+        encoder.doubt(f"the compiled library {Path(file).name}, built after this program started")
+    else:
+        encoder.text(f"file {digest}")
+
+
+@encodes(types.BuiltinFunctionType, types.MethodWrapperType)
+def _builtin(encoder: Encoder, value: Any) -> None:
+    owner, module = getattr(value, "__self__", None), module_of(value)
+    if module is None and isinstance(owner, types.ModuleType):
+        module = name_of(owner)
+    source = origin(module or "builtins")
+    encoder.met.look_up(value.__name__, source)
+    encoder.text(f"builtin {module}.{value.__qualname__} {source}")
+    encoder.met.use(source)
+    if source is None:
+        binary(encoder, module or "")
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        encoder.encode(owner)
+
+
+@encodes(*_COMPILED, types.GetSetDescriptorType, types.MemberDescriptorType)
+def _descriptor(encoder: Encoder, value: Any) -> None:
+    owner = value.__objclass__
+    module = module_of(owner)
+    encoder.text(f"descriptor {module}.{owner.__qualname__}.{value.__name__}")
+    if origin(module) is None and type(value) in _COMPILED:
+        binary(encoder, module or "")

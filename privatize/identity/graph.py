@@ -1,0 +1,124 @@
+"""What values are made of: parts, closures, attributes, and what modules hold under a name."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import importlib.util
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from privatize.identity.accessors import is_value
+from privatize.identity.origin import attribute_of, name_of, origin, patched
+
+__all__ = [
+    *("ATOMS", "DESCRIPTION", "NOTHING", "PARTS", "annotations_of", "cells_of", "content_of", "full_name"),
+    *("is_simple", "state_of", "values_in"),
+]
+
+NOTHING: Any = object()
+"""Stands for a place that holds nothing."""
+
+ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
+"""Types of values that cannot change."""
+
+DESCRIPTION = ("__module__", "__name__", "__qualname__", "__doc__", "__type_params__")
+"""What a function says of itself, besides its annotations."""
+
+PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    tuple: tuple,
+    frozenset: tuple,
+    types.MethodType: lambda value: (value.__func__, value.__self__),
+    staticmethod: lambda value: (value.__func__,),
+    classmethod: lambda value: (value.__func__,),
+    property: lambda value: (value.fget, value.fset, value.fdel),
+    functools.partial: lambda value: (value.func, *value.args, value.keywords),
+    types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
+    types.UnionType: lambda value: value.__args__,
+}
+"""What values that never change themselves are made of."""
+
+
+def content_of(cell: types.CellType) -> Any:
+    """Return what a variable of an enclosing function holds; `NOTHING` if it is not yet filled."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return NOTHING
+
+
+def cells_of(function: types.FunctionType) -> list[tuple[str, types.CellType, Any]]:
+    """Return a function's closure: names, cells and what these hold."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+    return [(name, cell, content_of(cell)) for name, cell in cells]
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """Return an object's attributes, slots included."""
+    state = dict(getattr(value, "__dict__", {}))
+    if isinstance(value, enum.Flag):
+        state.pop("_inverted_", None)  # which Python computes when it is first asked for
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{base.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                state[name] = getattr(value, name)
+    return state
+
+
+def annotations_of(value: Any) -> dict[str, Any]:
+    """Return the annotations of a function or class; a class's own, not its bases'."""
+    try:
+        found = vars(value).get("__annotations__") if isinstance(value, type) else value.__annotations__
+    except Exception:  # from Python 3.14 on they are computed when they are read
+        return {"": getattr(value, "__annotate__", None)}
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def full_name(name: str, level: int, scope: dict[str, Any]) -> str:
+    """Return the full name of a module that an import statement names."""
+    with contextlib.suppress(ImportError, ValueError):
+        if level:
+            return importlib.util.resolve_name("." * level + name, scope.get("__package__") or "")
+    return name
+
+
+def is_simple(value: Any) -> bool:
+    """Tell whether a value is a list, tuple or dict of values that cannot change."""
+    items = [*value, *value.values()] if type(value) is dict else value
+    return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
+
+
+def values_in(owners: list[Any], names: Iterable[str]) -> Iterator[tuple[Any, str, str, Any]]:
+    """Yield what installed modules hold under some names, and what the objects found there hold.
+
+    Values, classes, and what is the user's own come with their owner, name and label; functions of libraries
+    do not come.
+    """
+    seen = {id(owner) for owner in owners}
+    waiting = [(owner, name_of(owner), 4) for owner in owners]  # so deep may settings be
+    names = sorted(names)
+    while waiting:
+        owner, label, left = waiting.pop()
+        scope = attribute_of(owner, "__dict__")
+        for name in names if type(scope) is dict else ():
+            value = scope.get(name, NOTHING)
+            if value is NOTHING or value is sys.modules or isinstance(value, types.BuiltinFunctionType):
+                continue
+            if isinstance(value, type) or type(value) in ATOMS or is_value(value) or patched(value):
+                yield owner, name, f"{label}.{name}", value
+            elif left and id(value) not in seen and _holds_more(value):
+                seen.add(id(value))
+                waiting.append((value, f"{label}.{name}", left - 1))
+
+
+def _holds_more(value: Any) -> bool:
+    """Tell whether a value is a module inside a package, or an object that may have settings."""
+    if isinstance(value, types.ModuleType):
+        return origin(name_of(value)) is not None
+    return not isinstance(value, types.FunctionType)

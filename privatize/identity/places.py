@@ -1,0 +1,235 @@
+"""Places that can hold something else after a run: names and contents, as they are noted and put back."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import decimal
+import enum
+import fractions
+import functools
+import logging
+import operator
+import pathlib
+import re
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from privatize.data import frames
+from privatize.identity.bytecode import code_of, words
+from privatize.identity.classes import SKIPPED
+from privatize.identity.fingerprint import identity_of
+from privatize.identity.graph import ATOMS, NOTHING, content_of, state_of
+from privatize.identity.origin import origin
+
+__all__ = ["CODE", "CONTAINERS", "UNCHANGING", "Content", "Items", "Names", "attributes_of", "differ"]
+__all__ += ["global_names", "globals_of", "is_skipped", "keeps", "put_back", "variable"]
+
+# What leads to the entire process and not to what a run computes.
+_PASSED_OVER = (
+    *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
+    *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
+    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
+)
+# Classes of Python's own whose objects never change.
+UNCHANGING = (
+    *(dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction),
+    *(enum.Enum, pathlib.PurePath, re.Pattern, types.GenericAlias, types.UnionType),
+    *(operator.itemgetter, operator.attrgetter, operator.methodcaller, type(np.mean)),
+)
+CODE = (types.FunctionType, types.MethodType, type, types.ModuleType, staticmethod, classmethod, property)
+CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
+_ATOMS = ATOMS | {type(NotImplemented)}
+# Most of what modules hold, to be recognized quickly.
+_COMMON = _ATOMS | {object, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType}
+_COMMON |= {np.ufunc, type(np.mean)}
+# What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
+_KEPT_BY_PYTHON = SKIPPED | {"__abstractmethods__", "__annotations__"}
+_WRITTEN_BY_PYTHON = words("__builtins__ __warningregistry__ __cached__")
+
+
+def is_skipped(value: Any) -> bool:
+    """Tell whether a value never changes, or leads to the entire process and not to what a run computes."""
+    return type(value) in _ATOMS or value is NOTHING or isinstance(value, _PASSED_OVER)
+
+
+def keeps(value: Any) -> bool:
+    """Tell whether something that an installed module holds is a container, or the user's own, or Python's.
+
+    The state of other objects is their library's own.
+    """
+    if type(value) in _COMMON or isinstance(value, (*CODE, *_PASSED_OVER, *UNCHANGING)):
+        return False
+    whole = isinstance(value, (*CONTAINERS, tuple, np.ndarray)) or frames.kind(value) is not None
+    return whole or origin(type(value).__module__) in (None, "python")
+
+
+def _same(now: Any, held: Any) -> bool:
+    """Tell whether a place has the same value as before, or one that cannot be told from it."""
+    if now is held or isinstance(now, types.ModuleType):  # that a module was imported meanwhile tells nothing
+        return True
+    if now is NOTHING or held is NOTHING or type(now) is not type(held):
+        return False
+    if type(now) in _ATOMS:
+        return repr(now) == repr(held)
+    found = identity_of(now)
+    return found is not None and found == identity_of(held)
+
+
+def differ(now: list[Any], held: list[Any]) -> bool:
+    """Tell whether a list has other values than before."""
+    return len(now) != len(held) or not all(map(_same, now, held))
+
+
+class Names:
+    """Names with values: the globals that a function uses, the attributes of an object, a cell."""
+
+    counts, every = True, False
+
+    def __init__(
+        self,
+        label: Callable[[str], str],
+        read: Callable[[], Mapping[str, Any]],
+        write: Callable[[str, Any], object],
+        held: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.label, self.read, self.write = label, read, write
+        self.held = read() if held is None else held
+
+    def changed(self) -> list[str]:
+        """Return the names that have another value."""
+        now = self.read()
+        if now.keys() == self.held.keys() and all(now[name] is self.held[name] for name in now):
+            return []
+        names = [name for name in {**self.held, **now} if name not in _KEPT_BY_PYTHON]
+        return [n for n in names if not _same(now.get(n, NOTHING), self.held.get(n, NOTHING))]
+
+    def places(self, spelled: set[str]) -> list[str]:
+        """Return what changed. A name that is neither old nor spelled in the code may be made of the data."""
+        return [self.label(n if n in spelled or n in self.held else "...") for n in self.changed()]
+
+    def restore(self, stored: set[str]) -> None:
+        """Put back what changed."""
+        for name in self.changed():
+            # A value that the function's own code does not store is another thread's doing.
+            if self.every or name in stored or name not in self.held:
+                self.write(name, self.held.get(name, NOTHING))
+
+
+class Items(Names):
+    """The items of a mapping of Python's own, such as the environment."""
+
+    every = True
+
+    def __init__(self, mapping: Any, place: str) -> None:
+        label = lambda name: f"{place}[{name!r}]" if name != "..." else place  # noqa: E731
+        super().__init__(label, lambda: dict(mapping), functools.partial(_put, mapping))
+
+
+class Loaded(Items):
+    """The modules that are loaded. That one was imported tells nothing; that something was put there does."""
+
+    def changed(self) -> list[str]:
+        """Return the names of what is no module that was imported."""
+        new = [(name, each) for name, each in self.read().items() if each is not self.held.get(name)]
+        return [name for name, each in new if getattr(each, "__spec__", None) is None]
+
+
+class Content:
+    """Something that is changed in place: a container, an array, a frame, an estimator."""
+
+    def __init__(
+        self, place: str, changed: Callable[[], bool], write: Callable[[], object], counts: bool = True
+    ) -> None:
+        self.place, self.changed, self.write, self.counts = place, changed, write, counts
+
+    def places(self, _: set[str]) -> list[str]:
+        """Return where it was found."""
+        return [self.place]
+
+    def restore(self, _: set[str]) -> None:
+        """Put it back if it changed."""
+        if self.changed():
+            self.write()
+
+
+def _put(scope: Any, name: str, value: Any) -> None:
+    if value is NOTHING:
+        scope.pop(name, None)
+    else:
+        scope[name] = value
+
+
+def _set(owner: Any, name: str, value: Any) -> None:
+    kind = type if isinstance(owner, type) else object
+    if value is NOTHING:
+        kind.__delattr__(owner, name)
+    else:
+        kind.__setattr__(owner, name, value)
+
+
+def global_names(function: types.FunctionType) -> set[str]:
+    """Return the globals that a function's code names, in strings that are evaluated as well."""
+    code = code_of(function.__code__)
+    return {*code.names, *(name[1:] for name in code.attributes if name.startswith("@"))}
+
+
+def globals_of(function: types.FunctionType, held: Mapping[str, Any] | None = None) -> Names:
+    """Return the globals that a function uses; all of them if it can look up any."""
+    scope, spelled = function.__globals__, global_names(function)
+    anything = any(name.startswith("anything by ") for name in code_of(function.__code__).attributes)
+
+    def read() -> dict[str, Any]:
+        names = (set(scope) if anything else spelled) - _WRITTEN_BY_PYTHON
+        return {name: scope[name] for name in names if name in scope}
+
+    return Names(
+        lambda name: f"the global {name!r}", read, lambda name, value: _put(scope, name, value), held
+    )
+
+
+def variable(cell: types.CellType, name: str, held: Any = NOTHING) -> Names:
+    """Return a variable of an enclosing function."""
+    place = f"the variable {name!r} of an enclosing function"
+
+    def read() -> dict[str, Any]:
+        content = content_of(cell)
+        return {} if content is NOTHING else {"cell_contents": content}
+
+    known = None if held is NOTHING else {"cell_contents": held}
+    return Names(lambda _: place, read, functools.partial(_set, cell), known)
+
+
+def attributes_of(owner: Any, place: str, read: Callable[[], Mapping[str, Any]] | None = None) -> Names:
+    """Return the attributes of a class, object, function or module: all, or those that `read` gives."""
+    return Names(
+        lambda name: f"{place}.{name}" if name != "..." else f"an attribute of {place}",
+        read or (lambda: _attributes(owner)),
+        functools.partial(_set, owner),
+    )
+
+
+def _attributes(owner: Any) -> dict[str, Any]:
+    if isinstance(owner, type):
+        return {name: each for name, each in vars(owner).items() if name not in _KEPT_BY_PYTHON}
+    return state_of(owner)
+
+
+def put_back(noted: list[Any], stored: set[str], spelled: set[str]) -> list[str]:
+    """Restore what changed, and return the names of the places: never a value."""
+    found: set[str] = set()
+    stored = stored | {"cell_contents"}
+    for each in noted:
+        try:
+            found.update(each.places(spelled) if each.counts and each.changed() else ())
+        except Exception:  # somebody's class cannot be compared any more
+            found.add("something that it refers to")
+    if found:
+        for each in noted:  # those that do not count as well: they belong to what does
+            with contextlib.suppress(Exception):  # what cannot be put back is at least named
+                each.restore(stored)
+    return sorted(found)

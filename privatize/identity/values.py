@@ -1,0 +1,130 @@
+"""How numbers, strings, containers and arrays are encoded."""
+
+from __future__ import annotations
+
+import struct
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from privatize.identity.bytecode import words
+from privatize.identity.completion import complete
+from privatize.identity.encoder import Encoder, encodes
+from privatize.identity.reachable import FEW
+
+__all__ = ["array", "scalar", "sequence", "unordered"]
+
+_FLAGS = words("flags writeable setflags __array_interface__")
+
+
+@encodes(type(None), bool, type(...), type(NotImplemented))
+def _atom(encoder: Encoder, value: Any) -> None:
+    encoder.text(f"{type(value).__name__} {value!r}")
+
+
+@encodes(int)
+def _int(encoder: Encoder, value: int) -> None:
+    encoder.parts.append(b"i")
+    encoder.add(b"%x" % value)
+
+
+@encodes(float)
+def _float(encoder: Encoder, value: float) -> None:
+    encoder.parts.append(b"d" + struct.pack("<d", value))
+
+
+@encodes(complex)
+def _complex(encoder: Encoder, value: complex) -> None:
+    encoder.parts.append(b"z" + struct.pack("<dd", value.real, value.imag))
+
+
+encodes(str)(Encoder.string)
+
+
+@encodes(bytes)
+def _bytes(encoder: Encoder, value: bytes) -> None:
+    encoder.parts.append(b"b")
+    encoder.add(value)
+    if len(value) >= FEW:
+        encoder.compare(value)
+
+
+@encodes(tuple)
+def sequence(encoder: Encoder, value: tuple[Any, ...]) -> None:
+    """Encode a tuple."""
+    encoder.parts.append(b"(%d;" % len(value))
+    if len(value) >= FEW:
+        encoder.compare(value)
+    for item in value:
+        encoder.encode(item)
+
+
+@encodes(list)
+def _list(encoder: Encoder, value: list[Any]) -> None:
+    if not encoder.again(value):
+        encoder.parts.append(b"[%d;" % len(value))
+        for item in value:
+            encoder.encode(item)
+
+
+@encodes(dict)
+def _dict(encoder: Encoder, value: dict[Any, Any]) -> None:
+    # In order: a function that walks over a dict sees it.
+    if not encoder.again(value):
+        encoder.parts.append(b"{%d;" % len(value))
+        for key, item in value.items():
+            encoder.encode(key)
+            if isinstance(key, str):
+                encoder.named(f"[{key!r}]", item)
+            else:
+                encoder.encode(item)
+
+
+@encodes(types.MappingProxyType)
+def _proxy(encoder: Encoder, value: types.MappingProxyType[Any, Any]) -> None:
+    encoder.text("proxy")
+    encoder.encode(dict(value))
+
+
+@encodes(set, frozenset)
+def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
+    """Encode a set, or a list whose order does not count."""
+    digests = []
+    encoder.compare(value)
+    for item in value:
+        inner = Encoder(encoder.version, encoder.private, narrow=encoder.narrow)
+        inner.encode(item)
+        complete(inner)
+        digests.append(inner.digest())
+        encoder.met.merge(inner.met)
+    encoder.text(type(value).__name__)
+    encoder.text("".join(sorted(digests)))
+    if all(type(item) in (int, float) for item in value):  # whose order is the same in every process
+        sequence(encoder, tuple(value))
+
+
+@encodes(np.ndarray)
+def array(encoder: Encoder, value: Any) -> None:
+    """Encode an array: its content, and its order in memory, which decides the order of summation."""
+    encoder.compare(value)
+    if not encoder.narrow:  # a copy in another process is not like this one
+        encoder.met.later.add((_FLAGS, lambda: f"writeable={value.flags.writeable}"))
+    if value.dtype.hasobject:
+        if not encoder.again(value):
+            encoder.text(f"array {value.dtype!r} {value.shape}")
+            for item in value.ravel().tolist():
+                encoder.encode(item)
+        return
+    layout = "C" if value.flags.c_contiguous else "F" if value.flags.f_contiguous else "?"
+    if value.dtype.metadata:
+        encoder.encode(dict(value.dtype.metadata))
+    encoder.text(f"array {value.dtype!r} {value.dtype.str} {value.shape} {layout}")
+    encoder.add(value.tobytes())
+
+
+def scalar(encoder: Encoder, value: Any) -> None:
+    """Encode a number of numpy's."""
+    encoder.text("scalar")
+    array(encoder, np.asarray(value))
