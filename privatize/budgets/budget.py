@@ -371,7 +371,7 @@ def distinct(budgets: Sequence[Any]) -> list[Any]:
     for each in budgets:
         if each is None:
             continue
-        whole = getattr(each, "budget", each)
+        whole = each.budget if isinstance(each, Part) else each
         if not isinstance(whole, Budget):  # anything that can be charged
             found.setdefault(("", str(id(each))), each)
             continue
