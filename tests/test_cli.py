@@ -26,6 +26,7 @@ from privatize.cli.functions import settings_of
 from privatize.cli.parser import _parser, main
 from privatize.cli.showing import as_json, columns, cost, discreet, duration, hide, one_line, place
 from privatize.errors import LedgerError
+from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store, open_store
 
 MODULE = """
@@ -884,7 +885,7 @@ class TestCopying:
         found = Store(url)
         found.open("key", seed=seed, label="f", n=5, facts={"function": "m.f"} | facts)
         for start, piece in (gaps or {}).items():
-            found.save("key", seed, start, np.array(piece, dtype=float), ["float"], facts.get("weights"))
+            found.save("key", seed, start, np.array(piece, dtype=float), describe(0.0), facts.get("weights"))
         for look in looks:
             found.look("key", look)
         if failure:

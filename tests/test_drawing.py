@@ -15,6 +15,7 @@ from privatize.calibration.gaps_chart import certain
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
 from privatize.errors import SettingsError
+from privatize.outputs.describe import describe
 from privatize.planning.plan import Plan
 from tests.test_releases import private, release
 
@@ -85,7 +86,7 @@ def sensitivity(gaps, bound="tolerance", value=None, **changes):
     finite = gaps[np.isfinite(gaps)]
     found = float(finite.max()) if value is None else value
     chosen = changes.setdefault("plan", chosen)
-    facts = {"n": 10, "plan": chosen, "norm": "l1", "seed": 1, "coin_seed": 2, "structure": ["float"]}
+    facts = {"n": 10, "plan": chosen, "norm": "l1", "seed": 1, "coin_seed": 2, "structure": describe(0.0)}
     return Sensitivity(
         value=found,
         failed=int(np.isinf(gaps).sum()),

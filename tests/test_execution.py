@@ -42,6 +42,7 @@ from privatize.execution.inline import Inline
 from privatize.execution.job import SpanResult
 from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
+from privatize.outputs.describe import describe
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -593,7 +594,7 @@ class TestWork:
                 missing.append((at, i))
                 at = None
         wanted = {i for start, stop in missing for i in range(start, stop)}
-        structure = data.draw(st.sampled_from([None, ["float"]]))
+        structure = data.draw(st.sampled_from([None, describe(0.0)]))
         work = SpanQueue(list(missing), data.draw(st.integers(1, 64)), structure)
         workers = data.draw(st.integers(1, 5))
         running, done, steps = [], set(), 0
@@ -617,7 +618,7 @@ class TestWork:
                 cost = data.draw(st.sampled_from([1e-7, 1e-3, 0.2, 5.0]))
                 size = span[1] - span[0]
                 works = data.draw(st.booleans()) or steps > 300
-                work.learn(SpanResult(span[0], np.zeros(size), cost * size, ["float"] if works else None))
+                work.learn(SpanResult(span[0], np.zeros(size), cost * size, describe(0.0) if works else None))
                 done |= set(range(*span))
             elif fate == "back":
                 work.back(*span)
@@ -633,12 +634,12 @@ class TestWork:
     def test_sizes_follow_the_cost(self, monkeypatch):
         """Cheap pairs come in large tasks, dear ones alone, and everybody has something at the end."""
         monkeypatch.setattr(span_queue, "_TASK", 0.3)
-        cheap, dear = (SpanQueue([(0, 10_000)], 256, ["float"]) for _ in range(2))
+        cheap, dear = (SpanQueue([(0, 10_000)], 256, describe(0.0)) for _ in range(2))
         for work, cost in ((cheap, 1e-6), (dear, 1.0)):
             sizes = []
             while (span := work.next(2)) is not None and len(sizes) < 200:
                 sizes.append(span[1] - span[0])
-                work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], ["float"]))
+                work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], describe(0.0)))
             assert sizes[0] == 1
             assert max(sizes) == 1 if work is dear else max(sizes) >= 1000
             if work is cheap:
@@ -648,11 +649,11 @@ class TestWork:
     @given(st.integers(1, 5000), st.integers(1, 300), st.floats(1e-8, 1e-2), st.integers(1, 8))
     def test_tasks_end_where_streams_do(self, total, block, cost, workers):
         """A task that reaches the end of a stream stops there, so that nothing is drawn in vain."""
-        work = SpanQueue([(0, total)], block, ["float"])
+        work = SpanQueue([(0, total)], block, describe(0.0))
         while (span := work.next(workers)) is not None:
             start, stop = span
             assert stop == total or stop % block == 0 or start // block == (stop - 1) // block
-            work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), ["float"]))
+            work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), describe(0.0)))
 
 
 class TestResume:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize.errors import OutputError
-from privatize.outputs.structure import StructureChanged, describe, flatten, integers, number, rebuild, size
+from privatize.outputs.describe import describe, from_json
+from privatize.outputs.structure import StructureChanged
 
 inf, nan = math.inf, math.nan
 
@@ -80,10 +81,8 @@ def same(one, other):
 
 def roundtrip(value):
     """Take an output apart and put it together, through JSON."""
-    tree = json.loads(json.dumps(describe(value)))
-    classes: dict[str, type] = {}
-    vector = flatten(value, tree, classes)
-    return rebuild(vector, tree, classes)
+    tree = from_json(json.loads(json.dumps(describe(value).to_json())))
+    return tree.rebuild(tree.flatten(value, learn=True))
 
 
 # --- there and back ---
@@ -198,10 +197,10 @@ def holds_numbers(value):
 def test_any_nesting_comes_there_and_back(value):
     """Some combination of containers would lose a type, a key, an order or a number."""
     tree = describe(value)
-    assert json.loads(json.dumps(tree)) == tree
-    vector = flatten(value, tree)
+    assert from_json(json.loads(json.dumps(tree.to_json()))) == tree
+    vector = tree.flatten(value)
     assert vector.dtype == np.float64
-    assert vector.shape == (size(tree),) == integers(tree).shape
+    assert vector.shape == (tree.size,) == tree.integers().shape
     assert same(roundtrip(value), value)
 
 
@@ -220,28 +219,28 @@ def reordered(value, chance):
 @settings(max_examples=150, deadline=None, derandomize=True)
 def test_dicts_are_aligned_by_key_at_any_depth(value, chance):
     """Two counts would swap places between neighbours: a huge gap, or a released rank."""
-    tree, classes = describe(value), {}
+    tree = describe(value)
     other = reordered(value, chance)
-    vector = flatten(other, tree, classes)
-    assert np.array_equal(vector, flatten(value, tree))
-    assert same(rebuild(vector, tree, classes), value)
+    vector = tree.flatten(other)
+    assert np.array_equal(vector, tree.flatten(value))
+    assert same(tree.rebuild(vector), value)
 
 
 def test_the_order_of_the_private_dict_does_not_show():
     """Counter.most_common() order would release who has the most."""
     tree = describe(collections.Counter(b=0, a=0, c=0))
     private = collections.Counter(a=9, c=5, b=1)
-    assert list(rebuild(flatten(private, tree), tree)) == ["b", "a", "c"]
-    assert rebuild(flatten(private, tree), tree) == private
+    assert list(tree.rebuild(tree.flatten(private))) == ["b", "a", "c"]
+    assert tree.rebuild(tree.flatten(private)) == private
 
 
 def test_the_vector_is_a_copy():
     """A function that returns a view of its data would have its answer change under way."""
     value = np.array([1.0, 2.0])
-    vector = flatten(value, describe(value))
+    vector = describe(value).flatten(value)
     value[0] = 99
     assert vector.tolist() == [1, 2]
-    back = rebuild(vector, describe(value))
+    back = describe(value).rebuild(vector)
     vector[1] = 77
     assert back.tolist() == [1, 2]
 
@@ -249,10 +248,11 @@ def test_the_vector_is_a_copy():
 def test_small_kinds_are_widened_before_anything_else():
     """uint8(3) - uint8(5) would be 254 in the gap."""
     value = np.array([3, 5], dtype=np.uint8)
-    vector = flatten(value, describe(value))
+    vector = describe(value).flatten(value)
     assert (vector - vector[::-1]).tolist() == [-2, 2]
-    assert number(np.uint8(3), ["numpy", "|u1"]) - number(np.uint8(5), ["numpy", "|u1"]) == -2
-    assert flatten([np.int8(-128)], describe([np.int8(0)])).tolist() == [-128]
+    scalar = describe(np.uint8(0))
+    assert scalar.numbers(np.uint8(3)) - scalar.numbers(np.uint8(5)) == -2
+    assert describe([np.int8(0)]).flatten([np.int8(-128)]).tolist() == [-128]
 
 
 # --- the structure ---
@@ -273,16 +273,17 @@ def test_small_kinds_are_widened_before_anything_else():
 )
 def test_the_structure_is_pinned(value, tree):
     """Stored estimates hold this JSON: a change would orphan every one of them."""
-    assert describe(value) == tree
+    assert describe(value).to_json() == tree
+    assert from_json(tree).to_json() == tree
 
 
 def test_the_structure_names_classes():
     """Two named tuples with the same fields would be taken for each other."""
-    assert describe(Point(1.0, 2))[0] == "namedtuple"
-    assert describe(Point(1.0, 2))[1].endswith(":Point")
-    assert describe(Point(1.0, 2))[2:] == [["x", "y"], [["float"], ["int"]]]
-    assert describe(Derived(1.0))[0] == "dataclass"
-    assert describe(Derived(1.0))[2:] == [["total"], [["float"]]]
+    assert describe(Point(1.0, 2)).to_json()[0] == "namedtuple"
+    assert describe(Point(1.0, 2)).to_json()[1].endswith(":Point")
+    assert describe(Point(1.0, 2)).to_json()[2:] == [["x", "y"], [["float"], ["int"]]]
+    assert describe(Derived(1.0)).to_json()[0] == "dataclass"
+    assert describe(Derived(1.0)).to_json()[2:] == [["total"], [["float"]]]
 
 
 def test_the_structure_holds_no_values():
@@ -293,8 +294,8 @@ def test_the_structure_holds_no_values():
 def test_integers_are_known_by_coordinate():
     """Integers would get continuous noise, or floats discrete noise."""
     tree = describe({"n": 3, "mean": 1.5, "counts": np.zeros(2, "u1"), "x": [np.float32(1), np.int8(1)]})
-    assert integers(tree).tolist() == [True, False, True, True, False, True]
-    assert size(tree) == 6
+    assert tree.integers().tolist() == [True, False, True, True, False, True]
+    assert tree.size == 6
 
 
 @pytest.mark.parametrize(
@@ -327,7 +328,7 @@ def test_the_same_part_twice_is_no_loop():
 def test_a_vector_of_the_wrong_length():
     """A mechanism's slip would be released as a shorter answer."""
     with pytest.raises(ValueError, match="1 numbers do not fill a structure of 2"):
-        rebuild(np.zeros(1), describe([1.0, 2.0]))
+        describe([1.0, 2.0]).rebuild(np.zeros(1))
 
 
 # --- what is refused ---
@@ -435,8 +436,7 @@ def test_a_dataclass_that_cannot_be_made_again():
         tree = describe(Seeded(1.0, start=2))
     except OutputError:
         return  # refused in time
-    classes: dict[str, type] = {}
-    assert rebuild(flatten(Seeded(1.0, start=2), tree, classes), tree, classes).total == 3.0
+    assert tree.rebuild(tree.flatten(Seeded(1.0, start=2))).total == 3.0
 
 
 # --- structures that change ---
@@ -498,13 +498,13 @@ def test_a_dataclass_that_cannot_be_made_again():
 def test_a_changed_structure_is_noticed(calibrated, private):
     """A shape, a key or a type that depends on the private data would be released with it."""
     with pytest.raises(StructureChanged):
-        flatten(private, describe(calibrated))
+        describe(calibrated).flatten(private)
 
 
 def test_a_structure_change_carries_nothing():
     """The signal would carry the private output that caused it."""
     with pytest.raises(StructureChanged) as caught:
-        flatten({"secret": 8675309}, describe({"a": 1.0}))
+        describe({"a": 1.0}).flatten({"secret": 8675309})
     assert caught.value.args == ()
     assert caught.value.__cause__ is None
 
@@ -533,8 +533,8 @@ def test_a_structure_change_carries_nothing():
 def test_what_is_the_same_structure(calibrated, private, vector):
     """sum([]) is an int and sum of floats a float: such an answer would be refused at random."""
     tree = describe(calibrated)
-    assert flatten(private, tree).tolist() == vector
-    assert type(rebuild(flatten(private, tree), tree)) is type(calibrated)
+    assert tree.flatten(private).tolist() == vector
+    assert type(tree.rebuild(tree.flatten(private))) is type(calibrated)
 
 
 # --- numbers at the edges ---
@@ -542,7 +542,7 @@ def test_what_is_the_same_structure(calibrated, private, vector):
 
 def test_ints_stay_ints():
     """A count of people would come back as 41.99."""
-    back = rebuild(np.array([41.99, -0.4, 1e300, 2.5]), describe([1, 1, 1, 1]))
+    back = describe([1, 1, 1, 1]).rebuild(np.array([41.99, -0.4, 1e300, 2.5]))
     assert back == [42, 0, int(1e300), 2]
     assert {type(value) for value in back} == {int}
 
@@ -550,9 +550,9 @@ def test_ints_stay_ints():
 @pytest.mark.parametrize("value", [10**400, -(10**400)])
 def test_an_int_beyond_every_float_is_not_finite(value):
     """It would be an OverflowError inside the library that shows the private number."""
-    assert math.isinf(number(value, ["int"]))
-    assert np.isinf(flatten([value, 1.0], describe([1, 1.0])))[0]
-    assert np.isinf(flatten({"a": value}, describe({"a": 1.5})))[0]
+    assert math.isinf(describe(1).numbers(value))
+    assert np.isinf(describe([1, 1.0]).flatten([value, 1.0]))[0]
+    assert np.isinf(describe({"a": 1.5}).flatten({"a": value}))[0]
 
 
 @given(
@@ -568,10 +568,10 @@ def test_noised_integers_saturate_and_never_wrap(values, kind):
         for v in values
     ]
     tree = describe(np.zeros(len(values), dtype=kind))
-    back = rebuild(np.array(values), tree)
+    back = tree.rebuild(np.array(values))
     assert back.dtype == np.dtype(kind)
     assert back.tolist() == expected
-    scalar = rebuild(np.array(values[:1]), describe(np.zeros(1, dtype=kind)[0]))
+    scalar = describe(np.zeros(1, dtype=kind)[0]).rebuild(np.array(values[:1]))
     assert isinstance(scalar, np.integer)
     assert int(scalar) == expected[0]
 
@@ -593,12 +593,12 @@ def test_noised_integers_saturate_and_never_wrap(values, kind):
 )
 def test_the_ends_of_the_integers(kind, value, expected):
     """2^63 is the first float that is no int64: it would come back as its opposite."""
-    assert rebuild(np.array([value]), ["array", np.dtype(kind).str, [1]]).tolist() == [expected]
+    assert from_json(["array", np.dtype(kind).str, [1]]).rebuild(np.array([value])).tolist() == [expected]
 
 
 def test_values_that_are_not_finite_are_passed_on():
     """Whether to refuse NaN is decided later, in one place: here it must not turn into a number."""
-    vector = flatten([nan, inf, -inf], describe([1.0, 1.0, 1.0]))
+    vector = describe([1.0, 1.0, 1.0]).flatten([nan, inf, -inf])
     assert np.array_equal(vector, [nan, inf, -inf], equal_nan=True)
 
 
@@ -607,19 +607,19 @@ def test_values_that_are_not_finite_are_passed_on():
 def test_a_long_double_beyond_every_float_makes_no_noise(wrap):
     """A warning about an overflow would tell the public log that the answer is huge."""
     huge = np.array([np.longdouble("1e4000")])
-    assert np.isinf(flatten(wrap(huge), describe(wrap(huge)))[0])
-    assert np.isinf(flatten(wrap(huge[0]), describe(wrap(huge[0])))[0])
+    assert np.isinf(describe(wrap(huge)).flatten(wrap(huge))[0])
+    assert np.isinf(describe(wrap(huge[0])).flatten(wrap(huge[0]))[0])
 
 
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": x}, lambda x: (x, 1.0)])
 def test_a_flat_vector_is_its_own(wrap):
     """A function may return one array again and again: the first answer must not become the second."""
     value = np.array([1.0, 2.0])
-    flat = flatten(wrap(value), describe(wrap(value)))
+    flat = describe(wrap(value)).flatten(wrap(value))
     value[:] = 9.0
     assert flat[:2].tolist() == [1.0, 2.0]
     assert flat.dtype == np.float64
-    assert flat.shape == (size(describe(wrap(value))),)
+    assert flat.shape == (describe(wrap(value)).size,)
 
 
 def test_a_flat_series_is_its_own():
@@ -627,21 +627,21 @@ def test_a_flat_series_is_its_own():
     pd = pytest.importorskip("pandas")
     series = pd.Series([1.0, 2.0], index=["a", "b"])
     for value in (series, series.to_frame("x"), pd.DataFrame({"x": series, "n": [3, 4]})):
-        tree, classes = describe(value), {}
+        tree = describe(value)
         expected = np.concatenate([column.to_numpy() for _, column in pd.DataFrame(value).items()]).tolist()
-        first = flatten(value, tree, classes)
+        first = tree.flatten(value)
         value.iloc[:] = 9
         assert first.tolist() == expected
-        assert flatten(value, tree, classes).tolist() == [9.0] * len(expected)
+        assert tree.flatten(value).tolist() == [9.0] * len(expected)
 
 
 def test_an_index_that_changes_later_is_noticed():
     """Labels are published as they are: those of every pair are compared, not those of the first alone."""
     pd = pytest.importorskip("pandas")
     seen = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]}, index=["a", "b"])
-    tree, classes = describe(seen), {}
-    flatten(seen, tree, classes)
-    assert flatten(seen + 1, tree, classes).tolist() == [2.0, 3.0, 4.0, 5.0]
+    tree = describe(seen)
+    tree.flatten(seen)
+    assert tree.flatten(seen + 1).tolist() == [2.0, 3.0, 4.0, 5.0]
     others = (
         seen.set_axis(["a", "c"]),
         seen.set_axis(["x", "z"], axis=1),
@@ -653,4 +653,4 @@ def test_an_index_that_changes_later_is_noticed():
     )
     for other in others:
         with pytest.raises(StructureChanged):
-            flatten(other, tree, classes)
+            tree.flatten(other)

@@ -11,6 +11,7 @@ from privatize import Gaussian, Laplace, audit, privatize, samplers
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import InfiniteSensitivityError, SettingsError
 from privatize.mechanisms.weighted import Weighted, exponents
+from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store
 from privatize.testing import insecure_noise
 
@@ -280,7 +281,7 @@ def test_gaps_in_another_norm_are_not_taken_for_ones_own(tmp_path):
     store.forget("key")
     store.open("key", seed=7, label="f", n=10, facts={})
     assert store.agree("key", 7, [0, -4]) == [0, -4]
-    store.save("key", 7, 0, np.ones(5), ["list", [["float"], ["float"]]], [0, -3])  # it comes late
+    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # it comes late
     with pytest.warns(UserWarning, match="made again"):
         assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)
 

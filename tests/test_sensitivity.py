@@ -83,7 +83,7 @@ def test_gaps_are_read_only_and_facts_are_kept():
         found.gaps[0] = 0
     assert (found.n, found.m, found.k, found.bound, found.norm) == (50, 79, 72, "tolerance", "l1")
     assert found.gamma == 0.2 and found.rho == plan(0.2).rho and found.failed == 0
-    assert found.structure == ["numpy", "<f8"] and found.schema.to_json() == ["array", "<f8", []]
+    assert found.structure.to_json() == ["numpy", "<f8"] and found.schema.to_json() == ["array", "<f8", []]
     assert "looks" not in repr(found) and "m=79" in repr(found)
 
 

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.batching import rows_of
 from privatize.calibration.checks import check_trusted, largest
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.neighbours import stack_of
@@ -22,6 +21,7 @@ from privatize.calibration.norms import NORMS as OURS
 from privatize.calibration.norms import Norm
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError
 from privatize.identity.fingerprint import fingerprint
+from privatize.outputs.describe import describe
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0.0, -1.0, 5.0], [1.0, 1.0, 9.0])
@@ -727,7 +727,7 @@ def test_arrays_that_are_not_alike_are_not_made_alike():
 def test_rows_of_a_stack_are_copies():
     """A row that is a view would change with the function's buffer."""
     buffer = np.ones(3)
-    rows = rows_of(buffer, ["float"], 3)
+    rows = describe(0.0).rows(buffer, 3)
     buffer[:] = 5
     assert rows.tolist() == [[1], [1], [1]]
 

@@ -30,6 +30,7 @@ from privatize.errors import (
     StoreWarning,
     ZeroSensitivityError,
 )
+from privatize.outputs.describe import describe
 from privatize.storage import estimates as store_room
 from privatize.storage.estimates import Store, default_url, open_store
 
@@ -364,7 +365,7 @@ class TestDisasters:
         seed = next(s for s in range(100) if streams.stream(s, streams.RECORDS).uniform(0, 1) < 0.04)
         for _ in range(2):
             found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
-            assert found.gaps[0] == np.inf and found.classes
+            assert found.gaps[0] == np.inf and found.structure.complete
 
     def test_gaps_whose_run_did_not_come_to_its_end_are_checked(self, path):
         """A function that drifts is found out also if the first process was killed just before it was."""
@@ -385,7 +386,7 @@ class TestDisasters:
         store.open("key", seed=1, label="f", n=5, facts={})
         store.forget("key")
         store.open("key", seed=2, label="f", n=5, facts={})
-        store.save("key", 1, 0, np.ones(3), ["float"])
+        store.save("key", 1, 0, np.ones(3), describe(0.0))
         assert len(store.open("key", seed=2, label="f", n=5, facts={}).gaps) == 0
 
     @pytest.mark.parametrize(
@@ -407,7 +408,7 @@ class TestDisasters:
         store = Store("memory")
         store.open("key", seed=1, label="f", n=5, facts={})
         for start, stop in ((0, 79), (66, 79), (70, 90)):
-            store.save("key", 1, start, np.arange(start, stop, dtype=float), ["float"])
+            store.save("key", 1, start, np.arange(start, stop, dtype=float), describe(0.0))
         assert [entry["pairs"] for entry in store.entries()] == [90]
 
     def test_permissions(self, path):

@@ -30,7 +30,6 @@ from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.private_function import PrivateFunction, miscounted
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.plan import transfer
 from privatize.samplers import as_sampler
 
@@ -194,7 +193,6 @@ class _Auditor:
             entire=True,  # whatever the function knows about its own gap
         )
         evaluating.learn(sensitivity.structure)
-        evaluating.classes = dict(sensitivity.classes)
         evaluating.pairs.check()
         gaps = np.full(self.count, np.nan)
 
@@ -227,7 +225,7 @@ class _Auditor:
         units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
         """
         settings, sensitivity = self.private.settings, self.sensitivity
-        size = min(NUMBERS, outputs.size(sensitivity.structure))
+        size = min(NUMBERS, sensitivity.structure.size)
         releases = min(releases, max(1000, _STORED // max(1, size)))
         within = np.flatnonzero(gaps <= sensitivity.value)
         chosen = within[np.argsort(gaps[within])[-2 if releases else len(within) :]].tolist()

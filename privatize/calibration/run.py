@@ -22,6 +22,7 @@ from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Span, SpanResult
 from privatize.execution.progress import Progress
 from privatize.execution.span_queue import SpanQueue
+from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 
 __all__ = ["Collector", "Memory", "Run"]
@@ -94,7 +95,7 @@ class Memory:
     ----------
     gaps : array
         Gaps in index order; NaN where there is none yet.
-    structure : list or None
+    structure : Structure or None
         The structure of the output.
     looks : list of Plan
         The plans read from these gaps, this one included, the first one first.
@@ -116,7 +117,7 @@ class Memory:
     """
 
     gaps: Vector
-    structure: list[Any] | None
+    structure: Structure | None
     looks: list[Plan]
     save: Callable[..., None]
     note: Callable[[Plan], object]

@@ -40,7 +40,7 @@ from privatize.errors import (
 )
 from privatize.execution.choose import check_timeout
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
+from privatize.outputs.structure import Structure
 from privatize.planning.plan import Bound, Plan, band, running_band
 from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler
@@ -71,12 +71,11 @@ class Sensitivity:
         How many pairs failed and count as infinite gaps.
     gaps : array
         All m gaps, in index order. Read-only.
-    structure : list
-        The structure of the output, as JSON.
+    structure : Structure
+        The structure of the output. Of classes in it (named tuples, dataclasses, frames, models) the names
+        alone are left once it was pickled.
     schema : Schema
         The schema of the datasets.
-    classes : dict
-        The named tuples, dataclasses and frames in the output, by name; empty once it was pickled.
     weights : tuple of int
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     cause : str
@@ -94,9 +93,8 @@ class Sensitivity:
     coin_seed: int
     failed: int
     gaps: Vector = field(repr=False)
-    structure: list[Any] = field(repr=False)
+    structure: Structure = field(repr=False)
     schema: Schema | None = field(repr=False)
-    classes: dict[str, Any] = field(default_factory=dict, repr=False)
     min_sensitivity: float | None = None
     jitter: float = field(default=0.0, repr=False)
     weights: tuple[int, ...] = field(default=(), repr=False)
@@ -108,7 +106,7 @@ class Sensitivity:
     @functools.cached_property
     def whole(self) -> NDArray[np.bool_]:
         """Which numbers of the output are integers. Read-only."""
-        found = outputs.integers(self.structure)
+        found = self.structure.integers()
         found.flags.writeable = False
         return found
 
@@ -251,9 +249,9 @@ class Sensitivity:
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        # Whom to tell of a further look is of this process, and classes may be local ones.
+        # Whom to tell of a further look is of this process.
         state = {name: value for name, value in vars(self).items() if name != "whole"}
-        return state | {"classes": {}, "_note": None, "_looks": list(self._looks), "_pickled": True}
+        return state | {"_note": None, "_looks": list(self._looks), "_pickled": True}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -471,8 +469,7 @@ rho=0.00541, bound=tolerance, seed=1)
         failed=run.failed,
         cause=run.first_cause(),
         gaps=gaps,
-        structure=evaluating.structure or [],
-        classes=evaluating.classes,
+        structure=evaluating.known_structure,
         schema=schema,
         min_sensitivity=min_sensitivity,
         _looks=[plan] if memory is None else memory.looks,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
+from privatize.outputs.structure import Structure
 
 Vector = NDArray[np.float64]
 Span = tuple[int, int]
@@ -91,13 +92,13 @@ class Learned:
 
     Attributes
     ----------
-    structure : list or None
+    structure : Structure or None
         Structure of the output, if it is known by now.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
     """
 
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     uses_global_rng: bool = False
 
 
@@ -126,7 +127,7 @@ class SpanResult:
     start: int
     gaps: Vector
     seconds: float
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     uses_global_rng: bool = False
     cause: Cause | None = None
     rounding_noise: float = 0.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from privatize.execution.job import Learned, Span, SpanResult
+from privatize.outputs.structure import Structure
 
 # Seconds that a span should take: long enough to make handing it out cheap, short enough to balance.
 _INLINE, _TASK = 0.1, 0.3
@@ -24,7 +24,7 @@ class SpanQueue:
         Spans of indices.
     block : int
         How many pairs share a stream: a span that begins elsewhere must draw from its beginning.
-    structure : list or None
+    structure : Structure or None
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
@@ -34,10 +34,11 @@ class SpanQueue:
     Examples
     --------
     >>> import numpy as np
-    >>> queue = SpanQueue([(0, 1000)], block=256, structure=["float"])
+    >>> from privatize.outputs.describe import describe
+    >>> queue = SpanQueue([(0, 1000)], block=256, structure=describe(0.0))
     >>> queue.next(1)
     (0, 1)
-    >>> queue.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=["float"]))
+    >>> queue.learn(SpanResult(0, np.zeros(1), seconds=1e-6, structure=describe(0.0)))
     >>> queue.next(1)
     (1, 17)
     """
@@ -46,7 +47,7 @@ class SpanQueue:
         self,
         missing: list[Span],
         block: int,
-        structure: list[Any] | None,
+        structure: Structure | None,
         drawing: float = 0.0,
         *,
         together: bool = False,

@@ -77,7 +77,6 @@ from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.accuracy import noise_of
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
 from privatize.planning.composition import kind_of
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
@@ -759,8 +758,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             )
         box.data = box.value = None
         wrap = getattr(mechanism, "wrap", None)
-        structure, classes = sensitivity.structure, sensitivity.classes
-        value = wrap(noised) if wrap else outputs.rebuild(noised, structure, classes)
+        value = wrap(noised) if wrap else sensitivity.structure.rebuild(noised)
         if again is None and not whole:
             return value
         made = Release(
@@ -876,8 +874,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
         if interrupted:
             raise KeyboardInterrupt
         try:
-            # Of classes that calibration has not seen, attributes could be anything.
-            flat = outputs.flatten(box.value, sensitivity.structure, sensitivity.classes, known=True)
+            flat = sensitivity.structure.flatten(box.value)
             finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
             box.value = flat if finite else None
         except KeyboardInterrupt:

@@ -18,7 +18,9 @@ from privatize.errors import OutputError, SettingsError
 from privatize.function.noise_chart import noise_chart
 from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error, noise_of
 from privatize.mechanisms.weighted import Weighted
-from privatize.outputs import structure as outputs
+from privatize.outputs.describe import describe
+from privatize.outputs.models import Model
+from privatize.outputs.structure import Structure
 
 __all__ = ["Release", "error_of", "least_epsilon"]
 
@@ -92,17 +94,17 @@ class Release:
         tuple
             The lower and the upper end, of the type of `value`.
         """
-        vector, structure, classes = self._parts()
+        vector, structure = self._parts()
         widths = self._widths(structure, confidence)
         widths = widths + _rounding(structure, np.abs(vector)) + _rounding(structure, widths)
         with np.errstate(over="ignore"):
-            low, high = (outputs.rebuild(vector + side, structure, classes) for side in (-widths, widths))
+            low, high = (structure.rebuild(vector + side) for side in (-widths, widths))
         return low, high
 
     @property
     def expected_error(self) -> Any:
         """The mean distance of each number from the raw one: a number, or an array if they differ."""
-        whole = outputs.integers(self._parts()[1])
+        whole = self._parts()[1].integers()
         return _one(mean_error(self.noise, self.scale, whole, rounded=np.ndim(self.scale) > 0))
 
     def plot(self, ax: Any = None) -> Any:
@@ -119,42 +121,39 @@ class Release:
         """
         return onto(self._chart(), ax)
 
-    def _parts(self) -> tuple[NDArray[np.float64], list[Any], dict[str, Any]]:
-        """Return the answer's numbers, its structure, and the classes in it; refuse what has no noise."""
+    def _parts(self) -> tuple[NDArray[np.float64], Structure]:
+        """Return the answer's numbers and its structure; refuse what has no noise."""
         if not self.noise:
             raise SettingsError(
                 f"{self.mechanism} does not add noise to the numbers of an answer, so there is no interval "
                 f"around them. Ask the private function: error_at(n) says how far off its answers are."
             )
         try:
-            structure = outputs.describe(self.value)
+            structure = describe(self.value)
         except OutputError:  # it was changed since
             raise SettingsError(
                 f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
                 f"interval around."
             ) from None
-        if _has_model(structure):
+        if any(isinstance(node, Model) for node in structure.nodes()):
             raise SettingsError(
                 f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
                 f"noise on each number that it has learned is in `scale`."
             )
-        classes: dict[str, Any] = {}
-        vector = outputs.flatten(self.value, structure, classes)
+        vector = structure.flatten(self.value)
         if np.isinf(vector).any():  # what was too large for a narrow type, such as float16, is infinite in it
-            most = np.concatenate(
-                [np.full(count, _MOST.get(name, _LARGEST)) for name, count in _types(structure)]
-            )
+            most = _of_types(structure, _MOST, _LARGEST)
             vector = np.clip(vector, -most, most)
-        return vector, structure, classes
+        return vector, structure
 
-    def _widths(self, structure: list[Any], confidence: float) -> NDArray[np.float64]:
+    def _widths(self, structure: Structure, confidence: float) -> NDArray[np.float64]:
         """Return how far each number is from the raw one at most, with this probability."""
-        whole, rounded = outputs.integers(structure), np.ndim(self.scale) > 0
+        whole, rounded = structure.integers(), np.ndim(self.scale) > 0
         return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
 
     def _chart(self) -> Chart:
-        vector, structure, _ = self._parts()
-        widths, names = self._widths(structure, 0.95), outputs.names(structure)
+        vector, structure = self._parts()
+        widths, names = self._widths(structure, 0.95), structure.names()
         return noise_chart(self.mechanism, self.noise, self.scale, vector, widths, names)
 
     def card(self) -> Card:
@@ -215,7 +214,7 @@ def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
         noise,
         used.scale(estimate.value, settings.epsilon, settings.delta),
         wanted,
-        outputs.integers(estimate.structure),
+        estimate.structure.integers(),
         rounded=bool(estimate.weights),
     )
     return _one(widths)
@@ -226,40 +225,26 @@ def _one(numbers: NDArray[np.float64]) -> Any:
     return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
 
 
-def _has_model(structure: list[Any]) -> bool:
-    """Tell whether there is a fitted model in an answer."""
-    if structure[0] in ("array", "tensor", *outputs.SCALARS):
-        return False
-    return structure[0] == "estimator" or any(map(_has_model, structure[-1]))
-
-
 _LARGEST = float(np.finfo(np.float64).max)
 _MOST = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38}
 _DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
 
 
-def _rounding(structure: list[Any], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounding(structure: Structure, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return by how much rounding to its own type may move each number that is at most so large.
 
     Once when it was released, and once as the end of an interval: the two may add up to one step. An integer
     beyond 2^53 is rounded before that, too.
     """
-    steps = np.concatenate([np.full(count, _DIGITS.get(name, 2.0**-52)) for name, count in _types(structure)])
-    whole = outputs.integers(structure)
-    steps = np.where(whole, np.where(sizes < 2.0**52, 0.0, 2.0**-51), steps)
+    steps = _of_types(structure, _DIGITS, 2.0**-52)
+    steps = np.where(structure.integers(), np.where(sizes < 2.0**52, 0.0, 2.0**-51), steps)
     return np.asarray(sizes * steps)
 
 
-def _types(structure: list[Any]) -> list[tuple[str, int]]:
-    """Return the types of an answer's numbers, and how many of each follow each other."""
-    kind, count = structure[0], outputs.size(structure)
-    if kind in ("float", "int"):
-        return [(kind, count)]
-    if kind in ("array", "numpy"):
-        return [(np.dtype(structure[1]).name, count)]
-    if kind == "tensor":
-        return [(structure[3], count)]
-    return [each for branch in structure[-1] for each in _types(branch)]
+def _of_types(structure: Structure, known: dict[str, float], other: float) -> NDArray[np.float64]:
+    """Return a property of the type of each number of an answer."""
+    leaves = structure.leaves()
+    return np.repeat([known.get(leaf.dtype_name, other) for leaf in leaves], [leaf.size for leaf in leaves])
 
 
 _LEAST = 1e-9

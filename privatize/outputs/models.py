@@ -9,36 +9,24 @@ before one of its objects turns up.
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import json
 import sys
-import types
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from privatize.errors import OutputError
 from privatize.outputs.allowlist import FORMS, Form, above
+from privatize.outputs.constants import Unclear, encode, show
+from privatize.outputs.names import find, name_of
+from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
-__all__ = [
-    "Fitted",
-    "Parts",
-    "Template",
-    "form_of",
-    "is_estimator",
-    "is_fitted",
-    "known",
-    "rebuild",
-    "take_apart",
-]
+__all__ = ["Fitted", "is_estimator", "known", "take_apart"]
 
 _COMMON = ("classes_", "n_features_in_", "feature_names_in_", "_n_features_out")
-
-
-class Unclear(Exception):  # noqa: N818 - a signal between rooms
-    """A parameter or constant cannot be compared, so it cannot be published."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +50,13 @@ def known() -> list[str]:
     return sorted(FORMS)
 
 
-def _named(kind: type) -> str | None:
-    """Return the public name of one of scikit-learn's own classes that is on the list."""
+def _listed(kind: type) -> Form | None:
+    """Return what the allow-list has about one of scikit-learn's own classes."""
     package, _, rest = kind.__module__.partition(".")
-    name = f"{rest.partition('.')[0]}.{kind.__name__}"
-    if package != "sklearn" or name not in FORMS:
+    module = rest.partition(".")[0]
+    if package != "sklearn" or find(f"sklearn.{module}", kind.__name__) is not kind:
         return None
-    module = sys.modules.get(f"sklearn.{name.partition('.')[0]}")
-    return name if getattr(module, kind.__name__, None) is kind else None
+    return FORMS.get(f"{module}.{kind.__name__}")
 
 
 def is_estimator(value: Any) -> bool:
@@ -78,23 +65,17 @@ def is_estimator(value: Any) -> bool:
     return base is not None and isinstance(value, base.BaseEstimator) and not isinstance(value, type)
 
 
-def is_fitted(value: Any) -> bool:
-    """Tell whether a value is an estimator, or wrapped by `privatize.sklearn.fitted`."""
-    return type(value) is Fitted or is_estimator(value)
-
-
-def form_of(value: Any) -> tuple[Any, Form, bool]:
-    """Return the estimator, what of it is released, and whether that is brought to where it is valid."""
-    if type(value) is not Fitted:
-        name = _named(type(value))
-        if name is None:
-            raise _unknown(value)
-        return value, FORMS[name], True
-    estimator = value.estimator
-    name = _named(type(estimator))
-    if value.attributes is None and name is None:
-        raise _unknown(estimator)
-    own = Form() if name is None else FORMS[name]
+def _form_of(value: Any) -> tuple[Any, Form, bool]:
+    """Return the estimator, what of it is released, and whether that is moved to where it is valid."""
+    wrapped = value if type(value) is Fitted else Fitted(value)
+    estimator = wrapped.estimator
+    own = _listed(type(estimator))
+    if own is None:
+        if wrapped.attributes is None:
+            raise _unknown(estimator)
+        own = Form()
+    if wrapped is not value:
+        return value, own, True
     if own.inside:
         raise OutputError(
             f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
@@ -104,15 +85,15 @@ def form_of(value: Any) -> tuple[Any, Form, bool]:
         raise OutputError(
             f"fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be a constant."
         )
-    attributes = own.attributes(estimator) if value.attributes is None else value.attributes
+    usual = own.attributes(estimator)
+    attributes = usual if value.attributes is None else value.attributes
     constants = tuple(n for n in (*own.constants(estimator), *value.constants) if n not in attributes)
-    form = Form(
-        lambda _: attributes,
-        lambda _: constants,
-        own.carried,
-        own.valid if value.constrain else {},
-        own.arrange,
-        derive=own.derive if set(own.attributes(estimator)) <= set(attributes) else None,
+    form = replace(
+        own,
+        attributes=lambda _: attributes,
+        constants=lambda _: constants,
+        valid=own.valid if value.constrain else {},
+        derive=own.derive if set(usual) <= set(attributes) else None,
     )
     return estimator, form, value.constrain
 
@@ -152,8 +133,6 @@ class Parts:
         The estimator.
     form : Form
         What of it is released, and how.
-    constrain : bool
-        Whether that is brought to where it is valid.
     digest : str
         Digest of everything that must be the same for every dataset.
     names : list of str
@@ -164,24 +143,27 @@ class Parts:
 
     estimator: Any
     form: Form
-    constrain: bool
     digest: str
     names: list[str]
     values: list[Any]
 
+    def shown(self) -> dict[str, str]:
+        """Return parameters and constants, on public data, for messages."""
+        found = _parameters(self.estimator, self.form) | _constants(self.estimator, self.form)
+        return {name: show(found[name]) for name in sorted(found)}
+
     def seen(self) -> dict[str, Any]:
         """Return the values of what has a floor, on public data."""
-        valid = self.form.valid
         return {
             name: np.asarray(value).tolist()
             for name, value in zip(self.names, self.values, strict=False)
-            if valid.get(name) is above
+            if self.form.valid.get(name) is above
         }
 
 
 def take_apart(value: Any) -> Parts:
     """Return the parts of a fitted estimator, or refuse it."""
-    estimator, form, constrain = form_of(value)
+    estimator, form, constrain = _form_of(value)
     kind = type(estimator)
     found: dict[str, Any] = {}
     for name in form.attributes(estimator):
@@ -199,28 +181,30 @@ def take_apart(value: Any) -> Parts:
             )
     if form.arrange is not None:
         found = form.arrange(found)
-    inside = [step for step in map(_second, _inside(estimator, form)) if is_estimator(step)]
-    facts = [_facts(estimator, form), list(found), constrain]
+    inside: list[Any] = []
+    layout = _with_each(_inside(estimator, form), lambda step: _set_aside(step, inside))
+    facts = [_facts(estimator, form, layout), list(found), constrain]
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
-    return Parts(estimator, form, constrain, digest, list(found), [*found.values(), *inside])
+    return Parts(estimator, form, digest, list(found), [*found.values(), *inside])
 
 
 def _inside(estimator: Any, form: Form) -> list[Any]:
     return list(getattr(estimator, form.inside)) if form.inside else []
 
 
-def _second(step: Any) -> Any:
-    return step[1] if isinstance(step, tuple) else step
-
-
-def _layout(estimator: Any, form: Form) -> list[Any]:
-    """Return the list of the estimators inside, with ... in their place."""
+def _with_each(steps: list[Any], change: Callable[[Any], Any]) -> list[Any]:
+    """Return the list of the estimators inside, or of tuples of a name, an estimator and more, changed."""
     return [
-        (step[0], ... if is_estimator(step[1]) else step[1], *step[2:])
-        if isinstance(step, tuple)
-        else (... if is_estimator(step) else step)
-        for step in _inside(estimator, form)
+        (step[0], change(step[1]), *step[2:]) if isinstance(step, tuple) else change(step) for step in steps
     ]
+
+
+def _set_aside(step: Any, inside: list[Any]) -> Any:
+    """Append an estimator to those that are taken apart on their own, and return ... in its place."""
+    if not is_estimator(step):
+        return step
+    inside.append(step)
+    return ...
 
 
 def _constants(estimator: Any, form: Form) -> dict[str, Any]:
@@ -234,14 +218,14 @@ def _parameters(estimator: Any, form: Form) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != form.inside}
 
 
-def _facts(estimator: Any, form: Form) -> list[Any]:
+def _facts(estimator: Any, form: Form, layout: list[Any]) -> list[Any]:
     """Return class, parameters and constants, encoded."""
     told = (_parameters(estimator, form), _constants(estimator, form))
     try:
         return [
-            _kind(type(estimator)),
-            *([[name, _encode(value)] for name, value in sorted(each.items())] for each in told),
-            _encode(_layout(estimator, form)),
+            name_of(type(estimator)),
+            *([[name, encode(value)] for name, value in sorted(each.items())] for each in told),
+            encode(layout),
         ]
     except Unclear as error:
         raise OutputError(
@@ -251,81 +235,13 @@ def _facts(estimator: Any, form: Form) -> list[Any]:
         ) from None
 
 
-def show(value: Any) -> dict[str, str]:
-    """Return parameters and constants of an estimator on public data, for messages."""
-    estimator, form, _ = form_of(value)
-    told = _parameters(estimator, form) | _constants(estimator, form)
-    return {name: _short(told[name]) for name in sorted(told)}
-
-
-def _short(value: Any) -> str:
-    text = " ".join(str(value.tolist() if isinstance(value, np.ndarray) else value).split())
-    return text if len(text) < 60 else text[:57] + "..."
-
-
-def _kind(kind: type) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
-
-
-def _encode(value: Any) -> Any:
-    """Return a value as plain JSON with its types; what cannot be compared raises."""
-    kind = type(value)
-    if value is ...:
-        return ["..."]
-    if value is None or kind in (bool, int, str):
-        return [kind.__name__, value]
-    if kind in (float, complex, bytes):
-        return [kind.__name__, repr(value)]
-    if isinstance(value, np.generic):
-        return ["numpy", value.dtype.str, repr(value.item())]
-    if isinstance(value, np.dtype):
-        return ["dtype", value.str]
-    if kind is np.ndarray:
-        if value.dtype.hasobject:
-            return ["objects", list(value.shape), [_encode(item) for item in value.ravel().tolist()]]
-        data = np.ascontiguousarray(value).tobytes()
-        return ["array", value.dtype.str, list(value.shape), hashlib.sha256(data).hexdigest()]
-    if kind in (list, tuple):
-        return [kind.__name__, [_encode(item) for item in value]]
-    if isinstance(value, dict):
-        return [_kind(kind), [[_encode(k), _encode(v)] for k, v in value.items()]]
-    if kind in (set, frozenset):
-        return [kind.__name__, sorted((_encode(item) for item in value), key=json.dumps)]
-    if kind is slice:
-        return ["slice", [_encode(end) for end in (value.start, value.stop, value.step)]]
-    if isinstance(value, functools.partial):
-        return ["partial", [_encode(part) for part in (value.func, value.args, value.keywords)]]
-    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | np.ufunc):
-        return ["named", _found(value)]
-    if kind.__module__.startswith("pandas.") and hasattr(value, "to_numpy"):
-        return [_kind(kind), _encode(value.to_numpy(dtype=object))]
-    if kind.__module__.startswith("sklearn."):
-        return [_kind(kind), _encode(dict(sorted(vars(value).items())))]
-    if kind.__module__.startswith("numpy.random"):
-        raise Unclear(f"a random generator ({kind.__name__})")
-    raise Unclear(f"a {kind.__name__}")
-
-
-def _found(value: Any) -> str:
-    """Return the name under which a function or class can be found, or refuse it."""
-    name = getattr(value, "__qualname__", value.__name__)
-    module = getattr(value, "__module__", None) or "numpy"
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not value:
-        raise Unclear(f"a function that is not defined at the top of a module ({name})")
-    return f"{module}:{name}"
-
-
-# -- making anew --
+# -- making again --
 
 
 @dataclass(frozen=True)
 class Template:
     """An estimator as calibration saw it, without what it has learned."""
 
-    kind: type
     estimator: Any  # a clone, not fitted
     constants: dict[str, Any]
     layout: list[Any]
@@ -339,40 +255,92 @@ class Template:
         estimator, form = parts.estimator, parts.form
         state = vars(estimator)
         kept = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
-        layout = copy.deepcopy(_layout(estimator, form))
-        return cls(type(estimator), clone(estimator), copy.deepcopy(kept), layout, form)
+        layout = _with_each(_inside(estimator, form), lambda step: _set_aside(step, []))
+        return cls(clone(estimator), copy.deepcopy(kept), copy.deepcopy(layout), form)
+
+    def rebuild(self, names: list[str], items: list[Any], seen: dict[str, Any]) -> Any:
+        """Return a new estimator with what was released.
+
+        Parameters
+        ----------
+        names, items : list
+            The released attributes, and their values, followed by the estimators inside.
+        seen : dict
+            What attributes that have a floor were on data from P.
+        """
+        from sklearn.base import clone
+
+        form = self.form
+        estimator = clone(self.estimator)
+        for name, value in copy.deepcopy(self.constants).items():
+            setattr(estimator, name, value)
+        for name, value in zip(names, items, strict=False):
+            valid = form.valid.get(name)
+            setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
+        if form.inside:
+            fresh = iter(items[len(names) :])
+            layout = copy.deepcopy(self.layout)
+            made = _with_each(layout, lambda step: next(fresh) if step is ... else step)
+            setattr(estimator, form.inside, made)
+        if form.derive is not None:
+            form.derive(estimator)
+        return estimator
 
 
-def rebuild(template: Template, names: list[str], items: list[Any], seen: dict[str, Any]) -> Any:
-    """Return a new estimator of the template's class with what was released.
+@dataclass(eq=False)
+class Model(Learned):
+    """A fitted estimator: its learned numbers, and a digest of everything else."""
 
-    Parameters
-    ----------
-    template : Template
-        Its class, parameters and constants.
-    names, items : list
-        The released attributes, and their values, followed by the estimators inside.
-    seen : dict
-        What attributes that have a floor were on data from P.
-    """
-    from sklearn.base import clone
+    tags = ("estimator",)
+    name: str
+    digest: str
+    released: list[str]
+    public: dict[
+        str, dict[str, Any]
+    ]  # on data from P: what is "shown" in messages, and floors were "seen" for
+    items: list[Structure]
 
-    form = template.form
-    estimator = clone(template.estimator)
-    for name, value in template.constants.items():
-        setattr(estimator, name, copy.deepcopy(value))
-    for name, value in zip(names, items, strict=False):
-        valid = form.valid.get(name)
-        setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
-    if form.inside:
-        fresh = iter(items[len(names) :])
-        made = [
-            (step[0], next(fresh) if step[1] is ... else step[1], *step[2:])
-            if isinstance(step, tuple)
-            else (next(fresh) if step is ... else step)
-            for step in copy.deepcopy(template.layout)
-        ]
-        setattr(estimator, form.inside, made)
-    if form.derive is not None:
-        form.derive(estimator)
-    return estimator
+    @classmethod
+    def of(cls, value: Any, describe: Describe, /) -> Self | None:
+        if not _is_fitted(value):
+            return None
+        parts = take_apart(value)
+        public = {"shown": parts.shown(), "seen": parts.seen()}
+        items = [describe(item) for item in parts.values]
+        return cls(name_of(type(parts.estimator)), parts.digest, parts.names, public, items)
+
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        if how is Reading.STACK or not _is_fitted(value):
+            raise StructureChanged
+        try:
+            found = take_apart(value)
+        except OutputError:
+            raise StructureChanged from None
+        if found.names != self.released or found.digest != self.digest:
+            raise StructureChanged
+        if self.template is None and how is Reading.LEARN:
+            self.template = Template.of(found)
+        if self.template is None or type(self.template.estimator) is not type(found.estimator):
+            raise StructureChanged
+        return found.values
+
+    def assemble(self, items: list[Any], /) -> Any:
+        return self.template.rebuild(self.released, items, self.public["seen"])
+
+    def heads(self) -> list[str]:
+        return [*self.released, *super().heads()[len(self.released) :]]
+
+    def differs(self, found: Any, /) -> str | None:
+        name = self.name.rpartition(":")[2]
+        if found.name != self.name:
+            return f"a {found.name.rpartition(':')[2]} where there was a {name}"
+        ours, theirs = self.public["shown"], found.public["shown"]
+        for key in sorted({*ours, *theirs}):
+            if ours.get(key) != theirs.get(key):
+                found_value, known = theirs.get(key, "missing"), ours.get(key, "missing")
+                return f"a {name} with {key}={found_value} where it was {known}"
+        return super().differs(found)
+
+
+def _is_fitted(value: Any) -> bool:
+    return type(value) is Fitted or is_estimator(value)

@@ -20,6 +20,7 @@ from privatize.display.figures import amount, round_up
 from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
+from privatize.outputs.structure import Number
 
 __all__ = ["Subject", "ledger"]
 
@@ -100,7 +101,7 @@ class Subject:
             main = error_of(s, found, 0.95)
         except SettingsError:
             return ""
-        single = np.size(main) == 1 and found.structure[0] in ("float", "int", "numpy")
+        single = np.size(main) == 1 and isinstance(found.structure, Number)
         usual = f"{'the answer' if single else 'each number'} is within ± {{}} of the raw one"
         what = _MEANING.get(type(s.mechanism).__name__, usual).format(amount(main))
         rows = []

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from privatize.config.policy import policy
 from privatize.errors import StoreWarning, restore
 from privatize.identity.library import outside
-from privatize.outputs.structure import size
+from privatize.outputs.describe import from_json
+from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 from privatize.storage.database import Database, DatabaseError, Run, storable
 from privatize.storage.urls import without_password
@@ -71,7 +72,7 @@ class Entry:
         The gaps in index order; NaN where there is none yet.
     looks : list of Plan
         The plans that have been read from them, the first one first.
-    structure : list or None
+    structure : Structure or None
         Structure of the output.
     failure : dict
         How calibrations failed, by plan.
@@ -89,7 +90,7 @@ class Entry:
     seed: int
     gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
     looks: list[Plan] = field(default_factory=list)
-    structure: list[Any] | None = None
+    structure: Structure | None = None
     failure: dict[str, Any] = field(default_factory=dict)
     checked: int = 0
     jitter: float = 0.0
@@ -154,7 +155,7 @@ class Store:
         seed: int,
         start: int,
         gaps: NDArray[np.float64],
-        structure: list[Any] | None,
+        structure: Structure | None,
         weights: list[int] | None = None,
     ) -> None:
         """Add gaps from index `start` on, if the seed is still the one that they were made with.
@@ -167,7 +168,7 @@ class Store:
                 return  # forgotten, or begun again by somebody else
             run(_PIECE, key, start, data, _checksum(key, seed, start, data, weights))
             if structure is not None:
-                run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure), key)
+                run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure.to_json()), key)
 
     def look(self, key: str, plan: Plan) -> list[Plan]:
         """Note that a plan is read from the gaps, and return all that have been, the first first."""
@@ -344,14 +345,14 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         int(seed),
         gaps=_joined(key, int(seed), rows.pieces, weights),
         looks=[Plan(**json.loads(plan)) for plan in rows.looks],
-        structure=None if structure is None else json.loads(structure),
+        structure=None if structure is None else from_json(json.loads(structure)),
         failure=json.loads(failure or "{}"),
         checked=int(facts.get("checked", 0)),
         jitter=float(facts.get("jitter", 0.0)),
         weights=weights,
         cause=str(facts.get("cause", "")),
     )
-    if entry.structure is not None and not size(entry.structure):
+    if entry.structure is not None and not entry.structure.size:
         raise ValueError("its structure is empty")
     for described in entry.failure.values():
         restore(described)

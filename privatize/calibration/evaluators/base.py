@@ -18,7 +18,8 @@ from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
 from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
 from privatize.identity.library import sources
-from privatize.outputs import structure as outputs
+from privatize.outputs.describe import describe, difference
+from privatize.outputs.structure import Number, Structure, StructureChanged
 
 __all__ = ["LARGEST", "Context", "Evaluator", "Function"]
 
@@ -34,7 +35,7 @@ class Evaluator(ABC):
 
     Attributes
     ----------
-    structure : list or None
+    structure : Structure or None
         Structure of the output, once one pair has worked.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
@@ -66,8 +67,7 @@ class Evaluator(ABC):
         self.function, self.pairs, self.norm, self.s0 = function, pairs, norm, s0
         self.worker_context, self.version, self.timeout = worker_context, version, timeout
         self.block = pairs.block
-        self.structure: list[Any] | None = None
-        self.classes: dict[str, Any] = {}
+        self.structure: Structure | None = None
         self.uses_global_rng = False
         self.rounding_noise = 0.0
         self.coordinate_gaps: dict[int, Vector] | None = {} if coordinates else None
@@ -77,7 +77,7 @@ class Evaluator(ABC):
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in another process say, must have what it learns for itself.
         wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
-        own = {"pairs": copy.copy(self.pairs), "classes": {}, "cause": None, "coordinate_gaps": wanted}
+        own = {"pairs": copy.copy(self.pairs), "cause": None, "coordinate_gaps": wanted}
         return vars(self) | own
 
     def identity(self) -> dict[str, Any]:
@@ -94,13 +94,21 @@ class Evaluator(ABC):
         }
 
     @property
+    def known_structure(self) -> Structure:
+        """The structure of the output, once a pair has worked."""
+        if self.structure is None:
+            raise AssertionError("No pair has worked.")  # callers look first
+        return self.structure
+
+    @property
     def learned(self) -> Learned:
         """What has been learned about the function so far."""
         return Learned(self.structure, self.uses_global_rng)
 
-    def learn(self, structure: list[Any] | None, rounding_noise: float = 0.0) -> None:
+    def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        self.structure = self.structure or structure
+        # A copy is without its classes: elsewhere, they may be others.
+        self.structure = self.structure or copy.deepcopy(structure)
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -118,7 +126,8 @@ class Evaluator(ABC):
             Called with every index before its pair is evaluated. Given in workers, where an interrupt
             is not the user's, and which need the caller's context.
         """
-        self.structure = learned.structure
+        if self.structure != learned.structure:
+            self.structure = copy.deepcopy(learned.structure)
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
         self.heartbeat = heartbeat
         context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
@@ -170,13 +179,13 @@ class Evaluator(ABC):
         """Return an output as a vector, or as a float if that is all there is to measure."""
         structure = self.structure
         if structure is None:
-            structure = self.structure = outputs.describe(value)
+            structure = self.structure = describe(value)
         try:
-            if self.norm.absolute and structure[0] in outputs.SCALARS:
-                return outputs.number(value, structure)
-            return outputs.flatten(value, structure, self.classes)
-        except outputs.StructureChanged as error:
-            raise outputs.StructureChanged(_difference(value, structure)) from error
+            if self.norm.absolute and isinstance(structure, Number):
+                return structure.numbers(value)
+            return structure.flatten(value, learn=True)
+        except StructureChanged as error:
+            raise StructureChanged(_difference(value, structure)) from error
 
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
@@ -186,7 +195,7 @@ class Evaluator(ABC):
 
     def learn_classes(self, gaps: Vector) -> None:
         """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
-        if not self.classes and outputs.has_classes(self.structure or []):
+        if not self.known_structure.complete:
             self.outputs(int(np.isfinite(gaps).argmax()))
 
     # -- failures --
@@ -199,7 +208,7 @@ class Evaluator(ABC):
     def failed(self, index: int, error: BaseException) -> float:
         """Note why a pair failed and return infinity; sys.exit() in a function is a failure as well."""
         self.reraise(error)
-        if isinstance(error, outputs.StructureChanged):
+        if isinstance(error, StructureChanged):
             what = f"the function returned outputs of different structure: {error}"
             return self.note(Cause(index, "structure", what))
         if self.cause is None:
@@ -225,8 +234,8 @@ class Evaluator(ABC):
         return self.note(Cause(index, "not_finite", _NOT_FINITE))
 
 
-def _difference(value: Any, structure: list[Any]) -> str:
+def _difference(value: Any, structure: Structure) -> str:
     try:
-        return outputs.difference(value, structure)
+        return difference(value, structure)
     except Exception:  # an output's own methods are anybody's code
         return "of another kind"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.batching import rows_of
 from privatize.calibration.evaluators.base import Function
 from privatize.calibration.evaluators.raw import RawEvaluator
 from privatize.calibration.global_rng import rng_guard
@@ -115,7 +114,7 @@ class BatchedEvaluator(RawEvaluator):
     def _rows(self, stack: Stack, count: int) -> Vector:
         """Return what the function of a stack makes of it, as rows."""
         batch: Any = self.function if self._batch is True else self._batch
-        return rows_of(batch(stack if self.pairs.aligned else stack[0]), self.structure or [], count)
+        return self.known_structure.rows(batch(stack if self.pairs.aligned else stack[0]), count)
 
 
 def _refuse_use(rng: rng_guard) -> None:

@@ -18,7 +18,7 @@ from privatize.calibration.norms import Norm, Vector
 from privatize.data import records
 from privatize.errors import OutputError
 from privatize.execution.job import Span, SpanResult
-from privatize.outputs import structure as outputs
+from privatize.outputs.structure import StructureChanged
 
 __all__ = ["Steps", "SummedEvaluator"]
 
@@ -94,8 +94,8 @@ class SummedEvaluator(RawEvaluator):
         if len(rows) != count:
             raise OutputError(f"The function made {len(rows)} rows of {count} records.")
         rows = rows.reshape(count, -1)
-        if rows.shape[1] != outputs.size(self.structure or []):
-            raise outputs.StructureChanged("it makes rows of different lengths")
+        if rows.shape[1] != self.known_structure.size:
+            raise StructureChanged("it makes rows of different lengths")
         return rows
 
     def steps_of(self, block: int, rng: rng_guard) -> Steps:
@@ -130,7 +130,7 @@ class SummedEvaluator(RawEvaluator):
 
     def _one_by_one(self, block: int, rng: rng_guard) -> Vector:
         """Evaluate the pairs of a block one after the other: only those that fail are infinite."""
-        found = np.full((2 * self.block, outputs.size(self.structure or [])), np.nan)
+        found = np.full((2 * self.block, self.known_structure.size), np.nan)
         drawn = self.pairs.records(block)
         for offset in range(self.block):
             both = records.copy(self.pairs.both(drawn, offset))

@@ -1,0 +1,227 @@
+"""Lists, tuples, dicts, named tuples and dataclasses in outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from abc import abstractmethod
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from privatize.errors import OutputError
+from privatize.outputs.names import name_of
+from privatize.outputs.structure import Branch, Describe, Learned, Reading, Structure, StructureChanged
+
+__all__ = ["uncommon"]
+
+
+def uncommon(found: Sequence[str], known: Sequence[str], what: str = "") -> str | None:
+    """Say which names are found beside those that are known, and which are missing."""
+    more = [name for name in found if name not in known]
+    less = [name for name in known if name not in found]
+    shown = [
+        f"{word} {what}{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        for word, names in (("with", more), ("without", less))
+        if names
+    ]
+    return " and ".join(shown) or None
+
+
+@dataclass(eq=False)
+class List(Branch):
+    """A list."""
+
+    tags = ("list",)
+    kind: ClassVar[Any] = list
+    items: list[Structure]
+
+    @classmethod
+    def of(cls, value: Any, describe: Describe, /) -> Self | None:
+        return cls([describe(item) for item in value]) if type(value) is cls.kind else None
+
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        return _sequence(value) if how is Reading.STACK else _sequence(value, self.kind)
+
+    def assemble(self, items: list[Any], /) -> Any:
+        return self.kind(items)
+
+
+class Tuple(List):
+    """A tuple."""
+
+    tags = ("tuple",)
+    kind = tuple
+
+
+def _sequence(value: Any, *kinds: type) -> Sequence[Any]:
+    """Return a list or a tuple, of exactly one of these kinds if there are any; refuse all else."""
+    if type(value) not in kinds if kinds else not isinstance(value, list | tuple):
+        raise StructureChanged
+    found: Sequence[Any] = value
+    return found
+
+
+# -- dicts --
+
+_DICTS: dict[str, type] = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
+
+
+@dataclass(eq=False)
+class Dict(Branch):
+    """A dict. A defaultdict comes back as a dict, without its factory, which is code."""
+
+    tags = ("dict",)
+    kind: str
+    encoded: list[list[Any]]  # the keys, as plain JSON
+    items: list[Structure]
+
+    @classmethod
+    def of(cls, value: Any, describe: Describe, /) -> Self | None:
+        kind = dict if type(value) is defaultdict else type(value)
+        if kind not in _DICTS.values():
+            return None
+        return cls(kind.__name__, [_encoded(key) for key in value], [describe(v) for v in value.values()])
+
+    @cached_property
+    def keys(self) -> list[Any]:
+        """The keys."""
+        return [_decoded(key) for key in self.encoded]
+
+    def parts(self, value: Any, _: Reading, /) -> Sequence[Any]:
+        same = isinstance(value, dict) and len(value) == len(self.keys)
+        if not same or not all(key in value for key in self.keys):
+            raise StructureChanged
+        return [value[key] for key in self.keys]
+
+    def assemble(self, items: list[Any], /) -> Any:
+        return _DICTS[self.kind](dict(zip(self.keys, items, strict=True)))
+
+    def heads(self) -> list[str]:
+        return list(map(str, self.keys))
+
+    def differs(self, found: Any, /) -> str | None:
+        ours, theirs = list(map(repr, self.keys)), list(map(repr, found.keys))
+        if missing := uncommon(theirs, ours):
+            return missing
+        pairs = ((item, found.items[theirs.index(key)]) for key, item in zip(ours, self.items, strict=True))
+        return next(filter(None, (mine.difference(other) for mine, other in pairs)), None)
+
+
+def _encoded(key: Any) -> list[Any]:
+    if isinstance(key, tuple):
+        return ["tuple", [_encoded(part) for part in key]]
+    kind = type(key)
+    if kind in (str, int, bool):
+        return [kind.__name__, key]
+    if key is None:
+        return ["None"]
+    if kind is float:
+        return ["float", repr(key)]
+    if isinstance(key, np.generic) and key.dtype.kind in "iufbU":
+        return ["numpy", key.dtype.str, key.item() if key.dtype.kind != "f" else repr(key.item())]
+    raise OutputError(
+        f"A dict in the output has a key of type {kind.__name__}: keys must be strings, numbers, "
+        f"None, or tuples of these."
+    )
+
+
+def _decoded(encoded: list[Any]) -> Any:
+    match encoded:
+        case ["tuple", parts]:
+            return tuple(map(_decoded, parts))
+        case ["None"]:
+            return None
+        case ["float", text]:
+            return float(text)
+        case ["numpy", dtype, value]:
+            return np.dtype(dtype).type(value)
+    return encoded[1]
+
+
+# -- named tuples and dataclasses --
+
+
+@dataclass(eq=False)
+class _Record(Learned):
+    """A class with named fields, which is known by its qualified name until an output is met."""
+
+    name: str
+    fields: list[str]
+    items: list[Structure]
+
+    @abstractmethod
+    def values(self, value: Any) -> Sequence[Any]:
+        """Return the values of the fields."""
+
+    def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
+        kind = type(value)
+        if self.template is None and how is Reading.LEARN and name_of(kind) == self.name:
+            self.template = kind
+        # Another class is refused, and one that is defined again at every call; stacks may have any.
+        if kind is not self.template and how is not Reading.STACK:
+            raise StructureChanged
+        return self.values(value)
+
+    def heads(self) -> list[str]:
+        return self.fields
+
+
+class NamedTuple(_Record):
+    """A named tuple."""
+
+    tags = ("namedtuple",)
+
+    @classmethod
+    def of(cls, value: Any, describe: Describe, /) -> Self | None:
+        if not isinstance(value, tuple) or not hasattr(value, "_fields"):
+            return None
+        kind: Any = type(value)
+        try:
+            again = len(kind(*value)) == len(value)
+        except Exception:  # a constructor is anybody's code: whatever it raises, it does not work
+            again = False
+        if not again:  # as some of SciPy's results
+            raise OutputError(
+                f"The function returns a {kind.__name__}, which cannot be made again from its fields. Return "
+                f"tuple(...) of it, or the numbers that you need."
+            )
+        return cls(name_of(kind), list(value._fields), [describe(item) for item in value])
+
+    def values(self, value: Any) -> Sequence[Any]:
+        return _sequence(value)
+
+    def assemble(self, items: list[Any], /) -> Any:
+        return self.template(*items)
+
+
+class Dataclass(_Record):
+    """A dataclass."""
+
+    tags = ("dataclass",)
+
+    @classmethod
+    def of(cls, value: Any, describe: Describe, /) -> Self | None:
+        if not dataclasses.is_dataclass(value) or isinstance(value, type):
+            return None
+        kind = type(value)
+        names = [each.name for each in dataclasses.fields(value) if each.init]
+        needed = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        if not set(needed) <= set(names):  # an InitVar, or an __init__ of its own
+            raise OutputError(
+                f"The function returns a {kind.__name__}, which needs more than its fields to be made again. "
+                f"Return a dataclass without InitVar."
+            )
+        return cls(name_of(kind), names, [describe(getattr(value, name)) for name in names])
+
+    def values(self, value: Any) -> Sequence[Any]:
+        if not dataclasses.is_dataclass(value):
+            raise StructureChanged
+        return [getattr(value, name) for name in self.fields]
+
+    def assemble(self, items: list[Any], /) -> Any:
+        return self.template(**dict(zip(self.fields, items, strict=True)))

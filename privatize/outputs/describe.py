@@ -1,0 +1,85 @@
+"""The structure of an output: from an output, and from what is stored of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from privatize.errors import OutputError
+from privatize.outputs.containers import Dataclass, Dict, List, NamedTuple, Tuple
+from privatize.outputs.frames import Frame
+from privatize.outputs.models import Model
+from privatize.outputs.refusals import refusal
+from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor
+
+__all__ = ["describe", "difference", "from_json"]
+
+# The first whose `of` knows an output describes it.
+_NODES: tuple[type[Structure], ...] = (
+    *(Number, Array, Frame, Tensor, Model),
+    *(List, Tuple, NamedTuple, Dict, Dataclass),
+)
+_BY_TAG = {tag: node for node in _NODES for tag in node.tags}
+
+
+def describe(value: Any) -> Structure:
+    """Return the structure of a public output, or refuse what cannot be released.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = describe({"mean": 1.5, "counts": np.array([1, 2])})
+    >>> found.to_json()
+    ['dict', 'dict', [['str', 'mean'], ['str', 'counts']], [['float'], ['array', '<i8', [2]]]]
+    >>> found.names(), found.integers()
+    (['mean', 'counts 0', 'counts 1'], array([False,  True,  True]))
+    >>> vector = found.flatten({"counts": np.array([5, 6]), "mean": 4})
+    >>> vector, found.rebuild(vector + 0.25)
+    (array([4., 5., 6.]), {'mean': 4.25, 'counts': array([5, 6])})
+    """
+    found = _describe(value, ())
+    if found.size == 0:
+        raise OutputError("The output holds no numbers, so there is nothing to release.")
+    found.flatten(value, learn=True)
+    return found
+
+
+def _describe(value: Any, above: tuple[int, ...]) -> Structure:
+    if id(value) in above:
+        raise OutputError("The output contains itself, so it has no end.")
+    inner = partial(_describe, above=(*above, id(value)))
+    for node in _NODES:
+        found = node.of(value, inner)
+        if found is not None:
+            return found
+    raise refusal(value)
+
+
+def from_json(stored: list[Any]) -> Structure:
+    """Return the structure that `to_json` was stored of.
+
+    Examples
+    --------
+    >>> from_json(["list", [["float"], ["int"]]]).rebuild([2.5, 3.0])
+    [2.5, 3]
+    """
+    tag, *facts = stored
+    node = _BY_TAG[tag]
+    if issubclass(node, Branch):
+        facts[-1] = [from_json(item) for item in facts[-1]]
+    return Number(stored[-1]) if node is Number else node(*facts)
+
+
+def difference(value: Any, structure: Structure) -> str:
+    """Say how an output on sampled data, which is public, differs from the structure seen before.
+
+    Examples
+    --------
+    >>> difference({"a": 1.0}, describe({"a": 1.0, "b": 2.0}))
+    "without 'b'"
+    """
+    try:
+        found = _describe(value, ())
+    except OutputError as error:
+        return str(error)
+    return structure.difference(found) or "of another class"
