@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,8 +58,9 @@ class Combination:
 def _summed(totals: _Totals) -> Cost:
     largest: dict[str, Cost] = {}
     for (partition, _), total in totals.items():
-        largest[partition] = largest.get(partition, NOTHING).larger(total.cost)
-    return sum(largest.values(), NOTHING)
+        known = largest.get(partition)
+        largest[partition] = total.cost if known is None else known.larger(total.cost)
+    return functools.reduce(operator.add, largest.values() or [NOTHING])
 
 
 def average_gamma(totals: _Totals) -> float:

@@ -247,44 +247,44 @@ def _fits(charge: Charge) -> bool:
 # --- writing ----------------------------------------------------------------------------------------
 
 
+def _replacing(table: str, keys: int, columns: str) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same first columns."""
+    names = columns.split(", ")
+    marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
+    which = ", ".join(names[:keys])
+    return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
+
+
+_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * (1 + len(_CHARGE.split(', '))))})"  # noqa: S608
+_PEOPLE = _replacing("people", 2, "budget, name, partition, part, declared, described")
+_GAMMAS = _replacing("gammas", 3, "budget, dataset, key, gamma, average")
+_SPENT = _replacing("spent", 3, "budget, partition, part, epsilon, delta, gamma, counts, average")
+
+
 def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
     """Add a charge to the book, and write down what has changed by it."""
-    name, before = book.name, dict(book.people)
+    c, name, before = charge, book.name, dict(book.people)
     due = book.add(charge)
-    row = _row_of(charge, due) | {"number": number, "at": now()}
-    _put(run, "charges", 0, budget=name, **{each: row[each] for each in _CHARGE.split(", ")})
-    for each in charge.subjects:
+    average = c.gamma if c.average_gamma is None else c.average_gamma
+    run(  # in the order of _CHARGE
+        _INSERT,
+        *(name, number, now(), storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
+        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.cost.gamma)),
+        *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
+        *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
+        *(str(exact(average)), str(due.average)),
+    )
+    for each in c.subjects:
         person = book.people[each]
         if person != before.get(each):
             declared = "" if person.declared is None else json.dumps(person.declared)
-            place = {"partition": person.partition, "part": person.part}
-            said = {"declared": declared, "described": storable(person.described)}
-            _put(run, "people", 2, budget=name, name=each, **place, **said)
-    if charge.purpose == "declaration":
+            described = storable(person.described)
+            run(_PEOPLE, name, each, person.partition, person.part, declared, described)
+    if c.purpose == "declaration":
         return due
-    if charge.dataset and charge.key and (due.cost.gamma or due.average):
-        gamma, mean = map(str, book.gammas[charge.dataset, charge.key])
-        _put(run, "gammas", 3, budget=name, dataset=charge.dataset, key=charge.key, gamma=gamma, average=mean)
-    total = book.totals[charge.partition, charge.part]
-    spent = {each: str(getattr(total.cost, each)) for each in ("epsilon", "delta", "gamma")}
-    spent |= {"counts": json.dumps(total.counts), "average": str(total.average)}
-    _put(run, "spent", 3, budget=name, partition=charge.partition, part=charge.part, **spent)
+    if c.dataset and c.key and (due.cost.gamma or due.average):
+        run(_GAMMAS, name, c.dataset, c.key, *map(str, book.gammas[c.dataset, c.key]))
+    total = book.totals[c.partition, c.part]
+    cost = map(str, (total.cost.epsilon, total.cost.delta, total.cost.gamma))
+    run(_SPENT, name, c.partition, c.part, *cost, json.dumps(total.counts), str(total.average))
     return due
-
-
-def _row_of(charge: Charge, due: Due) -> dict[str, Any]:
-    average = charge.gamma if charge.average_gamma is None else charge.average_gamma
-    asked = {"epsilon": charge.epsilon, "delta": charge.delta, "gamma": charge.gamma, "average": average}
-    row = {each: getattr(charge, each) for each in _SAME}
-    row |= {each: storable(row[each]) for each in ("function", "mechanism", "described", "who")}
-    row |= {each: json.dumps(getattr(charge, each)) for each in (*_LISTS, "looks")}
-    row |= {each: str(exact(value)) for each, value in asked.items()}
-    return row | {"charged": str(due.cost.gamma), "average_charged": str(due.average)}
-
-
-def _put(run: Run, table: str, keys: int, /, **row: Any) -> None:
-    """Insert a row of all columns in their order; the first ones are keys by which it replaces another."""
-    names = list(row)
-    sets = ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
-    replacing = f" ON CONFLICT ({', '.join(names[:keys])}) DO UPDATE SET {sets}" if keys else ""
-    run(f"INSERT INTO {table} VALUES ({', '.join('?' * len(names))}){replacing}", *row.values())  # noqa: S608
