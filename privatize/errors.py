@@ -38,35 +38,6 @@ from __future__ import annotations
 import traceback
 from typing import Any, Self
 
-__all__ = [
-    "ArgumentError",
-    "AuditError",
-    "BudgetExceeded",
-    "CalibrationError",
-    "DataError",
-    "ExecutionError",
-    "InfiniteSensitivityError",
-    "InputError",
-    "InsecureNoiseWarning",
-    "LedgerError",
-    "NotRememberedWarning",
-    "NotReproducibleError",
-    "OutputError",
-    "PairError",
-    "PlanError",
-    "PolicyError",
-    "PrivateRunError",
-    "PrivatizeError",
-    "PrivatizeWarning",
-    "SamplerError",
-    "ScoreError",
-    "SealedError",
-    "SettingsError",
-    "StoreWarning",
-    "UnsharedBudgetWarning",
-    "ZeroSensitivityError",
-]
-
 
 class PrivatizeError(Exception):
     """Base of every error that this library raises.
@@ -266,3 +237,10 @@ class InsecureNoiseWarning(PrivatizeWarning):
 
 class NotRememberedWarning(PrivatizeWarning):
     """An estimate cannot be remembered, so the next call calibrates again."""
+
+
+__all__ = [
+    name
+    for name, kind in list(globals().items())
+    if isinstance(kind, type) and issubclass(kind, PrivatizeError | PrivatizeWarning)
+]

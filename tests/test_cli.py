@@ -22,7 +22,7 @@ import pytest
 from privatize import Budget, __version__, plan, privatize, samplers, seal
 from privatize.budgets.ledger import Ledger
 from privatize.cli import doctor
-from privatize.cli.functions import settings_of
+from privatize.cli.calls import settings_of
 from privatize.cli.parser import _parser, main
 from privatize.cli.showing import as_json, columns, cost, discreet, duration, hide, one_line, place
 from privatize.errors import LedgerError
@@ -329,10 +329,10 @@ def test_a_terminal_that_knows_ascii_only(app):
 def test_an_unforeseen_error_is_one_line_too(monkeypatch, wrong):
     """A bug would show a page of traceback where a line tells how to see it."""
 
-    def fails():
+    def fails(*_):
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr(doctor, "examined", fails)
+    monkeypatch.setattr(doctor, "_dependencies", fails)
     assert wrong("doctor") == "ZeroDivisionError: division by zero (--debug shows where)\n"
 
 
@@ -651,7 +651,7 @@ def test_an_audit_is_said_though_its_report_fails(app, run, monkeypatch):
     few = ["-n", "20", "--pairs", "100", "--releases", "0", "--report", "audit.html"]
     out, _ = run("audit", "shop.figures:unmemorable", *few)  # its page is about the estimate that was audited
     assert "report " in out and (app / "audit.html").exists()
-    monkeypatch.setattr("privatize.cli.functions.report", full)
+    monkeypatch.setattr("privatize.cli.calls.report", full)
     out, err = run("audit", "shop.figures:average_age", *few, code=2)
     assert "nothing that was measured contradicts" in out
     assert err == "privatize: no report was written: No space left on device\n"

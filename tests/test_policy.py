@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from privatize import Budget, configure, instrument, privatize, samplers, seal
-from privatize.cli.checking import check, table
+from privatize.cli.checks import examined, table
 from privatize.config import policy as room
 from privatize.config.policy import Policy, policy
 from privatize.errors import PolicyError, SettingsError
@@ -603,7 +603,7 @@ def test_check_from_python(rule, monkeypatch):
     folder = rule()
     (folder / "checked_from_python.py").write_text(MEAN)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    found = check([str(folder / "checked_from_python.py")])
-    assert [one.name for one in found] == ["checked_from_python:mean"] and found[0].problems == ()
-    assert table(found).splitlines()[-1] == "1 private functions, 0 with problems"
+    found = examined([str(folder / "checked_from_python.py")])
+    assert [one.function for one in found] == ["checked_from_python:mean"] and found[0].problems == ()
+    assert table(found).splitlines()[-1] == "1 private function, 0 with problems"
     assert table([]) == "0 private functions, 0 with problems"

@@ -130,17 +130,14 @@ def tell_apart(
     x, y = (_finite([look(np.atleast_1d(release(v))) for _ in range(releases)]) for v in (a, b))
     a, b = look(a), look(b)
     half = releases // 2
-    best: tuple[float, str, Callable[[Matrix], NDArray[np.bool_]], bool] | None = None
-    for name, statistic in _statistics(x[:half], y[:half], a, b):
-        for swapped in (False, True):
-            one, other = (y, x) if swapped else (x, y)
-            score, event = _learn(statistic, one[:half], other[:half], delta, swapped, alpha / 2)
-            if best is None or score > best[0]:
-                best = (score, name, event, swapped)
+    tried = [
+        (*_learn(statistic, sign, one[:half], other[:half], delta, alpha / 2), name, one, other)
+        for name, statistic in _statistics(x[:half], y[:half], a, b)
+        for sign, one, other in ((1.0, x, y), (-1.0, y, x))
+    ]
     low, name = 0.0, "nothing"
-    if best is not None:
-        _, name, event, swapped = best
-        one, other = (y, x) if swapped else (x, y)
+    if tried:
+        _, event, name, one, other = max(tried, key=lambda each: each[0])
         low = _bound(event(one[half:]), event(other[half:]), delta, alpha / 2)
     shape, shape_low = _shape(x, y, a, b, epsilon, delta, alpha / 2)
     noisy = ~np.broadcast_to(discrete, len(a))
@@ -208,19 +205,17 @@ def _lowest_bit(x: Matrix) -> Vector:
 
 
 def _learn(
-    statistic: Statistic, one: Matrix, other: Matrix, delta: float, swapped: bool, alpha: float
+    statistic: Statistic, sign: float, one: Matrix, other: Matrix, delta: float, alpha: float
 ) -> tuple[float, Callable[[Matrix], NDArray[np.bool_]]]:
-    """Return the threshold of a statistic that tells best, and how well it does where it was learned."""
-    sign = -1.0 if swapped else 1.0
+    """Return how well a statistic tells where it is learned, and the event that its best threshold gives."""
     s, t = sign * statistic(one), sign * statistic(other)
     # Candidates: quantiles, dense in the tail where ratios are largest.
     shares = np.unique(np.concatenate([np.geomspace(20 / len(s), 0.5, 60), np.linspace(0.5, 0.99, 20)]))
-    best, threshold = -math.inf, math.inf
-    for candidate in np.unique(np.quantile(s, 1 - shares, method="higher")):
-        score = _bound(s >= candidate, t >= candidate, delta, alpha)
-        if score > best:
-            best, threshold = score, float(candidate)
-    return best, lambda z: sign * statistic(z) >= threshold
+    candidates = np.unique(np.quantile(s, 1 - shares, method="higher"))
+    scores = [_bound(s >= each, t >= each, delta, alpha) for each in candidates]
+    best = int(np.argmax(scores))
+    threshold = math.inf if scores[best] == -math.inf else float(candidates[best])
+    return scores[best], lambda z: sign * statistic(z) >= threshold
 
 
 def _bound(one: NDArray[np.bool_], other: NDArray[np.bool_], delta: float, alpha: float) -> float:

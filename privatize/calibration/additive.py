@@ -6,13 +6,12 @@ other records are. So its calibration draws two records for each pair, and not n
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,8 +23,26 @@ from privatize.identity.library import Wrapper
 __all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
 
 Array = NDArray[Any]
-# Whole numbers are added up exactly; beyond this they would wrap around.
-_WHOLE = 2**62
+# Integers are added up exactly; beyond this they would wrap around.
+_LARGEST_SUM = 2**62
+
+
+class Rows(NamedTuple):
+    """A function of the dataset that gives the rows of a sum, and whether their mean is taken."""
+
+    of: Callable[..., Any]
+    average: bool
+
+
+FindRows = Callable[[Any], Rows | None]
+
+
+@runtime_checkable
+class Delegating(Protocol):
+    """A callable that hands its dataset on to another one, and says which rows it then adds up, if any."""
+
+    def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
+        """Return the rows; `rows_of` finds those of the other callable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +110,7 @@ class Additive(Wrapper):
             flat = np.ascontiguousarray(rows.reshape(n, -1).T, dtype=np.float64)
             total = np.add.reduce(flat, axis=1).reshape(rows.shape[1:])
         else:
-            ends = (int(rows.max(initial=0)), int(rows.min(initial=0)))
-            if n * max(map(abs, ends)) >= _WHOLE:
+            if n * max(int(rows.max(initial=0)), -int(rows.min(initial=0))) >= _LARGEST_SUM:
                 raise OutputError(
                     f"{self.__name__}() returns whole numbers that are too large to be added up: the sum "
                     f"must be below 2^62. Return floats."
@@ -109,6 +125,9 @@ class Additive(Wrapper):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """Bind like a function."""
         return self if instance is None else types.MethodType(self, instance)
+
+    def __privatize_rows__(self, _: FindRows, /) -> Rows | None:
+        return Rows(self.rows, self.average)
 
     def _identity(self) -> tuple[Any, ...]:
         return self.function, self.average, self.labels
@@ -147,13 +166,6 @@ def _rows(made: Any, name: str) -> Array:
     return rows
 
 
-class Rows(NamedTuple):
-    """A function of the dataset that gives the rows of a sum, and whether their mean is taken."""
-
-    of: Callable[..., Any]
-    average: bool
-
-
 def rows_of(function: Any) -> Rows | None:
     """Return the rows that a function adds up, if it is an `Additive`; with its other arguments.
 
@@ -165,20 +177,12 @@ def rows_of(function: Any) -> Rows | None:
     >>> rows_of(np.mean) is None
     True
     """
-    if isinstance(function, Additive):
-        return Rows(function.rows, function.average)
     if isinstance(function, types.MethodType):
-        inner = rows_of(function.__func__)
-        return inner and Rows(functools.partial(inner.of, function.__self__), inner.average)
-    if isinstance(function, functools.partial):
-        inner = rows_of(function.func)
-        return inner and Rows(functools.partial(inner.of, *function.args, **function.keywords), inner.average)
-    if type(function).__module__ == "privatize.function.binding":  # a call with its other arguments in it
-        inner = rows_of(function.function)
-        return inner and Rows(dataclasses.replace(function, function=inner.of), inner.average)
-    # A mechanism's own function that hands on what a call returns says which call that is.
-    inner = getattr(function, "hands_on", None) if isinstance(function, types.FunctionType) else None
-    return None if inner is None else rows_of(inner)
+        function = functools.partial(function.__func__, function.__self__)
+    if isinstance(function, Delegating):
+        return function.__privatize_rows__(rows_of)
+    inner = rows_of(function.func) if isinstance(function, functools.partial) else None
+    return inner and inner._replace(of=functools.partial(inner.of, *function.args, **function.keywords))
 
 
 @overload
@@ -271,10 +275,16 @@ def _numbers(data: Any, what: str) -> Array:
     return values.astype(np.float64, copy=False)
 
 
-@dataclass(frozen=True)
-class _Itself:
-    def __call__(self, data: Any) -> Array:
-        return _numbers(data, "means()")
+def _floats(values: Any) -> Array:
+    """Return an array of floats, which is empty if that cannot be done."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.zeros(0)
+
+
+def _itself(data: Any) -> Array:
+    return _numbers(data, "means()")
 
 
 def means() -> Additive:
@@ -287,25 +297,19 @@ def means() -> Additive:
     >>> means()([1, 2, 6])
     3.0
     """
-    return Additive(_Itself(), name="means")
+    return Additive(_itself, name="means")
 
 
-@dataclass(frozen=True)
-class _OneOf:
-    categories: tuple[Any, ...]
-
-    def __call__(self, data: Any) -> Array:
-        codes = {category: at for at, category in enumerate(self.categories)}
-        form = frames.kind(data)
-        values = np.asarray(data) if form is not None or not isinstance(data, list) else frames.array_of(data)
-        if values.ndim != 1:
-            raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
-        if values.dtype.kind in "biufUS":  # each different value is looked up once
-            found, places = np.unique(values, return_inverse=True)
-            at = np.array([codes.get(value, -1) for value in found.tolist()], dtype=np.intp)[places]
-        else:
-            at = np.array([codes.get(value, -1) for value in values.tolist()], dtype=np.intp)
-        return np.asarray(at[:, None] == np.arange(len(self.categories)))
+def _membership(categories: tuple[Any, ...], data: Any) -> Array:
+    codes = {category: at for at, category in enumerate(categories)}
+    plain = isinstance(data, list) and frames.kind(data) is None
+    values = frames.array_of(data) if plain else np.asarray(data)
+    if values.ndim != 1:
+        raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
+    # Each different value is looked up once, where values can be sorted.
+    found, places = np.unique(values, return_inverse=True) if values.dtype.kind in "biufUS" else (values, ...)
+    at = np.array([codes.get(value, -1) for value in found.tolist()], dtype=np.intp)[places]
+    return np.asarray(at[:, None] == np.arange(len(categories)))
 
 
 def counts(categories: Iterable[Any]) -> Additive:
@@ -338,23 +342,19 @@ def counts(categories: Iterable[Any]) -> Additive:
         raise SettingsError(
             f"categories= holds {twice!r} twice (1, 1.0 and True are the same). List each once."
         )
-    return Additive(_OneOf(tuple(listed)), average=False, labels=tuple(listed), name="counts")
+    rows = functools.partial(_membership, tuple(listed))
+    return Additive(rows, average=False, labels=tuple(listed), name="counts")
 
 
-@dataclass(frozen=True)
-class _Bins:
-    edges: tuple[float, ...]
-
-    def __call__(self, data: Any) -> Array:
-        values = _numbers(data, "histogram()")
-        if values.ndim != 1:
-            raise DataError(
-                "histogram() takes one number for each record: a series, a list, an array of shape (n,)."
-            )
-        edges = np.array(self.edges)
-        at = np.searchsorted(edges, values, side="right") - 1
-        at[values == edges[-1]] = len(edges) - 2  # the last bin has its end
-        return np.asarray(at[:, None] == np.arange(len(edges) - 1))
+def _bins(edges: tuple[float, ...], data: Any) -> Array:
+    values = _numbers(data, "histogram()")
+    if values.ndim != 1:
+        raise DataError(
+            "histogram() takes one number for each record: a series, a list, an array of shape (n,)."
+        )
+    at = np.searchsorted(edges, values, side="right") - 1
+    at[values == edges[-1]] = len(edges) - 2  # the last bin has its end
+    return np.asarray(at[:, None] == np.arange(len(edges) - 1))
 
 
 def histogram(edges: ArrayLike) -> Additive:
@@ -373,26 +373,21 @@ def histogram(edges: ArrayLike) -> Additive:
     >>> histogram([0, 18, 65, 120])(np.array([3, 18, 40, 65, 120, 130]))
     array([1, 2, 2])
     """
-    try:
-        given = np.asarray(edges, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.zeros(0)
+    given = _floats(edges)
     if given.ndim != 1 or given.size < 2 or not (np.diff(given) > 0).all():
         raise SettingsError(
             f"edges={edges!r} are not edges of bins: they must be two or more numbers, each larger than the "
             f"one before."
         )
-    return Additive(_Bins(tuple(given.tolist())), average=False, name="histogram")
+    return Additive(functools.partial(_bins, tuple(given.tolist())), average=False, name="histogram")
 
 
-@dataclass(frozen=True)
-class _Products:
-    def __call__(self, data: Any) -> Array:
-        values = _numbers(data, "second_moments()")
-        if values.ndim == 1:
-            return np.square(values)
-        one, other = np.triu_indices(values.shape[1])
-        return np.asarray(values[:, one] * values[:, other])
+def _products(data: Any) -> Array:
+    values = _numbers(data, "second_moments()")
+    if values.ndim == 1:
+        return np.square(values)
+    one, other = np.triu_indices(values.shape[1])
+    return np.asarray(values[:, one] * values[:, other])
 
 
 def second_moments() -> Additive:
@@ -406,7 +401,7 @@ def second_moments() -> Additive:
     >>> second_moments()(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([ 5.,  7., 10.])
     """
-    return Additive(_Products(), name="second_moments")
+    return Additive(_products, name="second_moments")
 
 
 def matrix(vector: ArrayLike) -> NDArray[np.float64]:
@@ -430,40 +425,31 @@ def matrix(vector: ArrayLike) -> NDArray[np.float64]:
     return made + np.triu(made, 1).T
 
 
-@dataclass(frozen=True)
-class _Kernel:
-    bandwidth: float
-
-    def __call__(self, data: Any, points: Any) -> Array:
-        values, at = (_numbers(each, "kde()") for each in (data, points))
-        if values.ndim == 1 and at.ndim == 1:
-            values, at = values[:, None], at[:, None]
-        if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
-            raise DataError(
-                f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
-                f"points must be numbers for records that are numbers, and rows of d for rows of d."
-            )
-        height = (math.sqrt(2 * math.pi) * self.bandwidth) ** -values.shape[1]
-        columns = [values[:, axis] / self.bandwidth for axis in range(values.shape[1])]
-        found = np.empty((len(at), len(values)))
-        # One point after the other, in memory that stays in the processor's cache.
-        for row, point in zip(found, at / self.bandwidth, strict=True):
-            row[:] = 0.0
-            for column, place in zip(columns, point, strict=True):
-                row += np.square(column - place)
-            row *= -0.5
-            np.exp(row, out=row)
-            row *= height
-        return found.T
+def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
+    values, at = (_numbers(each, "kde()") for each in (data, points))
+    if values.ndim == 1 and at.ndim == 1:
+        values, at = values[:, None], at[:, None]
+    if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
+        raise DataError(
+            f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
+            f"points must be numbers for records that are numbers, and rows of d for rows of d."
+        )
+    height = (math.sqrt(2 * math.pi) * bandwidth) ** -values.shape[1]
+    columns = list(values.T / bandwidth)
+    found = np.empty((len(at), len(values)))
+    # One point after the other, in memory that stays in the processor's cache.
+    for row, point in zip(found, at / bandwidth, strict=True):
+        row[:] = 0.0
+        for column, place in zip(columns, point, strict=True):
+            row += np.square(column - place)
+        row *= -0.5
+        np.exp(row, out=row)
+        row *= height
+    return found.T
 
 
-@dataclass(frozen=True)
-class _KernelAt:
-    points: tuple[Any, ...]
-    kernel: _Kernel
-
-    def __call__(self, data: Any) -> Array:
-        return self.kernel(data, np.array(self.points))
+def _kernel_at(points: tuple[Any, ...], bandwidth: float, data: Any) -> Array:
+    return _kernel(bandwidth, data, np.array(points))
 
 
 def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
@@ -487,18 +473,13 @@ def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
         raise SettingsError(f"bandwidth={bandwidth!r} is not a number > 0.")
     if not 0 < bandwidth < math.inf:
         raise SettingsError(f"bandwidth={bandwidth!r} is out of range: it must be > 0 and finite.")
-    kernel = _Kernel(float(bandwidth))
     if points is None:
-        return Additive(kernel, name="kde")
-    try:
-        given = np.asarray(points, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.zeros(0)
+        return Additive(functools.partial(_kernel, float(bandwidth)), name="kde")
+    given = _floats(points)
     if given.ndim not in (1, 2) or not given.size or not np.isfinite(given).all():
         raise SettingsError(
             f"points= of shape {np.shape(points)} are not points: they must be finite numbers, of shape "
             f"(k,) or (k, d)."
         )
-    fixed: Sequence[Any] = given.tolist()
-    made = tuple(map(tuple, fixed)) if given.ndim == 2 else tuple(fixed)
-    return Additive(_KernelAt(made, kernel), name="kde")
+    fixed = tuple(map(tuple, given.tolist())) if given.ndim == 2 else tuple(given.tolist())
+    return Additive(functools.partial(_kernel_at, fixed, float(bandwidth)), name="kde")

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from privatize import samplers
+from privatize.cli.command import Argument, Outcome, command
 from privatize.function.private_function import PrivateFunction, privatize
 
 __all__ = ["demo"]
 
 
-def demo(epsilon: float = 1.0, gamma: float = 0.05, say: Callable[[str], object] = print) -> dict[str, Any]:
-    """Privatize a mean, a histogram and a linear classifier; say what comes out, and return it."""
-    n = 1000
+@command(
+    "demo",
+    Argument("--epsilon", type=float, default=1.0, help="privacy loss (default: 1)"),
+    Argument("--gamma", type=float, default=0.05, help="confidence of random DP (default: 0.05)"),
+)
+def demo(given: argparse.Namespace) -> Outcome:
+    """Privatize three functions of made-up people, and explain the numbers.
+
+    privatize demo --epsilon 0.1
+    """
+    n, epsilon, gamma = 1000, given.epsilon, given.gamma
     rng = np.random.default_rng()
     ages = np.clip(rng.normal(44, 16, n), 0, 100)
     people, bought = _customers(n, rng)
@@ -36,25 +45,28 @@ def demo(epsilon: float = 1.0, gamma: float = 0.05, say: Callable[[str], object]
         x = np.column_stack([people, np.ones(len(people))])
         return np.linalg.solve(x.T @ x / len(x) + 0.01 * np.eye(x.shape[1]), x.T @ bought / len(x))
 
-    say(
+    intro = (
         f"{n} made-up people. Each function first runs on public, synthetic neighbours: how far one person\n"
         f"can move its answer (the sensitivity) sets the noise. The promise: if one person's record is\n"
         f"replaced, no answer becomes more than e^{epsilon:g} = {_times(epsilon)} times as likely, "
         f"on all\nbut a share gamma={gamma:g} of random neighbouring datasets."
     )
+    lines = [intro]
     shown = [
-        _show(say, "the average age", average_age, (ages,), 100 / n),
-        _show(say, "how many people in each age group", age_groups, (ages,), 2.0),
-        _show(say, "a linear classifier: who buys?", train, (people, bought), None),
+        _show(lines, "the average age", average_age, (ages,), 100 / n),
+        _show(lines, "how many people in each age group", age_groups, (ages,), 2.0),
+        _show(lines, "a linear classifier: who buys?", train, (people, bought), None),
     ]
     fresh, label = _customers(5000, rng)
     right = {}
-    for name, w in (("raw", shown[2]["raw"]), ("private", shown[2]["private"])):
+    for name in ("raw", "private"):
+        w = shown[2][name]
         right[name] = float(np.mean(np.sign(fresh @ w[:-1] + w[-1]) == label))
-        say(f"  {name + ' classifier is right':28s} {right[name]:.1%} of the time, on new people")
-    say("\nEvery call draws new noise, and every call spends epsilon anew.")
-    say("Next: docs/quickstart.md, with a CSV of your own.")
-    return {"n": n, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
+        lines.append(f"  {name + ' classifier is right':28s} {right[name]:.1%} of the time, on new people")
+    lines.append("\nEvery call draws new noise, and every call spends epsilon again.")
+    lines.append("Next: docs/quickstart.md, with a CSV of your own.")
+    facts = {"n": n, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
+    return Outcome("\n".join(lines), facts)
 
 
 def _times(epsilon: float) -> str:
@@ -69,32 +81,32 @@ def _customers(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
 
 
 def _show(
-    say: Callable[[str], object],
+    lines: list[str],
     title: str,
     function: PrivateFunction[..., Any],
     data: tuple[Any, ...],
     bound: float | None,
 ) -> dict[str, Any]:
+    """Release an answer, add lines about it, and return its facts."""
     start = time.perf_counter()
     release = function.release(*data)
     took = time.perf_counter() - start
     raw = function.__wrapped__(*data)
-    with np.printoptions(precision=3, suppress=True):
-        say(f"\n{title}")
-        rows = [
-            ("raw answer (stays secret)", _plain(raw)),
-            ("private answer", _plain(release.value)),
-            ("sensitivity, sampled", f"{release.sensitivity:.4g}  (k={release.k} of m={release.m} pairs)"),
-            ("sensitivity, global bound", "none known" if bound is None else f"{bound:.4g}"),
-            ("noise", f"{release.mechanism}, scale {release.scale:.4g}"),
-            ("time to calibrate", f"{took:.2f} s"),
-        ]
-        for name, value in rows:
-            say(f"  {name:28s} {value}")
+    rows = [
+        ("raw answer (stays secret)", _plain(raw)),
+        ("private answer", _plain(release.value)),
+        ("sensitivity, sampled", f"{release.sensitivity:.4g}  (k={release.k} of m={release.m} pairs)"),
+        ("sensitivity, global bound", "none known" if bound is None else f"{bound:.4g}"),
+        ("noise", f"{release.mechanism}, scale {release.scale:.4g}"),
+        ("time to calibrate", f"{took:.2f} s"),
+    ]
+    lines += [f"\n{title}", *(f"  {name:28s} {value}" for name, value in rows)]
     facts = {"function": function.__name__, "raw": raw, "private": release.value}
     facts |= {"sensitivity": release.sensitivity, "global": bound, "m": release.m, "k": release.k}
     return facts | {"mechanism": release.mechanism, "scale": release.scale, "seconds": round(took, 3)}
 
 
 def _plain(value: Any) -> str:
-    return f"{value:.4f}" if np.ndim(value) == 0 else str(value)
+    if np.ndim(value) == 0:
+        return f"{value:.4f}"
+    return np.array2string(value, precision=3, suppress_small=True)

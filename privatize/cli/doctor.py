@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import importlib.util
 import os
 import platform
 import re
@@ -17,29 +17,34 @@ from typing import Any
 
 from privatize.budgets.ledger_layout import check
 from privatize.cli import ledgers, stores
-from privatize.cli.showing import Told, one_line, place
+from privatize.cli.command import Outcome, command
+from privatize.cli.showing import labelled, one_line, place
 from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
 from privatize.execution.choose import cores
 from privatize.execution.packaging.surroundings import THREADS
 from privatize.storage.database import Database, DatabaseError
 
-__all__ = ["examined"]
+__all__ = ["doctor"]
 
 _EXTRAS = {
-    "plot": ("matplotlib", "matplotlib", "plot() with matplotlib"),
-    "postgres": ("psycopg", "psycopg", "stores and ledgers in PostgreSQL"),
-    "dask": ("distributed", "distributed", "calibration on Dask"),
-    "ray": ("ray", "ray", "calibration on Ray"),
-    "accounting": ("dp_accounting", "dp-accounting", "tight composition"),
-    "sklearn": ("sklearn", "scikit-learn", "private estimators"),
-    "completion": ("argcomplete", "argcomplete", "completion in the shell"),
+    "plot": ("matplotlib", "plot() with matplotlib"),
+    "postgres": ("psycopg", "stores and ledgers in PostgreSQL"),
+    "dask": ("distributed", "calibration on Dask"),
+    "ray": ("ray", "calibration on Ray"),
+    "accounting": ("dp-accounting", "tight composition"),
+    "sklearn": ("scikit-learn", "private estimators"),
+    "completion": ("argcomplete", "completion in the shell"),
 }
-_CORE = ("numpy", "scipy", "cloudpickle", "multiprocess", "platformdirs", "threadpoolctl", "tqdm", "narwhals")
 
 
-def examined() -> Told:
-    """Look at everything, and say what is broken."""
+@command("doctor")
+def doctor(_: argparse.Namespace) -> Outcome:
+    """Look at versions, cores, threads, store, ledger, policy and extras, and say what is broken.
+
+    privatize doctor
+    privatize doctor --json | jq .broken
+    """
     broken: list[str] = []
     facts: dict[str, Any] = {
         "python": platform.python_version(),
@@ -56,7 +61,7 @@ def examined() -> Told:
         "extras": _extras(),
         "broken": broken,
     }
-    return Told(_text(facts), facts, 1 if broken else 0, tuple(broken))
+    return Outcome(_text(facts), facts, 1 if broken else 0, tuple(broken))
 
 
 # --- versions --------------------------------------------------------------------------------------
@@ -71,43 +76,34 @@ def _version(name: str) -> str | None:
 
 def _dependencies(broken: list[str]) -> dict[str, Any]:
     """Return the versions of what cannot be done without, and the least that will do."""
-    least: dict[str, str] = {}
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        for line in metadata.requires("privatize") or []:
-            found = re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line)
-            if found:
-                least[found[1]] = found[2]
-    facts = {}
-    for name in dict.fromkeys([*_CORE, *least]):
-        have, need = _version(name), least.get(name)
-        fine = have is not None and (need is None or _release(have) >= _release(need))
+    facts: dict[str, Any] = {}
+    needed = metadata.requires("privatize") if _version("privatize") else None
+    for line in needed or ():
+        found = re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line)
+        if found is None:  # of an extra
+            continue
+        name, need = found.groups()
+        have = _version(name)
+        fine = have is not None and _release(have) >= _release(need)
         facts[name] = {"version": have, "least": need, "fine": fine}
-        if have is None:
-            broken.append(f"{name} is not installed: pip install '{name}{f'>={need}' if need else ''}'")
-        elif not fine:
-            broken.append(f"{name} {have} is too old: pip install '{name}>={need}'")
+        if not fine:
+            state = "is not installed" if have is None else f"{have} is too old"
+            broken.append(f"{name} {state}: pip install '{name}>={need}'")
     return facts
 
 
 def _release(version: str) -> tuple[int, ...]:
     """Return the numbers of a version, without trailing zeros."""
-    found = re.match(r"(?:\d+!)?(\d+(?:\.\d+)*)", version)
-    numbers = [int(part) for part in found[1].split(".")] if found else []
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
+    found = re.match(r"(?:\d+!)?(\d+(?:\.\d+)*?)(?:\.0+)*(?![\d.])", version)
+    return tuple(map(int, found[1].split("."))) if found else ()
 
 
 def _extras() -> dict[str, Any]:
     facts: dict[str, Any] = {}
-    for extra, (module, name, purpose) in _EXTRAS.items():
-        try:
-            there = importlib.util.find_spec(module) is not None
-        except (ImportError, ValueError):
-            there = False
-        version = _version(name) if there else None
-        facts[extra] = {"library": name, "present": there, "version": version, "for": purpose}
-        if not there:
+    for extra, (name, purpose) in _EXTRAS.items():
+        version = _version(name)
+        facts[extra] = {"library": name, "present": version is not None, "version": version, "for": purpose}
+        if version is None:
             facts[extra]["install"] = f"pip install 'privatize[{extra}]'"
     return facts
 
@@ -116,10 +112,7 @@ def _extras() -> dict[str, Any]:
 
 
 def _cores() -> dict[str, Any]:
-    try:
-        allowed: int | None = len(os.sched_getaffinity(0))
-    except AttributeError:  # pragma: no cover - not on every system
-        allowed = None
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     limit = None
     with contextlib.suppress(OSError, ValueError):  # no such limit
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
@@ -130,14 +123,9 @@ def _cores() -> dict[str, Any]:
 def _threads() -> dict[str, Any]:
     import threadpoolctl
 
-    found = [
-        {
-            "library": each.get("internal_api"),
-            "threads": each.get("num_threads"),
-            "version": each.get("version"),
-        }
-        for each in threadpoolctl.threadpool_info()
-    ]
+    names = {"library": "internal_api", "threads": "num_threads", "version": "version"}
+    loaded = threadpoolctl.threadpool_info()
+    found = [{name: each.get(key) for name, key in names.items()} for each in loaded]
     return {"libraries": found, "environment": {name: os.environ.get(name) for name in THREADS}}
 
 
@@ -152,10 +140,8 @@ def _policy(broken: list[str]) -> dict[str, Any]:
         return {"file": None, "problem": one_line(error)}
     if rules.file is None:
         return {"file": None}
-    facts: dict[str, Any] = {"file": str(rules.file)}
-    for name in ("max_epsilon", "max_delta", "max_gamma"):
-        if getattr(rules, name) is not None:
-            facts[name] = getattr(rules, name)
+    limits = {"max_epsilon": rules.max_epsilon, "max_delta": rules.max_delta, "max_gamma": rules.max_gamma}
+    facts = {"file": str(rules.file)} | {name: each for name, each in limits.items() if each is not None}
     return facts | {"require_budget": rules.require_budget, "require_sealed": rules.require_sealed}
 
 
@@ -181,25 +167,33 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
 def _try(url: str, table: str) -> str:
     """Say how a database stands; raise if it cannot be written. Leaves it as it is."""
     database = Database(url, [])
-    if database.postgres:
-        with database.transaction() as run:
-            there = run("SELECT to_regclass(?)", table)[0][0] is not None
-            if table == "budgets" and run("SELECT to_regclass('ledger_layout')")[0][0] is not None:
-                check(run("SELECT version FROM ledger_layout"))
-            if there:
-                fine = all(
-                    run("SELECT has_table_privilege(?, ?)", table, what)[0][0]
-                    for what in ("SELECT", "INSERT", "UPDATE")
-                )
-            else:
-                fine = run("SELECT has_schema_privilege(current_schema(), 'CREATE')")[0][0]
+    try:
+        return _try_postgres(database, table) if database.path is None else _try_file(database.path, table)
+    finally:
         database.close()
-        if not fine:
-            raise DatabaseError("this account may not write there")
-        return "reachable and writable" if there else "reachable; the tables are made when first needed"
-    path = database.path
-    if path is None:
-        return "memory only"
+
+
+def _try_postgres(database: Database, table: str) -> str:
+    with database.transaction() as run:
+
+        def there(name: str) -> bool:
+            return run("SELECT to_regclass(?)", name)[0][0] is not None
+
+        if table == "budgets" and there("ledger_layout"):
+            check(run("SELECT version FROM ledger_layout"))
+        if not there(table):
+            fine = run("SELECT has_schema_privilege(current_schema(), 'CREATE')")[0][0]
+            state = "reachable; the tables are made when first needed"
+        else:
+            rights = ("SELECT", "INSERT", "UPDATE")
+            fine = all(run("SELECT has_table_privilege(?, ?)", table, right)[0][0] for right in rights)
+            state = "reachable and writable"
+    if not fine:
+        raise DatabaseError("this account may not write there")
+    return state
+
+
+def _try_file(path: Path, table: str) -> str:
     if path.is_dir():
         raise DatabaseError("that is a folder")
     if not path.exists():
@@ -207,17 +201,15 @@ def _try(url: str, table: str) -> str:
         try:
             Path(tempfile.mkdtemp(prefix=".privatize-", dir=folder)).rmdir()
         except OSError as error:
-            raise DatabaseError(
-                f"it is not there, and {folder} cannot be written: {error.strerror}"
-            ) from None
+            message = f"it is not there, and {folder} cannot be written: {error.strerror}"
+            raise DatabaseError(message) from None
         return "not there yet: it is made when first needed"
     if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
         raise DatabaseError("it is read-only")
     if table == "budgets" and not path.stat().st_size:
         raise DatabaseError("it is empty: its content is missing")
-    with contextlib.closing(
-        sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=10, isolation_level=None)
-    ) as connection:
+    opened = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=10, isolation_level=None)
+    with contextlib.closing(opened) as connection:
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
         if names and table not in names:
             raise DatabaseError("it is a database of something else")
@@ -232,47 +224,46 @@ def _try(url: str, table: str) -> str:
 
 
 def _text(facts: dict[str, Any]) -> str:
-    cores = facts["cores"]
-    limits = [f"{cores['machine']} in the machine"]
-    limits += [f"{cores['affinity']} allowed to this process"] if cores["affinity"] is not None else []
-    limits += [f"a limit of {cores['cgroup']:g} by the container"] if cores["cgroup"] is not None else []
-    libraries = [f"{each['library']}: {each['threads']}" for each in facts["threads"]["libraries"]]
-    named = [
-        f"{name}={value}" for name, value in facts["threads"]["environment"].items() if value is not None
-    ]
+    cores, threads = facts["cores"], facts["threads"]
+    limits = {
+        f"{cores['machine']} in the machine": True,
+        f"{cores['affinity']} allowed to this process": cores["affinity"],
+        f"a limit of {cores['cgroup'] or 0:g} by the container": cores["cgroup"],
+    }
+    libraries = ", ".join(f"{each['library']}: {each['threads']}" for each in threads["libraries"])
+    named = [f"{name}={value}" for name, value in threads["environment"].items() if value is not None]
     rows = [
         ("privatize", f"{facts['privatize'] or 'not installed: run from its folder'}"),
         ("python", f"{facts['python']}, {facts['platform']}"),
         ("", facts["executable"]),
         ("needs", ", ".join(_needed(name, each) for name, each in facts["dependencies"].items())),
-        ("cores", f"{cores['used']} used ({', '.join(limits)})"),
+        ("cores", f"{cores['used']} used ({', '.join(filter(limits.get, limits))})"),
         ("workers", f"started by {facts['start_method']}"),
-        ("threads", f"{', '.join(libraries) or 'no BLAS is loaded'}; one each while a function is evaluated"),
+        ("threads", f"{libraries or 'no BLAS is loaded'}; one each while a function is evaluated"),
         ("", f"set: {', '.join(named)}" if named else f"not set: {', '.join(THREADS)}"),
         ("policy", facts["policy"].get("problem") or facts["policy"]["file"] or "none ([tool.privatize])"),
         *_place("store", facts["store"]),
         *_place("ledger", facts["ledger"]),
     ]
-    for at, (extra, each) in enumerate(facts["extras"].items()):
-        state = f"{each['library']} {each['version'] or ''}" if each["present"] else each["install"]
-        mark = "yes" if each["present"] else "no "
-        rows.append(("extras" if at == 0 else "", f"{mark} {extra:11s} {state:37s} {each['for']}"))
-    lines = _wrapped(rows)
+    lines = [labelled(_wrapped(name, value)) for name, value in rows]
     many = len(facts["broken"])
-    lines.append(
-        "everything works" if not many else "1 thing is broken" if many == 1 else f"{many} things are broken"
-    )
-    return "\n".join(lines)
+    verdict = "1 thing is broken" if many == 1 else f"{many} things are broken"
+    return "\n".join([*lines, _listed(facts["extras"]), verdict if many else "everything works"])
 
 
-def _wrapped(rows: list[tuple[str, str]]) -> list[str]:
-    lines = []
-    for name, value in rows:
-        inside = textwrap.wrap(value, 96, break_long_words=False, break_on_hyphens=False) or [""]
-        if value.startswith(("yes ", "no  ")):
-            inside = [value]
-        lines += [f"{name if at == 0 else '':10s} {part}".rstrip() for at, part in enumerate(inside)]
-    return lines
+def _listed(extras: dict[str, Any]) -> str:
+    """Return a line for each extra."""
+    rows: list[tuple[str, str]] = []
+    for extra, each in extras.items():
+        state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
+        shown = f"{'yes' if each['present'] else 'no ':3s} {extra:11s} {state:37s} {each['for']}"
+        rows.append(("" if rows else "extras", shown))
+    return labelled(rows)
+
+
+def _wrapped(name: str, value: str) -> list[tuple[str, str]]:
+    parts = textwrap.wrap(value, 96, break_long_words=False, break_on_hyphens=False)
+    return [("" if at else name, part) for at, part in enumerate(parts)]
 
 
 def _needed(name: str, each: dict[str, Any]) -> str:

@@ -15,14 +15,18 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.places import checked_place
 from privatize.budgets.rows import Begun
+from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import Told, as_json, columns, hide, one_line, place, visible
+from privatize.cli.showing import as_json, columns, hide, one_line, place, visible
 from privatize.config.policy import policy
+from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
 
-__all__ = ["exported", "shown", "verified", "whereabouts"]
+__all__ = ["GROUP", "whereabouts"]
 
 _SYMBOLS = ("epsilon", "delta", "gamma")
+_WHERE = "a path, sqlite:///... or postgresql://... (default: PRIVATIZE_LEDGER, or the policy's)"
+_LEDGER = Argument("--ledger", metavar="URL", help=_WHERE)
 
 
 def whereabouts(given: str | None) -> str | None:
@@ -37,19 +41,27 @@ def whereabouts(given: str | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _reading(given: argparse.Namespace) -> Iterator[Ledger]:
+def _reading(given: argparse.Namespace, missing: type[Exception], what: str) -> Iterator[Ledger]:
+    """Open the ledger that was named; raise this error where there is none."""
     url = whereabouts(given.ledger)
     if url is None:
         raise SettingsError(
             "No ledger is named. Pass --ledger FILE-OR-URL, set PRIVATIZE_LEDGER, or put "
             'ledger = "..." into [tool.privatize].'
         )
-    with reading(Ledger, url, "budgets", "a ledger") as ledger:
-        yield ledger
+    try:
+        with reading(Ledger, url, "budgets", "a ledger") as ledger:
+            yield ledger
+    except NotThere:
+        raise missing(f"{what}: {_nothing(given)}.") from None
 
 
 def _place(given: argparse.Namespace) -> str:
     return place(whereabouts(given.ledger) or "")
+
+
+def _nothing(given: argparse.Namespace) -> str:
+    return f"no budget has been begun in {_place(given)}"
 
 
 def _begun(ledger: Ledger, names: list[str]) -> list[Begun]:
@@ -58,7 +70,7 @@ def _begun(ledger: Ledger, names: list[str]) -> list[Begun]:
         if name not in known:
             listed = ", ".join(map(repr, known)) or "none"
             raise SettingsError(f"There is no budget {name!r} in {ledger.url}. There are: {listed}.")
-    return [known[name] for name in dict.fromkeys(names)] if names else list(known.values())
+    return [known[name] for name in dict.fromkeys(names or known)]
 
 
 def _amounts(amount: Any) -> dict[str, float]:
@@ -79,31 +91,8 @@ def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     return facts
 
 
-# --- show ------------------------------------------------------------------------------------------
-
-
-def shown(given: argparse.Namespace) -> Told:
-    """Show every budget, or the history of one."""
-    try:
-        with _reading(given) as ledger:
-            found = _begun(ledger, [given.name] if given.name is not None else [])
-            budgets = [_summary(ledger, begun) for begun in found]
-            if given.name is not None:
-                history = ledger.history(given.name)
-    except NotThere:
-        if given.name is not None:
-            raise SettingsError(f"There is no budget {given.name!r}: {_nothing(given)}.") from None
-        return Told(_nothing(given), {"ledger": _place(given), "budgets": []})
-    problems = tuple(f"{each['name']}: {each['problem']}" for each in budgets if "problem" in each)
-    code = 1 if problems else 0
-    if given.name is not None:
-        facts = {"ledger": _place(given)} | budgets[0] | {"history": history}
-        return Told(_history(budgets[0], history), facts, code, problems)
-    facts = {"ledger": _place(given), "budgets": budgets}
-    if not budgets:
-        return Told(_nothing(given), facts)
-    many = "1 budget" if len(budgets) == 1 else f"{len(budgets)} budgets"
-    return Told(f"{_table(budgets)}\n{_notes(budgets)}{many} in {_place(given)}", facts, code, problems)
+def _problems(budgets: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(f"{each['name']}: {each['problem']}" for each in budgets if "problem" in each)
 
 
 def _notes(budgets: list[dict[str, Any]]) -> str:
@@ -111,8 +100,31 @@ def _notes(budgets: list[dict[str, Any]]) -> str:
     return "".join(f"{visible(each['name'])}: {each['note']}\n" for each in budgets if each.get("note"))
 
 
-def _nothing(given: argparse.Namespace) -> str:
-    return f"no budget has been begun in {_place(given)}"
+# --- show ------------------------------------------------------------------------------------------
+
+
+@command("show", _LEDGER, Argument("name", nargs="?", metavar="NAME", help="a budget"))
+def show(given: argparse.Namespace) -> Outcome:
+    """Show all budgets, or the history of one.
+
+    privatize ledger show
+    privatize ledger show survey-2026 --ledger ledger.db
+    """
+    facts: dict[str, Any] = {"ledger": _place(given), "budgets": []}
+    if given.name is not None:
+        with _reading(given, SettingsError, f"There is no budget {given.name!r}") as ledger:
+            (begun,) = _begun(ledger, [given.name])
+            budget, history = _summary(ledger, begun), ledger.history(given.name)
+        facts = {"ledger": facts["ledger"]} | budget | {"history": history}
+        text, problems = _history(budget, history), _problems([budget])
+        return Outcome(text, facts, 1 if problems else 0, problems)
+    with contextlib.suppress(NotThere), _reading(given, NotThere, "") as ledger:
+        facts["budgets"] = [_summary(ledger, begun) for begun in _begun(ledger, [])]
+    budgets = facts["budgets"]
+    if not budgets:
+        return Outcome(_nothing(given), facts)
+    text = f"{_table(budgets)}\n{_notes(budgets)}{counted(len(budgets), 'budget')} in {facts['ledger']}"
+    return Outcome(text, facts, 1 if _problems(budgets) else 0, _problems(budgets))
 
 
 def _table(budgets: list[dict[str, Any]]) -> str:
@@ -120,15 +132,8 @@ def _table(budgets: list[dict[str, Any]]) -> str:
     rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "begun")]
     for each in budgets:
         spent = [_spent(each, symbol) for symbol in symbols]
-        rows.append(
-            (
-                each["name"],
-                str(each["charges"]),
-                *spent,
-                each["composition"],
-                each["created"].partition("T")[0],
-            )
-        )
+        day = each["created"].partition("T")[0]
+        rows.append((each["name"], str(each["charges"]), *spent, each["composition"], day))
     return columns(rows, right=range(1, 2 + len(symbols)))
 
 
@@ -140,67 +145,67 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
 
 def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
-    lines = [
-        f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
-    ]
-    head = ("", *symbols)
-    rows = [head, ("cap", *(f"{budget['cap'][s]:.6g}" for s in symbols))]
-    for name in ("spent", "left"):
+    head = f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
+    rows = [("", *symbols)]
+    for name in ("cap", "spent", "left"):
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
-    lines.append(columns(rows, right=range(1, 4), indent="  "))
-    lines += [f"in all {budget['statement']}"] if history and "statement" in budget else []
+    lines = [head, columns(rows, right=range(1, 4), indent="  ")]
     if not history:
         return "\n".join([*lines, "no charges yet"])
+    lines += [f"in all {budget['statement']}"] if "statement" in budget else []
+    return "\n".join([*lines, _charges(history, symbols)])
+
+
+def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
+    """Return every charge as a line, with what is unusual about any of them."""
     usual = {"strength": "sampled", "purpose": "answer", "part": "", "who": ""}
     wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
-    titles = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
-    table: list[list[str]] = [["no.", "at (UTC)", *titles[2:]]]
-    for row in history:
-        cells = []
-        for name in titles:
-            value = row["charged"] if name == "gamma" else row[name]
-            if name == "at":
-                value = str(value).replace("T", " ").removesuffix("Z")
-            if name == "part" and value:
-                value = f"{row['partition']}: {value}"
-            if name == "dataset":
-                value = value or "-"
-            cells.append(f"{value:.6g}" if isinstance(value, float) else str(value))
-        table.append(cells)
-    right = [at for at, name in enumerate(titles) if name in ("number", "n", *_SYMBOLS)]
-    return "\n".join([*lines, columns(table, right=right)])
+    names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
+    table = [["no.", "at (UTC)", *names[2:]]]
+    table += [[_cell(row, name) for name in names] for row in history]
+    right = [at for at, name in enumerate(names) if name in ("number", "n", *_SYMBOLS)]
+    return columns(table, right=right)
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    """Return what a charge has under this name, as a person reads it."""
+    value = row["charged" if name == "gamma" else name]
+    if name == "at":
+        return str(value).replace("T", " ").removesuffix("Z")
+    if name == "part" and value:
+        return f"{row['partition']}: {value}"
+    if name == "dataset":
+        return value or "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 # --- verify ----------------------------------------------------------------------------------------
 
 
-def verified(given: argparse.Namespace) -> Told:
-    """Compute from the history what was spent, and compare."""
-    try:
-        with _reading(given) as ledger:
-            checked = [_verify(ledger, begun) for begun in _begun(ledger, given.names)]
-    except NotThere:
-        raise LedgerError(f"There is no ledger to verify: {_nothing(given)}.") from None
+@command("verify", _LEDGER, Argument("names", nargs="*", metavar="NAME", help="budgets (default: all)"))
+def verify(given: argparse.Namespace) -> Outcome:
+    """Compute from every charge what was spent, and compare it with what the ledger says.
+
+    privatize ledger verify --ledger ledger.db
+    """
+    with _reading(given, LedgerError, "There is no ledger to verify") as ledger:
+        checked = [_verified(ledger, begun) for begun in _begun(ledger, given.names)]
     if not checked:
         raise LedgerError(f"There is no budget to verify: {_nothing(given)}.")
-    broken = [each for each in checked if "problem" in each]
-    facts = {"ledger": _place(given), "holds": not broken, "budgets": checked}
-    rows = [
-        (
-            "DAMAGED" if "problem" in each else "ok",
-            each["name"],
-            _charges(each["charges"]),
-            "" if "problem" in each else f"add up to {_sum(each['spent'])}",
-        )
-        for each in checked
-    ]
-    problems = tuple(f"{each['name']}: {each['problem']}" for each in broken)
+    problems = _problems(checked)
+    facts = {"ledger": _place(given), "holds": not problems, "budgets": checked}
+    rows = []
+    for each in checked:
+        charges = counted(each["charges"], "charge") + (" " if each["charges"] == 1 else "")
+        damaged = "problem" in each
+        total = "" if damaged else f"add up to {_sum(each['spent'])}"
+        rows.append(("DAMAGED" if damaged else "ok", each["name"], charges, total))
     text = f"{columns(rows, right=(2,))}\n{_notes(checked)}".rstrip("\n")
-    return Told(text, facts, 1 if broken else 0, problems)
+    return Outcome(text, facts, 1 if problems else 0, problems)
 
 
-def _verify(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _verified(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": begun.name, "charges": begun.charges}
     try:
         spent = Budget.begun(begun.name, ledger).verify()
@@ -209,50 +214,57 @@ def _verify(ledger: Ledger, begun: Begun) -> dict[str, Any]:
         return facts | {"spent": None, "problem": one_line(error)}
 
 
-def _charges(count: int) -> str:
-    return "1 charge " if count == 1 else f"{count} charges"
-
-
 def _sum(spent: dict[str, float]) -> str:
-    return ", ".join(
-        f"{symbol}={spent[symbol]:.6g}" for symbol in _SYMBOLS if symbol != "delta" or spent[symbol]
-    )
+    return ", ".join(f"{name}={amount:.6g}" for name, amount in spent.items() if name != "delta" or amount)
 
 
 # --- export ----------------------------------------------------------------------------------------
 
 
-def exported(given: argparse.Namespace) -> Told:
-    """Write what was spent to a file or to stdout."""
-    try:
-        with _reading(given) as ledger:
-            found = _begun(ledger, [given.name] if given.name is not None else [])
-            budgets = [_summary(ledger, begun) | {"history": ledger.history(begun.name)} for begun in found]
-    except NotThere:
-        raise LedgerError(f"There is nothing to export: {_nothing(given)}.") from None
-    whole = {"ledger": _place(given), "budgets": budgets}
-    text = as_json(whole) + "\n" if given.format == "json" else _csv(budgets)
-    charges = sum(len(each["history"]) for each in budgets)
+@command(
+    "export",
+    _LEDGER,
+    Argument("name", nargs="?", metavar="NAME", help="a budget (default: all)"),
+    Argument("--format", choices=("csv", "json"), default="csv", help="of the file (default: csv)"),
+    Argument("-o", "--output", metavar="FILE", help="a file (default: stdout)"),
+)
+def export(given: argparse.Namespace) -> Outcome:
+    """Write every charge as CSV or JSON.
+
+    privatize ledger export --format csv -o charges.csv
+    """
+    with _reading(given, LedgerError, "There is nothing to export") as ledger:
+        found = _begun(ledger, [] if given.name is None else [given.name])
+        budgets = [_summary(ledger, begun) | {"history": ledger.history(begun.name)} for begun in found]
+    everything = {"ledger": _place(given), "budgets": budgets}
+    text = as_json(everything) + "\n" if given.format == "json" else _csv(budgets)
     if given.output is None:
-        return Told(text.rstrip("\n"), whole)
-    file = Path(given.output)
-    file.write_text(text, encoding="utf-8", newline="")
-    facts = {"ledger": _place(given), "file": given.output, "budgets": len(budgets), "charges": charges}
-    many = "1 budget" if len(budgets) == 1 else f"{len(budgets)} budgets"
-    return Told(f"{_charges(charges).strip()} of {many} written to {given.output}", facts)
+        return Outcome(text.rstrip("\n"), everything)
+    Path(given.output).write_text(text, encoding="utf-8", newline="")
+    charges = sum(len(each["history"]) for each in budgets)
+    facts = everything | {"file": given.output, "budgets": len(budgets), "charges": charges}
+    many = f"{counted(charges, 'charge')} of {counted(len(budgets), 'budget')}"
+    return Outcome(f"{many} written to {given.output}", facts)
 
 
 def _csv(budgets: list[dict[str, Any]]) -> str:
     text = io.StringIO()
     names = (
-        *("budget", "number", "at", "function", "dataset", "n", "mechanism", "epsilon", "delta", "gamma"),
-        *("charged", "partition", "part", "who", "key", "strength", "purpose", "declared", "described"),
-        *("neighbours", "unit", "average_gamma", "average_charged"),
+        *("number", "at", "function", "dataset", "n", "mechanism", "epsilon", "delta", "gamma", "charged"),
+        *("partition", "part", "who", "key", "strength", "purpose", "declared", "described", "neighbours"),
+        *("unit", "average_gamma", "average_charged"),
     )
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(["budget", *names])
     for budget in budgets:
         for row in budget["history"]:
-            cells = [" ".join(row[name]) if name == "declared" else row[name] for name in names[1:]]
+            cells = [" ".join(row[name]) if name == "declared" else row[name] for name in names]
             writer.writerow([budget["name"], *cells])
     return text.getvalue()
+
+
+GROUP = Command(
+    "ledger",
+    "Show, verify and export budgets and what was spent.\n\nprivatize ledger show",
+    actions=(show, verify, export),
+)

@@ -7,15 +7,43 @@ import math
 import textwrap
 from typing import Any
 
-from privatize.cli.showing import Told, columns, cost, duration, one_line
+from privatize.cli.command import Argument, Outcome, command
+from privatize.cli.showing import columns, cost, duration, one_line
 from privatize.errors import PlanError, SettingsError
 from privatize.planning.plan import BOUNDS, plan
 
-__all__ = ["planned"]
+__all__ = ["plans"]
 
 
-def planned(given: argparse.Namespace) -> Told:
-    """Plan with every bound, or with one."""
+def _pairs(text: str) -> int | str:
+    if text in ("least", "balanced"):
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        message = f"{text!r} is not a number of pairs, 'least' or 'balanced'"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+_NUMBERS = {"m": ",", "k": ",", "gamma": ".4g", "rho": ".3g", "evaluations": ","}
+_COST = "time of one run of the function: 0.5, 500us, 10ms, 2s, 1min (default: 10ms)"
+
+
+@command(
+    "plan",
+    Argument("--gamma", type=float, help="confidence of random DP: the promise may fail on this share"),
+    Argument("--m", type=_pairs, metavar="N|least|balanced", help="number of pairs (default: both)"),
+    Argument("--bound", choices=BOUNDS, help="one bound only"),
+    Argument("--cost", default="10ms", help=_COST),
+    Argument("--workers", type=int, default=1, metavar="W", help="number of cores (default: 1)"),
+)
+def plans(given: argparse.Namespace) -> Outcome:
+    """Tell how many pairs of neighbours each bound needs, and how long that takes.
+
+    privatize plan --gamma 0.05
+    privatize plan --gamma 0.01 --bound tolerance --cost 2s --workers 8
+    privatize plan --m 1000              # which gamma do 1000 pairs support?
+    """
     if given.gamma is None and not isinstance(given.m, int):
         raise SettingsError(
             "plan needs --gamma 0.05, say, for the pairs that it takes, or --m 557 for what they support."
@@ -29,7 +57,7 @@ def planned(given: argparse.Namespace) -> Told:
     facts = {"gamma": given.gamma, "m": given.m, "cost": seconds, "workers": given.workers, "rows": rows}
     if all("problem" in row for row in rows):
         raise PlanError(_hopeless(given.gamma, rows))
-    return Told(_text(given, seconds, rows), facts)
+    return Outcome(_text(given, seconds, rows), facts)
 
 
 def _row(gamma: float | None, mode: Any, bound: Any, seconds: float, workers: int) -> dict[str, Any]:
@@ -55,21 +83,15 @@ def _hopeless(gamma: float | None, rows: list[dict[str, Any]]) -> str:
 
 def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]]) -> str:
     cores = "1 core" if given.workers == 1 else f"{given.workers} cores"
-    shown = [("bound", "mode", "m", "k", "gamma", "rho", "evaluations", "time")]
-    notes = []
+    shown = [("bound", "mode", *_NUMBERS, "time")]
     for row in rows:
-        head = (row["bound"], row["mode"])
-        if "problem" in row:
-            shown.append((*head, "-" if row["m"] is None else f"{row['m']:,}", *["-"] * 4, "out of reach"))
-            notes.append(f"{row['bound']}: {row['problem']}")
-            continue
-        rho = "-" if row["rho"] is None else f"{row['rho']:.3g}"
-        numbers = (f"{row['m']:,}", f"{row['k']:,}", f"{row['gamma']:.4g}", rho, f"{row['evaluations']:,}")
-        shown.append((*head, *numbers, duration(row["seconds"])))
+        numbers = ("-" if row.get(name) is None else format(row[name], how) for name, how in _NUMBERS.items())
+        time = "out of reach" if "problem" in row else duration(row["seconds"])
+        shown.append((row["bound"], row["mode"], *numbers, time))
+    notes = dict.fromkeys(f"{row['bound']}: {row['problem']}" for row in rows if "problem" in row)
     default = any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows)
     lines = [columns(shown, right=range(2, 8)), ""]
-    for note in dict.fromkeys(notes):
-        lines += textwrap.wrap(note, 100)
+    lines += [line for note in notes for line in textwrap.wrap(note, 100)]
     lines.append(
         f"The function runs twice for each of m sampled pairs; the time is for {duration(seconds)} a run "
         f"(--cost) on {cores}."

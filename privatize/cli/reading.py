@@ -19,7 +19,7 @@ from privatize.storage.database import Database, DatabaseError
 __all__ = ["NotThere", "reading"]
 
 
-class NotThere(Exception):  # noqa: N818 - a signal between rooms
+class NotThere(Exception):  # noqa: N818 - a signal between modules
     """There is no database, or nothing in it."""
 
 
@@ -46,50 +46,40 @@ def reading(kind: Callable[..., Any], url: str, table: str, what: str) -> Iterat
         If it cannot be read, or is something else.
     """
     database = Database(url, [])
-    if database.url == "memory":
-        raise NotThere
-    if database.postgres:
-        try:
-            with database.transaction(write=False) as run:
-                known = run("SELECT to_regclass(?)", table)[0][0] is not None
-        except DatabaseError as error:
-            raise DatabaseError(f"{place(url)} cannot be reached: {error}") from error
-        database.close()
-        if not known:
+    with contextlib.ExitStack() as stack:
+        if database.postgres:
+            _find(database, table)
+            opened = kind(url)
+        elif database.path is None:
             raise NotThere
-        opened = kind(url)
-        try:
-            yield opened
-        finally:
-            opened.database.close()
-        return
-    path = database.path
-    if path is None or not _exists(path):
-        raise NotThere
-    with tempfile.TemporaryDirectory(prefix="privatize-") as folder:
-        copy = Path(folder) / "copy.db"
-        _copy(path, copy, table, what)
-        opened = kind(copy, shown=place(url))
-        try:
-            yield opened
-        finally:
-            opened.database.close()
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="privatize-"))
+            opened = kind(_copy(database.path, Path(folder) / "copy.db", table, what), shown=place(url))
+        stack.callback(opened.database.close)
+        yield opened
 
 
-def _exists(path: Path) -> bool:
+def _find(database: Database, table: str) -> None:
+    """Refuse a PostgreSQL without this table, or one that cannot be reached."""
     try:
-        return path.exists()
-    except OSError as error:
-        raise DatabaseError(f"{path} cannot be read: {error.strerror or error}") from None
+        with database.transaction(write=False) as run:
+            if run("SELECT to_regclass(?)", table)[0][0] is None:
+                raise NotThere
+    except DatabaseError as error:
+        raise DatabaseError(f"{place(database.url)} cannot be reached: {error}") from error
+    finally:
+        database.close()
 
 
-def _copy(path: Path, copy: Path, table: str, what: str) -> None:
+def _copy(path: Path, copy: Path, table: str, what: str) -> Path:
     """Copy a database; refuse what is not one, or another one."""
-    if path.is_dir():
-        raise DatabaseError(f"{path} is a folder, not {what}.")
     try:
         with path.open("rb") as file:
             empty = not file.read(1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotThere from None
+    except IsADirectoryError:
+        raise DatabaseError(f"{path} is a folder, not {what}.") from None
     except OSError as error:
         raise DatabaseError(f"{path} cannot be read: {error.strerror or error}.") from None
     if empty and table == "budgets":
@@ -108,6 +98,7 @@ def _copy(path: Path, copy: Path, table: str, what: str) -> None:
             source.backup(target)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path} is not {what}, or is damaged: {error}.") from None
+    return copy
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -116,21 +107,18 @@ def _open(path: Path) -> sqlite3.Connection:
     Whoever may write takes away the companion files when it is closed, as a reader cannot. Where they
     cannot be made, nobody writes, unless there is a log with something in it.
     """
-    uri, log = path.absolute().as_uri(), path.with_name(path.name + "-wal")
-    modes = ["mode=rw", "mode=ro"]
-    modes += [] if log.exists() and log.stat().st_size else ["immutable=1"]
-    failure: sqlite3.Error | None = None
+    log = path.with_name(path.name + "-wal")
+    modes = ["mode=rw", "mode=ro", *([] if log.exists() and log.stat().st_size else ["immutable=1"])]
+    failures = []
     for mode in modes:
-        source = sqlite3.connect(f"{uri}?{mode}", uri=True, timeout=60)
+        source = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=60)
         try:
             source.execute("PRAGMA query_only=1")
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError as error:
-            source.close()
-            failure = failure or error
-        except BaseException:
-            source.close()
-            raise
-        else:
             return source
-    raise failure or sqlite3.OperationalError("it cannot be opened")
+        except BaseException as error:
+            source.close()
+            if not isinstance(error, sqlite3.OperationalError):
+                raise
+            failures.append(error)
+    raise failures[0]

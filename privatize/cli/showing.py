@@ -1,4 +1,4 @@
-"""What commands say: tables, times, places without passwords, and JSON that every parser takes."""
+"""How commands show things: tables, times, places without passwords, and JSON that every parser takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,40 +13,7 @@ import numpy as np
 
 from privatize.storage.urls import without_password
 
-__all__ = [
-    "Told",
-    "as_json",
-    "columns",
-    "cost",
-    "discreet",
-    "duration",
-    "hide",
-    "number",
-    "one_line",
-    "place",
-]
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a command has to say.
-
-    Attributes
-    ----------
-    text : str
-        For people.
-    facts : object
-        For programs: what JSON can hold, and numbers of numpy.
-    code : int
-        The exit code.
-    problems : tuple of str
-        Lines for stderr.
-    """
-
-    text: str
-    facts: Any
-    code: int = 0
-    problems: tuple[str, ...] = ()
+__all__ = ["as_json", "columns", "cost", "discreet", "duration", "hide", "labelled", "one_line", "place"]
 
 
 def as_json(facts: Any) -> str:
@@ -139,35 +105,25 @@ def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent:
     median   79
     """
     listed = [[visible(str(cell)) for cell in row] for row in rows]
-    widths = [max(len(row[at]) for row in listed) for at in range(len(listed[0]))]
-    numbers = set(right)
-    lines = []
-    for row in listed:
-        cells = [
-            cell.rjust(width) if at in numbers else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append((indent + "  ".join(cells)).rstrip())
-    return "\n".join(lines)
+    widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
+    signs = [">" if at in set(right) else "<" for at in range(len(widths))]
+    cells = [[f"{cell:{s}{w}}" for cell, s, w in zip(row, signs, widths, strict=True)] for row in listed]
+    return "\n".join((indent + "  ".join(row)).rstrip() for row in cells)
 
 
-def number(value: Any, digits: int = 4) -> str:
-    """Return a number, or the smallest and largest of several, in few digits."""
-    if value is None:
-        return "-"
-    ends = [f"{float(end):.{digits}g}" for end in (np.min(value), np.max(value))]
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+def labelled(rows: Iterable[tuple[str, object]]) -> str:
+    """Return names and values, each on a line of its own.
+
+    Examples
+    --------
+    >>> print(labelled([("key", "3f9a"), ("n", 100)]))
+    key        3f9a
+    n          100
+    """
+    return "\n".join(f"{name:10s} {value}".rstrip() for name, value in rows)
 
 
-_UNITS = (
-    ("years", 365.25 * 86400),
-    ("days", 86400.0),
-    ("h", 3600.0),
-    ("min", 60.0),
-    ("s", 1.0),
-    ("ms", 1e-3),
-    ("us", 1e-6),
-)
+_UNITS = {"years": 31557600.0, "days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 
 def duration(seconds: float) -> str:
@@ -178,8 +134,8 @@ def duration(seconds: float) -> str:
     >>> duration(0.0042), duration(11.14), duration(5 * 3600)
     ('4.2 ms', '11 s', '5 h')
     """
-    for unit, size in _UNITS:
-        if seconds >= size * (1.5 if unit in ("years", "days", "h", "min") else 1):
+    for unit, size in _UNITS.items():
+        if seconds >= size * (1.5 if size > 1 else 1):
             amount = seconds / size
             return f"{amount:.2g} {unit}" if amount < 100 else f"{amount:,.0f} {unit}"
     return "0 s" if seconds == 0 else f"{seconds / 1e-6:.1g} us"
@@ -193,7 +149,7 @@ def cost(text: str) -> float:
     >>> [cost(text) for text in ("0.5", "500us", "10ms", "2s", "1min")]
     [0.5, 0.0005, 0.01, 2.0, 60.0]
     """
-    units = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "min": 60.0, "h": 3600.0}
+    units = _UNITS | {"": 1.0, "µs": 1e-6, "μs": 1e-6}
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-zµμ]*)\s*", text.lower())
     try:
         seconds = float(found[1]) * units[found[2]] if found else math.nan

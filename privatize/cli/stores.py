@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import Told, columns, duration, hide, one_line, place
+from privatize.cli.showing import columns, duration, hide, labelled, one_line, place
 from privatize.config.policy import configured
+from privatize.display.figures import counted
 from privatize.errors import SettingsError
-from privatize.storage.estimates import Store, StoreUnavailable, default_url
+from privatize.storage.estimates import Entry, Store, StoreUnavailable, default_url
 
-__all__ = ["exported", "forgot", "imported", "listed", "shown", "whereabouts"]
+__all__ = ["GROUP", "whereabouts"]
 
 _SHORT = 10  # characters of a key that are shown
+_WHERE = "a path, sqlite:///... or postgresql://... (default: where private functions look)"
+_STORE = Argument("--store", metavar="URL", help=_WHERE)
+_KEY = "a key, or the beginning of one, as `store list` shows"
 
 
 def whereabouts(given: str | None) -> str:
@@ -34,10 +39,7 @@ def whereabouts(given: str | None) -> str:
     return url
 
 
-@contextlib.contextmanager
-def _reading(url: str) -> Iterator[Store]:
-    with reading(Store, url, "estimates", "a store of estimates") as store:
-        yield store
+_reading = functools.partial(reading, Store, table="estimates", what="a store of estimates")
 
 
 @contextlib.contextmanager
@@ -58,11 +60,37 @@ def _nothing(url: str) -> str:
 
 
 def _entries(url: str) -> list[dict[str, Any]]:
-    try:
-        with _reading(url) as store:
-            return store.entries()
-    except NotThere:
-        return []
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(NotThere), _reading(url) as store:
+        found = store.entries()
+    return found
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return str(entry["facts"].get("function") or entry["label"])
+
+
+# --- list and show ---------------------------------------------------------------------------------
+
+
+@command("list", _STORE)
+def show_all(given: argparse.Namespace) -> Outcome:
+    """List what is remembered, the newest first.
+
+    privatize store list
+    """
+    url = whereabouts(given.store)
+    entries = _entries(url)
+    facts = {"store": place(url), "estimates": [_facts(entry) for entry in entries]}
+    if not entries:
+        return Outcome(_nothing(url), facts)
+    rows = [("key", "function", "n", "pairs", "looks", "made (UTC)", "state")]
+    for entry in entries:
+        counts = (f"{entry['n']:,}", f"{entry['pairs']:,}", str(entry["looks"]))
+        made = str(entry["created"]).replace("T", " ").removesuffix("Z")
+        rows.append((_short(entry, entries), _name(entry), *counts, made, _state(entry)))
+    text = f"{columns(rows, right=(2, 3, 4))}\n{counted(len(entries), 'estimate')} in {place(url)}"
+    return Outcome(text, facts, 1 if any("damaged" in entry for entry in entries) else 0)
 
 
 def _facts(entry: dict[str, Any]) -> dict[str, Any]:
@@ -75,75 +103,53 @@ def _facts(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _state(entry: dict[str, Any]) -> str:
-    if "damaged" in entry:
-        return "damaged"
-    if entry["failure"]:
-        return "refused"
-    return "ready" if entry["facts"].get("checked") else "unfinished"
-
-
-def listed(given: argparse.Namespace) -> Told:
-    """List estimates."""
-    url = whereabouts(given.store)
-    entries = _entries(url)
-    facts = {"store": place(url), "estimates": [_facts(entry) for entry in entries]}
-    if not entries:
-        return Told(_nothing(url), facts)
-    rows = [("key", "function", "n", "pairs", "looks", "made (UTC)", "state")]
-    for entry in entries:
-        name = entry["facts"].get("function") or entry["label"]
-        counts = (f"{entry['n']:,}", f"{entry['pairs']:,}", str(entry["looks"]))
-        made = str(entry["created"]).replace("T", " ").removesuffix("Z")
-        rows.append((_short(entry, entries), str(name), *counts, made, _state(entry)))
-    many = "1 estimate" if len(entries) == 1 else f"{len(entries)} estimates"
-    text = f"{columns(rows, right=(2, 3, 4))}\n{many} in {place(url)}"
-    return Told(text, facts, 1 if any("damaged" in entry for entry in entries) else 0)
+    done = "ready" if entry["facts"].get("checked") else "unfinished"
+    return "damaged" if "damaged" in entry else "refused" if entry["failure"] else done
 
 
 def _short(entry: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     """Return the beginning of a key, as much as tells it from the others."""
-    others = [str(other["key"]) for other in entries if other["key"] != entry["key"]]
     key, length = str(entry["key"]), _SHORT
-    while length < len(key) and any(other.startswith(key[:length]) for other in others):
+    while length < len(key) and sum(other["key"].startswith(key[:length]) for other in entries) > 1:
         length += 1
     return key[:length]
 
 
 def _resolved(keys: list[str], entries: list[dict[str, Any]], url: str) -> list[dict[str, Any]]:
     """Return the estimates that keys, or beginnings of them, stand for."""
-    found = []
+    found = {}
     for given in keys:
         exact = [entry for entry in entries if entry["key"] == given]
-        matching = exact or [entry for entry in entries if given and str(entry["key"]).startswith(given)]
+        matching = exact or [entry for entry in entries if given and entry["key"].startswith(given)]
         if not matching:
-            raise SettingsError(
-                f"There is no estimate {given!r} in {place(url)}: see `privatize store list`."
-                if entries
-                else f"There is no estimate {given!r}: {_nothing(url)}."
-            )
+            where = f" in {place(url)}: see `privatize store list`" if entries else f": {_nothing(url)}"
+            raise SettingsError(f"There is no estimate {given!r}{where}.")
         if len(matching) > 1:
             names = ", ".join([*(_short(entry, entries) for entry in matching[:4]), "..."][: len(matching)])
-            raise SettingsError(
-                f"{given!r} is the beginning of {len(matching)} keys ({names}): give more of it."
-            )
-        found.append(matching[0])
-    return list({entry["key"]: entry for entry in found}.values())
+            many = f"is the beginning of {len(matching)} keys ({names})"
+            raise SettingsError(f"{given!r} {many}: give more of it.")
+        found[matching[0]["key"]] = matching[0]
+    return list(found.values())
 
 
-def shown(given: argparse.Namespace) -> Told:
-    """Show one estimate."""
+@command("show", _STORE, Argument("key", metavar="KEY", help=_KEY))
+def show_one(given: argparse.Namespace) -> Outcome:
+    """Show one estimate.
+
+    privatize store show 3f9a
+    """
     url = whereabouts(given.store)
     (entry,) = _resolved([given.key], _entries(url), url)
-    facts = _facts(entry) | {"about": entry["facts"], "failures": entry["failure"], "store": place(url)}
     about = entry["facts"]
-    versions = about.get("versions") or {}
+    facts = _facts(entry) | {"about": about, "failures": entry["failure"], "store": place(url)}
+    versions = ", ".join(f"{name} {version}" for name, version in (about.get("versions") or {}).items())
     rows = [
         ("key", entry["key"]),
-        ("function", about.get("function") or entry["label"]),
+        ("function", _name(entry)),
         ("n", f"{entry['n']:,}"),
         ("P", about.get("sampler", "-")),
         ("mechanism", about.get("mechanism", "-")),
-        ("made", f"{entry['created']}, {', '.join(f'{k} {v}' for k, v in versions.items())}"),
+        ("made", f"{entry['created']}, {versions}"),
         ("seed", entry["seed"]),
         ("pairs", _pairs(entry)),
     ]
@@ -152,27 +158,31 @@ def shown(given: argparse.Namespace) -> Told:
             whole = store.read(entry["key"])
     except (ValueError, KeyError, NotThere) as error:
         facts["damaged"] = one_line(error)
-        text = "\n".join(f"{name:10s} {value}" for name, value in rows)
-        return Told(text, facts, 1, (f"{facts['damaged']}. It is made anew when it is next needed.",))
-    facts["plans"] = []
+        problem = f"{facts['damaged']}. It is made again when it is next needed."
+        return Outcome(labelled(rows), facts, 1, (problem,))
     if whole.jitter:
         rows.append(("rounding", f"differs from run to run, by up to {whole.jitter:.3g}"))
-    for at, plan in enumerate(whole.looks):
-        gaps = whole.gaps[: plan.m]
+    facts["plans"] = _plans(whole)
+    for at, plan in enumerate(facts["plans"]):
+        gap = plan["gap"]
+        value = "not all pairs are there" if gap is None else f"the k-th smallest gap is {gap:.6g}"
+        line = f"{plan['bound']}, gamma={plan['gamma']:g}, m={plan['m']}, k={plan['k']}: {value}"
+        rows.append(("" if at else "looks", line))
+    for at, failure in enumerate(entry["failure"].values()):
+        rows.append(("" if at else "refused", f"{failure['kind']}: {one_line(failure['message'])}"))
+    return Outcome(labelled(rows), facts)
+
+
+def _plans(entry: Entry) -> list[dict[str, Any]]:
+    """Return the plans that were read from an estimate's gaps, and the gap that each of them takes."""
+    found = []
+    for plan in entry.looks:
+        gaps = entry.gaps[: plan.m]
         ready = len(gaps) == plan.m and not np.isnan(gaps).any()
         gap = float(np.partition(gaps, plan.k - 1)[plan.k - 1]) if ready else None
-        told = {"bound": plan.bound, "gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho}
-        facts["plans"].append(told | {"gap": gap})
-        value = "not all pairs are there" if gap is None else f"the k-th smallest gap is {gap:.6g}"
-        rows.append(
-            (
-                "looks" if at == 0 else "",
-                f"{plan.bound}, gamma={plan.gamma:g}, m={plan.m}, k={plan.k}: {value}",
-            )
-        )
-    for at, failure in enumerate(entry["failure"].values()):
-        rows.append(("refused" if at == 0 else "", f"{failure['kind']}: {one_line(failure['message'])}"))
-    return Told("\n".join(f"{name:10s} {value}" for name, value in rows), facts)
+        facts = {"bound": plan.bound, "gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho}
+        found.append(facts | {"gap": gap})
+    return found
 
 
 def _pairs(entry: dict[str, Any]) -> str:
@@ -185,83 +195,93 @@ def _pairs(entry: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def forgot(given: argparse.Namespace) -> Told:
-    """Forget some estimates, those of a function, or all."""
-    ways = [bool(given.keys), given.function is not None, given.all]
-    if sum(ways) != 1:
+# --- forget ----------------------------------------------------------------------------------------
+
+
+@command(
+    "forget",
+    _STORE,
+    Argument("keys", nargs="*", metavar="KEY", help=_KEY),
+    Argument("--function", metavar="NAME", help="all of a function: its name, or module:function"),
+    Argument("--all", action="store_true", help="everything in this store"),
+)
+def forget(given: argparse.Namespace) -> Outcome:
+    """Forget estimates, so that they are made again.
+
+    privatize store forget 3f9a 77c1
+    privatize store forget --function app.stats:average_age
+    """
+    if [bool(given.keys), given.function is not None, given.all].count(True) != 1:
         raise SettingsError("What to forget? Name keys, or --function NAME, or --all.")
     url = whereabouts(given.store)
     entries = _entries(url)
     if given.keys:
-        gone = _resolved(given.keys, entries, url)
-    elif given.all:
-        gone = entries
+        chosen = _resolved(given.keys, entries, url)
     else:
-        gone = [entry for entry in entries if _named(entry, given.function)]
-        if not gone:
-            names = sorted({str(entry["facts"].get("function") or entry["label"]) for entry in entries})
-            known = f" There are estimates of {', '.join(names)}." if names else ""
-            raise SettingsError(
-                f"Nothing is remembered of {given.function!r} in {place(url)}.{known}"
-                if entries
-                else f"Nothing is remembered of {given.function!r}: {_nothing(url)}."
-            )
+        chosen = [entry for entry in entries if given.all or _is_of(entry, given.function)]
+    if not chosen and not given.all:
+        names = ", ".join(sorted(set(map(_name, entries))))
+        where = f" in {place(url)}. There are estimates of {names}" if entries else f": {_nothing(url)}"
+        raise SettingsError(f"Nothing is remembered of {given.function!r}{where}.")
     count = 0
-    if gone:
+    if chosen:
         with _writing(url) as store:
-            count = sum(store.forget(entry["key"]) for entry in gone)
-    facts = {"store": place(url), "forgotten": [entry["key"] for entry in gone]}
-    many = "1 estimate" if count == 1 else f"{count} estimates"
-    return Told(f"forgot {many} in {place(url)}" if gone else _nothing(url), facts)
+            count = sum(store.forget(entry["key"]) for entry in chosen)
+    facts = {"store": place(url), "forgotten": [entry["key"] for entry in chosen]}
+    text = f"forgot {counted(count, 'estimate')} in {place(url)}" if chosen else _nothing(url)
+    return Outcome(text, facts)
 
 
-def _named(entry: dict[str, Any], name: str) -> bool:
-    label = str(entry["facts"].get("function") or entry["label"])
-    return name.replace(":", ".") == label or name == entry["label"]
+def _is_of(entry: dict[str, Any], name: str) -> bool:
+    return name.replace(":", ".") == _name(entry) or name == entry["label"]
 
 
-def exported(given: argparse.Namespace) -> Told:
-    """Write estimates to a new file, which is itself a store."""
-    url = whereabouts(given.store)
-    target = _file(given.file)
+# --- export and import -----------------------------------------------------------------------------
+
+
+@command(
+    "export",
+    _STORE,
+    Argument("file", metavar="FILE", help="a new file"),
+    Argument("keys", nargs="*", metavar="KEY", help="these only (default: all)"),
+)
+def export(given: argparse.Namespace) -> Outcome:
+    """Write estimates to a new file, which is itself a store.
+
+    privatize store export estimates.db
+    privatize store export --store postgresql://host/db team.db 3f9a
+    """
+    url, target, outcomes = whereabouts(given.store), _file(given.file), {}
     if os.path.lexists(target):
         raise SettingsError(f"{target} is there already, and is not overwritten: name a new file.")
     if not target.parent.is_dir():
         raise SettingsError(f"There is no folder {target.parent} to write {target.name} into.")
-    try:
-        with (
-            _reading(url) as store,
-            tempfile.TemporaryDirectory(prefix=".privatize-", dir=target.parent) as folder,
-        ):
-            entries = store.entries()
-            chosen = _resolved(given.keys, entries, url) if given.keys else entries
-            made = Path(folder) / "export.db"
-            with _writing(str(made)) as other:
-                outcomes = _copied(store, other, chosen)
-            if "copied" in outcomes.values():
-                made.rename(target)
-    except NotThere:
-        raise SettingsError(f"There is nothing to export: {_nothing(url)}.") from None
+    with tempfile.TemporaryDirectory(prefix=".privatize-", dir=target.parent) as folder:
+        made = Path(folder) / "export.db"
+        with contextlib.suppress(NotThere):
+            outcomes = _carry(url, str(made), given.keys)
+        if "copied" in outcomes.values():
+            made.rename(target)
     if not outcomes:
         raise SettingsError(f"There is nothing to export: {_nothing(url)}.")
-    return _told(outcomes, {"store": place(url), "file": str(given.file)}, f"to {given.file}")
+    return _outcome(outcomes, url, given.file, given.file)
 
 
-def imported(given: argparse.Namespace) -> Told:
-    """Copy estimates from a file that is a store."""
-    url = whereabouts(given.store)
-    source = _file(given.file)
+@command("import", _STORE, Argument("file", metavar="FILE", help="a store, as `store export` writes it"))
+def import_(given: argparse.Namespace) -> Outcome:
+    """Copy estimates from a file; what is there already stays.
+
+    privatize store import estimates.db
+    """
+    url, source = whereabouts(given.store), _file(given.file)
     if url == "memory":
         raise SettingsError("There is no store to import into: PRIVATIZE_STORE is empty. Pass --store FILE.")
     try:
-        with _reading(str(source)) as store:
-            entries = store.entries()
-            with _writing(url) as other:
-                outcomes = _copied(store, other, entries)
+        outcomes = _carry(str(source), url, [])
     except NotThere:
         why = "there is nothing in it" if source.exists() else "there is no such file"
         raise SettingsError(f"{given.file} cannot be imported: {why}.") from None
-    return _told(outcomes, {"store": place(url), "file": str(given.file)}, f"to {place(url)}")
+    return _outcome(outcomes, url, given.file, place(url))
 
 
 def _file(text: str) -> Path:
@@ -272,33 +292,35 @@ def _file(text: str) -> Path:
     return Path(text.removeprefix("sqlite:///")).expanduser().absolute()
 
 
-def _copied(store: Store, other: Store, entries: list[dict[str, Any]]) -> dict[str, str]:
-    """Copy estimates, each in a transaction; return what became of them."""
+def _carry(source: str, target: str, keys: list[str]) -> dict[str, str]:
+    """Copy estimates, each in a transaction, all of them or these; return what became of each."""
     outcomes: dict[str, str] = {}
-    for entry in entries:
-        key = str(entry["key"])
-        try:
-            outcomes[key] = store.copy_to(other, key)
-        except (ValueError, KeyError) as error:
-            outcomes[key] = one_line(error)
+    with _reading(source) as store, _writing(target) as other:
+        entries = store.entries()
+        for entry in _resolved(keys, entries, source) if keys else entries:
+            try:
+                outcomes[entry["key"]] = store.copy_to(other, entry["key"])
+            except (ValueError, KeyError) as error:
+                outcomes[entry["key"]] = one_line(error)
     return outcomes
 
 
-_WORDS = {
-    "copied": "copied",
-    "there": "there already",
-    "other": "left alone: another one, with another seed, is there under the same key",
-}
+_OTHER = "left alone: another one, with another seed, is there under the same key"
 
 
-def _told(outcomes: dict[str, str], facts: dict[str, Any], where: str) -> Told:
-    counts = Counter(outcome for outcome in outcomes.values() if outcome in _WORDS)
-    damaged = {key: outcome for key, outcome in outcomes.items() if outcome not in _WORDS}
-    lines = []
-    for outcome, words in _WORDS.items():
-        if counts[outcome] or outcome == "copied":
-            many = f"{counts[outcome]} estimate{'' if counts[outcome] == 1 else 's'}"
-            lines.append(f"{many} {words}" + (f" {where}" if outcome == "copied" else ""))
-    problems = tuple(f"skipped: {text}" for text in damaged.values())
-    told = facts | {name: counts[name] for name in _WORDS} | {"damaged": damaged, "estimates": outcomes}
-    return Told("\n".join(lines), told, 1 if damaged else 0, problems)
+def _outcome(outcomes: dict[str, str], url: str, file: str, target: str) -> Outcome:
+    words = {"copied": f"copied to {target}", "there": "there already", "other": _OTHER}
+    counts = {word: list(outcomes.values()).count(word) for word in words}
+    damaged = {key: outcome for key, outcome in outcomes.items() if outcome not in words}
+    shown = [(counts[word], text) for word, text in words.items() if counts[word] or word == "copied"]
+    facts = {"store": place(url), "file": file, **counts, "damaged": damaged, "estimates": outcomes}
+    problems = tuple(f"skipped: {message}" for message in damaged.values())
+    text = "\n".join(f"{counted(count, 'estimate')} {text}" for count, text in shown)
+    return Outcome(text, facts, 1 if damaged else 0, problems)
+
+
+GROUP = Command(
+    "store",
+    "List, show, forget and carry remembered estimates.\n\nprivatize store list",
+    actions=(show_all, show_one, forget, export, import_),
+)

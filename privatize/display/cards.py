@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -121,30 +122,11 @@ def preview(value: Any) -> str:
 
 def page(title: str, body: str) -> str:
     """Return a page that needs nothing else, for light and dark, wide and narrow screens."""
+    style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return (
         f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'/>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'/>"
         f"<link rel='icon' href='data:,'/>"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<title>{html.escape(title)}</title><style>{style}</style></head>"
         f"<body><main>{body}</main></body></html>\n"
     )
-
-
-_STYLE = (
-    ":root{color-scheme:light dark;--line:#8884}"
-    "body{margin:0;background:Canvas;color:CanvasText;font:16px/1.5 system-ui,sans-serif}"
-    "main{max-width:50rem;margin:0 auto;padding:1rem 1.2rem 3rem;overflow-wrap:break-word}"
-    "h1{font-size:1.6rem;line-height:1.25;margin:.5rem 0;overflow-wrap:anywhere}"
-    "h2{font-size:1.2rem;margin:2rem 0 .4rem;border-bottom:1px solid var(--line);padding-bottom:.2rem}"
-    "h3{font-size:1rem;margin:1.2rem 0 .3rem}"
-    "p{margin:.4rem 0}code{font-size:.9em;overflow-wrap:anywhere}"
-    ".lead{font-size:1.1rem}.note{opacity:.8;font-size:.9rem}"
-    ".scroll{overflow-x:auto}"
-    ".grid{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    ".grid th,.grid td{text-align:right;padding:.15rem .7rem .15rem 0;white-space:nowrap}"
-    ".grid th{font-weight:normal;opacity:.75}"
-    "@media(max-width:30rem){.grid{font-size:.9rem}.grid th,.grid td{padding-right:.4rem}}"
-    ".grid th:first-child,.grid td:first-child{text-align:left}"
-    "details{margin:.4rem 0}summary{cursor:pointer}"
-    "@media print{details::details-content{display:block;content-visibility:visible}}"
-)

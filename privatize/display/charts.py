@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -151,17 +151,13 @@ def svg(chart: Chart) -> str:
     low, high = chart.limits or _range(ys, "y" in chart.log)
     across = _Axis(*_range(xs, "x" in chart.log, bool(chart.names)), _LEFT, _WIDTH - _RIGHT, "x" in chart.log)
     up = _Axis(low, high, _HEIGHT - _BOTTOM, _TOP, "y" in chart.log)
-    parts = [_frame(chart, across, up)]
-    parts += [_layer(layer, across, up) for layer in chart.layers]
-    drawn = (
-        f"<svg viewBox='0 0 {_WIDTH:.0f} {_HEIGHT:.0f}' role='img' style='width:100%;height:auto;"
-        f"display:block' fill='currentColor' font-family='sans-serif' font-size='12'>"
-        f"<title>{html.escape(chart.title)}</title>{''.join(parts)}</svg>"
-    )
+    parts = [_frame(chart, across, up), *(_layer(layer, across, up) for layer in chart.layers)]
     legend = "".join(_swatch(layer) for layer in chart.layers if layer.label)
     return (
-        f"<figure style='margin:.5em 0;max-width:36em'>{drawn}"
-        f"<figcaption style='font-size:.85em;line-height:1.5'>{legend}</figcaption></figure>"
+        f"<figure style='margin:.5em 0;max-width:36em'><svg viewBox='0 0 {_WIDTH:.0f} {_HEIGHT:.0f}' "
+        f"role='img' style='width:100%;height:auto;display:block' fill='currentColor' "
+        f"font-family='sans-serif' font-size='12'><title>{html.escape(chart.title)}</title>{''.join(parts)}"
+        f"</svg><figcaption style='font-size:.85em;line-height:1.5'>{legend}</figcaption></figure>"
     )
 
 
@@ -207,35 +203,32 @@ def _short(tick: float) -> str:
 
 def _layer(layer: Layer, across: _Axis, up: _Axis) -> str:
     color = COLORS[layer.color]
-    stroke = f"stroke='{color}' stroke-width='2' fill='none'"
-    if layer.dashed:
-        stroke += " stroke-dasharray='5 4'"
-    if layer.kind == "upright":
-        return "".join(f"<path d='M{across(x):.1f},{_TOP:.0f} V{up.start:.0f}' {stroke}/>" for x in layer.x)
-    if layer.kind == "level":
-        return "".join(f"<path d='M{_LEFT:.0f},{up(y):.1f} H{across.end:.0f}' {stroke}/>" for y in layer.y)
+    style = f"stroke='{color}' stroke-width='2' fill='none'" + " stroke-dasharray='5 4'" * layer.dashed
+    if layer.kind == "interval":
+        style = f"stroke='{color}' stroke-width='3' stroke-opacity='.45'"
+    x = [f"{across(each):.1f}" for each in layer.x]
+    y, top = ([f"{up(each):.1f}" for each in values] for values in (layer.y, layer.top))
+    if layer.kind in _PATHS:
+        return "".join(f"<path d='{path}' {style}/>" for path in _PATHS[layer.kind](x, y, top))
+    points = list(map(",".join, zip(x, y, strict=True)))
     if layer.kind == "point":
         return "".join(
-            f"<circle cx='{across(x):.1f}' cy='{up(y):.1f}' r='4.5' fill='{color}'/>"
-            for x, y in zip(layer.x, layer.y, strict=True)
+            f"<circle cx='{a}' cy='{b}' r='4.5' fill='{color}'/>" for a, b in zip(x, y, strict=True)
         )
-    if layer.kind == "interval":
-        return "".join(
-            f"<path d='M{across(x):.1f},{up(low):.1f} V{up(high):.1f}' stroke='{color}' stroke-width='3' "
-            f"stroke-opacity='.45'/>"
-            for x, low, high in zip(layer.x, layer.y, layer.top, strict=True)
-        )
-    points = list(zip(layer.x, layer.y, strict=True))
     if layer.kind == "band":
-        points += list(zip(reversed(layer.x), reversed(layer.top), strict=True))
-        where = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-        return f"<polygon points='{where}' fill='{color}' fill-opacity='.22'/>"
-    if layer.kind == "step":
-        points = [points[0]] + [
-            each for before, now in itertools.pairwise(points) for each in ((now[0], before[1]), now)
-        ]
-    where = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-    return f"<polyline points='{where}' {stroke}/>"
+        points += map(",".join, zip(x[::-1], top[::-1], strict=True))
+        return f"<polygon points='{' '.join(points)}' fill='{color}' fill-opacity='.22'/>"
+    if layer.kind == "step":  # across, then up
+        turns = map(",".join, zip(x[1:], y, strict=False))
+        points = [points[0], *itertools.chain(*zip(turns, points[1:], strict=True))]
+    return f"<polyline points='{' '.join(points)}' {style}/>"
+
+
+_PATHS: dict[str, Callable[[list[str], list[str], list[str]], list[str]]] = {
+    "upright": lambda x, _y, _top: [f"M{a},{_TOP:.0f} V{_HEIGHT - _BOTTOM:.0f}" for a in x],
+    "level": lambda _x, y, _top: [f"M{_LEFT:.0f},{b} H{_WIDTH - _RIGHT:.0f}" for b in y],
+    "interval": lambda x, y, top: [f"M{a},{b} V{c}" for a, b, c in zip(x, y, top, strict=True)],
+}
 
 
 def _swatch(layer: Layer) -> str:
@@ -269,18 +262,14 @@ def onto(chart: Chart, ax: Any = None) -> Any:
     ax = axes(ax)
     for layer in chart.layers:
         _draw(layer, ax)
-    if "x" in chart.log:
-        ax.set_xscale("log")
-    if "y" in chart.log:
-        ax.set_yscale("log")
-    if chart.limits is not None:
-        ax.set_ylim(*chart.limits)
+    ax.set(
+        **{f"{axis}scale": "log" for axis in chart.log}, **({"ylim": chart.limits} if chart.limits else {})
+    )
     if chart.names:
-        shown = _names(chart.names)
-        ax.set_xticks([at for at, _ in shown], [name for _, name in shown], parse_math=False)
-    ax.set_xlabel(chart.x, parse_math=False)
-    ax.set_ylabel(chart.y, parse_math=False)
-    ax.set_title(chart.title, parse_math=False)
+        places, names = zip(*_names(chart.names), strict=True)
+        ax.set_xticks(places, names, parse_math=False)
+    for write, text in ((ax.set_xlabel, chart.x), (ax.set_ylabel, chart.y), (ax.set_title, chart.title)):
+        write(text, parse_math=False)
     if any(layer.label for layer in chart.layers):
         for text in ax.legend().get_texts():
             text.set_parse_math(False)
@@ -288,19 +277,18 @@ def onto(chart: Chart, ax: Any = None) -> Any:
 
 
 def _draw(layer: Layer, ax: Any) -> None:
-    style = {"color": COLORS[layer.color], "label": layer.label or None}
+    style: dict[str, Any] = {"color": COLORS[layer.color], "label": layer.label or None}
     line = {**style, "linestyle": "--" if layer.dashed else "-"}
-    if layer.kind == "upright":
-        for i, x in enumerate(layer.x):
-            ax.axvline(x, **(line if i == 0 else line | {"label": None}))
-    elif layer.kind == "level":
-        for i, y in enumerate(layer.y):
-            ax.axhline(y, **(line if i == 0 else line | {"label": None}))
-    elif layer.kind == "point":
-        ax.plot(layer.x, layer.y, "o", **style)
-    elif layer.kind == "interval":
-        ax.vlines(layer.x, layer.y, layer.top, alpha=0.45, linewidth=3, **style)
-    elif layer.kind == "band":
-        ax.fill_between(layer.x, layer.y, layer.top, alpha=0.22, linewidth=0, **style)
-    else:
-        ax.plot(layer.x, layer.y, drawstyle="steps-post" if layer.kind == "step" else "default", **line)
+    match layer.kind:
+        case "upright" | "level":
+            draw, places = (ax.axvline, layer.x) if layer.kind == "upright" else (ax.axhline, layer.y)
+            for at, place in enumerate(places):
+                draw(place, **line | ({"label": None} if at else {}))
+        case "point":
+            ax.plot(layer.x, layer.y, "o", **style)
+        case "interval":
+            ax.vlines(layer.x, layer.y, layer.top, alpha=0.45, linewidth=3, **style)
+        case "band":
+            ax.fill_between(layer.x, layer.y, layer.top, alpha=0.22, linewidth=0, **style)
+        case kind:
+            ax.plot(layer.x, layer.y, drawstyle="steps-post" if kind == "step" else "default", **line)

@@ -12,11 +12,12 @@ import inspect
 import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from privatize.calibration.additive import FindRows, Rows
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
@@ -102,6 +103,11 @@ class Call:
             (name, value) for name, value in (*placed, *self.kwargs.items()) if type(value) not in _SETTLED
         ]
         return [(name, value) for name, value in found if not _has_estimator(value)]
+
+    def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
+        """Return the rows that the function adds up with these arguments, if it is a sum over records."""
+        inner = rows_of(self.function)
+        return inner and inner._replace(of=replace(self, function=inner.of))
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.identity.reachable import Private, columns_of, comparable
+from privatize.data.parts import columns_of, comparable
+from privatize.identity.reachable import Private
 from privatize.samplers.public import bootstraps
 
 __all__ = ["draws_public", "is_private"]
@@ -58,17 +59,19 @@ def _found_in(some: list[Array], others: list[Array]) -> bool:
         return True
     if min(n, size) < max(20, 0.8 * max(n, size)):
         return False
-    for own in filter(_distinct, some):
-        for other in others:
-            if own.dtype.kind != other.dtype.kind or np.isin(own, other).mean() < 0.9:
-                continue
-            # Both in the order of this column.
-            order = np.argsort(other, kind="stable")
-            places = order[np.clip(np.searchsorted(other[order], own), 0, size - 1)]
-            matched = [any(_agree(one, each[places]) >= 0.8 for each in others) for one in some]
-            if all(matched):
-                return True
-    return False
+    return any(
+        _ordered_alike(own, other, some, others)
+        for own in filter(_distinct, some)
+        for other in others
+        if own.dtype.kind == other.dtype.kind and np.isin(own, other).mean() >= 0.9
+    )
+
+
+def _ordered_alike(own: Array, other: Array, some: list[Array], others: list[Array]) -> bool:
+    """Tell whether all of some columns are found among others, once both are in the order of one of each."""
+    order = np.argsort(other, kind="stable")
+    places = order[np.clip(np.searchsorted(other[order], own), 0, len(other) - 1)]
+    return all(any(_agree(one, each[places]) >= 0.8 for each in others) for one in some)
 
 
 _FEW = 5  # below, equal content may well be chance

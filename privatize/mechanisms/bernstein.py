@@ -111,31 +111,7 @@ class Bernstein:
 
     def evaluate(self, call: Callable[..., Any], opened: bool) -> Callable[..., Any]:
         """Return the function of the dataset whose output is the values on the lattice."""
-        points = self.points()
-
-        def values(data: Any, s0: int) -> Any:
-            # A copy each time: the function may change its points in place.
-            found = call(data, s0, points.copy()) if opened else call(data, s0)
-            if callable(found):
-                found = found(points.copy())
-            own = labels(found)
-            if own is not None and not np.array_equal(np.array(own, dtype=object), points.astype(object)):
-                raise OutputError(
-                    "The values for the Bernstein mechanism have labels that are not its lattice points in "
-                    "their order. Return an array of the values in the order of the points: for a Series "
-                    "values.reindex(points).to_numpy()."
-                )
-            array = np.asarray(found)
-            if array.size != self.size or array.dtype.kind not in "iuf":
-                raise OutputError(
-                    f"The Bernstein mechanism needs one value for each of its {self.size} lattice "
-                    f"points, but got values of shape {array.shape} and type {array.dtype}."
-                )
-            return array.astype(np.float64).ravel()
-
-        # Sums over records are recognized by the call whose values these are.
-        values.hands_on = functools.partial(call, point=points) if opened else call  # type: ignore[attr-defined]
-        return values
+        return _OnLattice(call, opened, self.points())
 
     def release(
         self,
@@ -234,3 +210,37 @@ def _basis(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
         ]
         basis[:, 0] *= 1 - x
     return basis
+
+
+@dataclass(frozen=True, eq=False)
+class _OnLattice:
+    """A function of the dataset whose output is the values on the lattice."""
+
+    call: Callable[..., Any]
+    opened: bool
+    points: NDArray[np.float64]
+
+    def __call__(self, data: Any, s0: int) -> Any:
+        points = self.points
+        # A copy each time: the function may change its points in place.
+        found = self.call(data, s0, points.copy()) if self.opened else self.call(data, s0)
+        if callable(found):
+            found = found(points.copy())
+        own = labels(found)
+        if own is not None and not np.array_equal(np.array(own, dtype=object), points.astype(object)):
+            raise OutputError(
+                "The values for the Bernstein mechanism have labels that are not its lattice points in "
+                "their order. Return an array of the values in the order of the points: for a Series "
+                "values.reindex(points).to_numpy()."
+            )
+        array = np.asarray(found)
+        if array.size != len(points) or array.dtype.kind not in "iuf":
+            raise OutputError(
+                f"The Bernstein mechanism needs one value for each of its {len(points)} lattice points, "
+                f"but got values of shape {array.shape} and type {array.dtype}."
+            )
+        return array.astype(np.float64).ravel()
+
+    def __privatize_rows__(self, rows_of: Callable[[Any], Any], /) -> Any:
+        """Return the rows of the call whose values these are, if it is a sum over records."""
+        return rows_of(functools.partial(self.call, point=self.points) if self.opened else self.call)

@@ -108,29 +108,37 @@ def report(
     sizes = list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
-    described = [function._described(each, args, dict(kwargs)) for each in sizes]
-    found = [(estimate, key) for estimate, key, _ in described]
+    found = [function._described(each, args, dict(kwargs))[:2] for each in sizes]
     estimates = [estimate for estimate, _ in found]
     audits = [audit] if isinstance(audit, Audit) else []
     for each in audits:
         _check_audit(each, function, estimates)
-    if audit is True:
-        for size, (estimate, key) in zip(sizes, found, strict=True):
-            # What is not remembered is calibrated again; with its seed, the same estimate is audited.
-            same = function if key is not None else function.replace(seed=estimate.seed)
-            audits.append(auditor.audit(same, size, *args, **kwargs))
-    title = f"{function.__name__}, n={' and '.join(f'{estimate.n:,}' for estimate in estimates)}"
+    for size, (estimate, key) in zip(sizes, found, strict=True) if audit is True else ():
+        # What is not remembered is calibrated again; with its seed, the same estimate is audited.
+        same = function if key is not None else function.replace(seed=estimate.seed)
+        audits.append(auditor.audit(same, size, *args, **kwargs))
     subject = Subject(function, args, kwargs)
+    title = f"{function.__name__}, n={' and '.join(f'{estimate.n:,}' for estimate in estimates)}"
+    return Report(title, page(f"privatize: {title}", _body(subject, found, audits, budget, known)))
+
+
+def _body(
+    subject: Subject,
+    found: list[tuple[Sensitivity, str | None]],
+    audits: list[Audit],
+    budget: Budget | None,
+    known: float | None,
+) -> str:
+    estimates = [estimate for estimate, _ in found]
     parts = [subject.promise(max(estimates, key=lambda estimate: estimate.gamma)), subject.about()]
     parts += [subject.estimate(estimate, known) for estimate in estimates]
     parts += [f"<h2>Was it checked? n={each.n:,}</h2>{each.card().section()}" for each in audits]
     if not audits:
         parts.append(subject.unaudited(estimates[0].n))
-    chosen = budget if budget is not None else function.settings.budget
+    chosen = budget if budget is not None else subject.function.settings.budget
     if chosen is not None:
         parts.append(ledger(chosen.budget if isinstance(chosen, Part) else chosen))
-    parts.append(subject.again(found))
-    return Report(title, page(f"privatize: {title}", "".join(parts)))
+    return "".join([*parts, subject.again(found)])
 
 
 def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:

@@ -80,14 +80,16 @@ class Kind:
     draw_version: ClassVar[int] = 1
     law_version: ClassVar[int] = 1
     immutable: ClassVar[bool] = False
+    made_of: ClassVar[tuple[str, ...]] = ()
 
     def parameters(self) -> dict[str, Any]:
         """Return what determines the law of this kind, by name."""
-        return {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}  # type: ignore[arg-type]
+        own = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {each.name: getattr(self, each.name) for each in own if each.compare}
 
     def parts(self) -> Iterator[Any]:
         """Return the samplers that it is made of."""
-        return iter(())
+        return (getattr(self, name) for name in self.made_of)
 
     def own_traits(self) -> Traits:
         """Return what is known of it if as much is known of its parts."""
@@ -118,7 +120,7 @@ K = TypeVar("K", bound=Kind)
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def kind(
     tag: str,
-    *,
+    *made_of: str,
     iid: bool = True,
     streamable: bool = False,
     stable: bool = True,
@@ -133,6 +135,8 @@ def kind(
     ----------
     tag : str
         Its name in stored keys and in ledgers.
+    *made_of : str
+        The names of the fields that are samplers.
     iid, streamable, stable, immutable, view : bool
         See `Traits`; the first four if its parts are, too.
     draw_version : int
@@ -144,7 +148,7 @@ def kind(
     def made(cls: type[K]) -> type[K]:
         cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
         cls.known = Traits(iid=iid, streamable=streamable, stable=stable, immutable=immutable, view=view)
-        cls.tag, cls.immutable = tag, immutable
+        cls.tag, cls.immutable, cls.made_of = tag, immutable, made_of
         cls.draw_version, cls.law_version = draw_version, law_version
         KINDS.add(cls)
         return cls

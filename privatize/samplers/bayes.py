@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +65,7 @@ def marginal(
     return made
 
 
-@kind("marginal", iid=False, stable=False)  # the function may change
+@kind("marginal", "prior", iid=False, stable=False)  # the function may change
 class _Marginal(Distribution):
     prior: Sampler
     likelihood: Callable[..., Any]
@@ -85,9 +85,6 @@ class _Marginal(Distribution):
     @property
     def independent(self) -> bool:
         return self.per == "record" and super().independent
-
-    def parts(self) -> Iterator[Any]:
-        yield self.prior
 
     @property
     def support(self) -> Any:

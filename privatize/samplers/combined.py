@@ -73,9 +73,6 @@ class _Mixture(Distribution):
     def parts(self) -> Iterator[Any]:
         yield from self.components
 
-    def parameters(self) -> dict[str, Any]:
-        return {"components": self.components, "weights": self.weights}
-
     def _identity(self) -> Any:
         return self.components, self.weights
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import math
 import operator
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data import frames
 from privatize.data import support as domains
+from privatize.data.parts import as_array, parts_of
 from privatize.display.figures import figure
 from privatize.errors import SamplerError, SettingsError
 from privatize.samplers.base import Sampler, draw, support_of
@@ -169,57 +170,39 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
     return Description(repr(sampler), count, seed, rows)
 
 
-def _columns(prefix: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array, Any]]:
+def _columns(label: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array, Any]]:
     """Return name, values and support of every column of what was drawn."""
-    ends: Any
-    if isinstance(drawn, tuple):
-        names = ("X", "y") if len(drawn) == 2 else tuple(map(str, range(len(drawn))))
-        ends = support if isinstance(support, tuple) else [None] * len(drawn)
-        for name, part, end in zip(names, drawn, ends, strict=True):
-            yield from _columns(f"{prefix}{name}", part, end)
+    parts = parts_of(drawn)
+    if parts is not None:
+        aligned = isinstance(drawn, tuple)
+        series = not isinstance(drawn, dict | list | tuple) and not isinstance(support, dict)
+        inside = dict(enumerate(support)) if aligned and isinstance(support, tuple) else support
+        for name, part in parts:
+            own = support if series else inside.get(name) if isinstance(inside, dict) else None
+            shown = "Xy"[name] if aligned and len(parts) == 2 else str(name)
+            yield from _columns(f"{label}{shown}" if aligned else shown, part, own)
         return
-    ends = support if isinstance(support, dict) else {}
-    if isinstance(drawn, dict):
-        for name, part in drawn.items():
-            yield from _columns(name, part, ends.get(name))
-    elif frames.kind(drawn) is not None:
-        for name, values in zip(frames.names(drawn), frames.contents(drawn), strict=False):
-            own = support if (frames.kind(drawn) or ("",))[0] == "series" else ends.get(name)
-            yield str(name), values, own
-    elif isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
-        for name in drawn[0]:
-            made = np.array([None if domains.missing(r[name]) else r[name] for r in drawn], dtype=object)
-            yield name, _settled(made), ends.get(name)
-    else:
-        values = drawn
-        if hasattr(values, "toarray"):
-            values = values.toarray()
-        if hasattr(values, "detach"):
-            values = values.detach().cpu().numpy()
-        if isinstance(values, list):
-            try:
-                values = np.array(values)
-            except ValueError:
-                values = np.array(list(map(str, values)))
-        if values.ndim == 1:
-            yield prefix or "value", values, support
-            return
-        flat = values.reshape(len(values), -1)
-        shape = values.shape[1:]
-        for at in range(min(flat.shape[1], 50)):
-            own = support
-            if domains.is_pair(support):
-                own = tuple(np.broadcast_to(end, shape).ravel()[at].item() for end in support)
-            yield f"{prefix}[{at}]", flat[:, at], own
+    values = as_array(drawn)
+    if values.dtype == object:
+        values = _settled(values)
+    if values.ndim == 1:
+        yield label or "value", values, support
+        return
+    shape = values.shape[1:]
+    for at, column in enumerate(values.reshape(len(values), -1).T[:50]):
+        own = support
+        if domains.is_pair(support):
+            own = tuple(np.broadcast_to(end, shape).ravel()[at].item() for end in support)
+        yield f"{label}[{at}]", column, own
 
 
 def _settled(values: Array) -> Array:
-    for dtype in (np.float64, "M8[us]"):
-        try:
-            if not any(isinstance(value, str | bool) for value in values.tolist()):
-                return values.astype(dtype)
-        except (TypeError, ValueError):
-            continue
+    """Return objects as numbers or moments, where they are."""
+    items = [None if domains.missing(value) else value for value in values.tolist()]
+    if not any(isinstance(value, str | bool) for value in items):
+        for dtype in (np.float64, "M8[us]"):
+            with contextlib.suppress(TypeError, ValueError):
+                return np.array(items, dtype=dtype)
     return values
 
 

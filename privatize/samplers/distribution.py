@@ -289,7 +289,7 @@ def _number_by_number(function: Any) -> bool:
     )
 
 
-@kind("mapped", stable=False)  # the function may change
+@kind("mapped", "inner", stable=False)  # the function may change
 class _Mapped(Distribution):
     inner: Distribution
     function: Callable[[Any], Any]
@@ -301,9 +301,6 @@ class _Mapped(Distribution):
     def own_traits(self) -> Traits:
         alone = _number_by_number(self.function)
         return replace(self.known, iid=alone, streamable=alone)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.inner
 
     @property
     def support(self) -> Any:
@@ -342,9 +339,6 @@ class _Bounded(Distribution):
     low: Frozen
     high: Frozen
 
-    def parts(self) -> Iterator[Any]:
-        yield self.inner
-
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner, "low": self.low.short, "high": self.high.short}
 
@@ -363,7 +357,7 @@ class _Bounded(Distribution):
         return f"{_show(self.inner)}.{name}({', '.join(show((self.low, self.high), named=False))})"
 
 
-@kind("truncated")
+@kind("truncated", "inner")
 class _Truncated(_Bounded):
     inner: Distribution
     low: Frozen
@@ -376,7 +370,7 @@ class _Truncated(_Bounded):
         return self._code("truncated")
 
 
-@kind("clipped")
+@kind("clipped", "inner")
 class _Clipped(_Bounded):
     inner: Distribution
     low: Frozen
@@ -393,7 +387,7 @@ class _Clipped(_Bounded):
 # --- for data that grows ----------------------------------------------------------------------
 
 
-@kind("fixed size", view=True)
+@kind("fixed size", "inner", view=True)
 class Fixed(Distribution):
     """The same distribution for data of which a fixed number of records is used."""
 
@@ -407,10 +401,6 @@ class Fixed(Distribution):
     def column(self, n: int, rng: Rng) -> Column:
         """Return n values for a column of a table."""
         return self.inner.column(n, rng)
-
-    def parts(self) -> Iterator[Any]:
-        """Return what it is the same as."""
-        yield self.inner
 
     def _identity(self) -> Any:
         return self.inner, self.size
@@ -465,7 +455,7 @@ class Fixed(Distribution):
 # --- columns ----------------------------------------------------------------------------------
 
 
-@kind("columns", view=True)
+@kind("columns", "parent", view=True)
 class Projection(Distribution):
     """One column, or several, of a table."""
 
@@ -488,14 +478,6 @@ class Projection(Distribution):
         if self.several:
             return super().column(n, rng)  # which refuses
         return _own_kind(self.parent).select_column(self.parent, n, rng, self.columns[0])
-
-    def parts(self) -> Iterator[Any]:
-        """Return what it is a part of."""
-        yield self.parent
-
-    def parameters(self) -> dict[str, Any]:
-        """Return what determines its law."""
-        return {"parent": self.parent, "columns": self.columns, "several": self.several}
 
     def _identity(self) -> Any:
         return self.parent, self.columns, self.several

@@ -122,6 +122,12 @@ def as_sampler(value: Any) -> Sampler:
     )
 
 
+def is_function(value: Any) -> bool:
+    """Tell whether a value is a function, and no sampler."""
+    known = isinstance(value, Sampler | type) or hasattr(value, "rvs") or hasattr(value, "sample")
+    return callable(value) and not known
+
+
 def is_maker(value: Any) -> bool:
     """Tell whether a value is a function that makes samplers, as ours do, and not one that draws records."""
     made = getattr(value, "__annotations__", {}).get("return")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -15,10 +15,10 @@ from privatize.data.support import OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, copied, loose, names_of
-from privatize.samplers.foreign import as_sampler
+from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
-from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, shares, show
+from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, scalars, shares, show
 
 __all__ = ["blobs", "labelled"]
 
@@ -58,18 +58,14 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
         return _split(loose(as_sampler(features)), labels)
     made = _Labelled(
         loose(as_sampler(features)),
-        labels if _is_function(labels) else loose(as_sampler(labels)),
+        labels if is_function(labels) else loose(as_sampler(labels)),
         Support.of(support),
     )
     some(made)  # or refused
     return made
 
 
-def _is_function(labels: Any) -> bool:
-    return callable(labels) and not isinstance(labels, Sampler | type) and not hasattr(labels, "rvs")
-
-
-@kind("labelled")
+@kind("labelled", "features", "labels")
 class _Labelled(Distribution):
     features: Sampler
     labels: Sampler | Callable[..., Any]
@@ -80,10 +76,6 @@ class _Labelled(Distribution):
         if isinstance(self.labels, Sampler):
             return x, self.labels.draw(n, rng)
         return x, inside(with_rng(self.labels, x, rng), self.given)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.features
-        yield self.labels
 
     @property
     def support(self) -> Any:
@@ -103,7 +95,7 @@ def _split(parent: Distribution, label: str) -> Distribution:
     return _Split(parent, label, tuple(others), (parent[others].support, one.support))
 
 
-@kind("labelled column", view=True)
+@kind("labelled column", "parent", view=True)
 class _Split(Distribution):
     parent: Distribution
     label: str
@@ -117,12 +109,6 @@ class _Split(Distribution):
         else:
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
-
-    def parts(self) -> Iterator[Any]:
-        yield self.parent
-
-    def parameters(self) -> dict[str, Any]:
-        return {"parent": self.parent, "label": self.label}
 
     def _identity(self) -> Any:
         return self.parent, self.label
@@ -175,11 +161,9 @@ def blobs(
         raise SamplerError(f"blobs(): std={std!r} must be positive, one for all clouds or one for each.")
     if labels is not None and (isinstance(labels, str) or not np.iterable(labels)):
         raise SamplerError(f"blobs(): labels={labels!r} must be a list of {len(places)}.")
-    names = tuple(range(len(places)) if labels is None else labels)
-    names = tuple(name.item() if isinstance(name, np.generic) else name for name in names)
-    if not all(isinstance(name, str | int | float) for name in names) or (
-        len(names) != len(places) or len(set(names)) < len(names) or len({type(n) for n in names}) > 1
-    ):
+    names, kinds = scalars(range(len(places)) if labels is None else labels)
+    one_type = len(kinds) == 1 and all(issubclass(each, str | int | float) for each in kinds)
+    if not one_type or len(names) != len(places) or len(set(names)) < len(names):
         raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different ones of one type.")
     edges = bounds("blobs", low, high, places.shape[1])
     share = shares("weights", weights, len(places), "clouds")

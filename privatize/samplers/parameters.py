@@ -13,7 +13,7 @@ from privatize.samplers.base import Rng
 
 __all__ = [
     *("Box", "Frozen", "bounds", "box", "chosen", "even", "number", "numbers", "plain", "shape_of", "shares"),
-    "show",
+    *("scalars", "show"),
 ]
 
 
@@ -84,6 +84,12 @@ def numbers(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if not np.isfinite(array).all():
         raise SamplerError(f"{name}={value!r} is not finite.")
     return array
+
+
+def scalars(values: Any) -> tuple[tuple[Any, ...], set[type]]:
+    """Return values as Python's own, and their types."""
+    found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    return found, set(map(type, found))
 
 
 def shape_of(size: Any) -> tuple[int, ...]:

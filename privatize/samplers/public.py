@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames, records
-from privatize.data.support import Maybe, OneOf, is_pair, missing
+from privatize.data.parts import as_array, parts_of
+from privatize.data.support import Maybe, OneOf, missing
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection, copied
@@ -107,7 +108,8 @@ def _digest(data: Any) -> str:
 
 def _hash(found: Any, data: Any) -> None:
     """Add everything in a dataset, with its type, to a hash."""
-    if isinstance(data, dict | list | tuple) and not hasattr(data, "tocsr"):
+    array: Any = None if isinstance(data, list) else as_array(data)
+    if isinstance(data, dict | list | tuple):
         found.update(f"{type(data).__name__} {len(data)}".encode())
         for part in data.items() if isinstance(data, dict) else data:
             _hash(found, part)
@@ -116,54 +118,34 @@ def _hash(found: Any, data: Any) -> None:
             found.update(f"{getattr(column, 'dtype', None)!r}".encode())
         for values in frames.contents(data):
             _hash(found, values)
-    elif hasattr(data, "tocsr"):
-        made = data.tocoo()
-        for part in (made.data, *made.coords) if hasattr(made, "coords") else (made.data, made.row, made.col):
-            _hash(found, part)
-    elif hasattr(data, "detach"):
-        _hash(found, data.detach().cpu().numpy())
-    elif isinstance(data, np.ndarray) and not data.dtype.hasobject:
-        found.update(f"{data.dtype.str} {data.shape}".encode() + np.ascontiguousarray(data).tobytes())
-    elif isinstance(data, np.ndarray):
-        _hash(found, data.tolist())
-    else:
+    elif not isinstance(array, np.ndarray):
         found.update(f"{type(data).__qualname__} {data!r};".encode())
+    elif array.dtype.hasobject:
+        _hash(found, array.tolist())
+    else:
+        found.update(f"{array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
 
 
 def _support(data: Any) -> Any:
     """Return the bounds of public records, and their values where they are not numbers."""
-    if hasattr(data, "tocsr"):
-        dense = data.toarray()
-        return _fixed(np.minimum(dense.min(axis=0), 0), np.maximum(dense.max(axis=0), 0))
-    if isinstance(data, tuple):
-        return tuple(map(_support, data))
-    if isinstance(data, dict):
-        return {name: _support(part) for name, part in data.items()}
-    form = frames.kind(data)
-    if form is not None:
-        found = [_column_support(values) for values in frames.contents(data)[: len(frames.columns(data))]]
-        return dict(zip(frames.names(data), found, strict=True)) if form[0] == "frame" else found[0]
-    if isinstance(data, list):
-        if all(isinstance(record, dict) for record in data):
-            return {name: _support([record.get(name) for record in data]) for name in data[0]}
-        try:
-            data = np.array(data)
-        except ValueError:
-            return None
-    if hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
-    if data.ndim == 1:
-        return _column_support(data)
-    if data.dtype.kind not in "biuf" or np.isnan(data).all(axis=0).any():
+    parts = parts_of(data)
+    if parts is not None:
+        found = {name: _support(part) for name, part in parts}
+        if isinstance(data, tuple):
+            return tuple(found.values())
+        series = (frames.kind(data) or ("",))[0] == "series"
+        return next(iter(found.values())) if series else found
+    array = as_array(data)
+    if array.ndim == 1:
+        return _column_support(array)
+    if array.dtype.kind not in "biuf" or np.isnan(array).all(axis=0).any():
         return None
-    ends = _fixed(np.nanmin(data, axis=0), np.nanmax(data, axis=0))
-    return Maybe(ends) if np.isnan(data).any() else ends
-
-
-def _fixed(low: Array, high: Array) -> tuple[Array, Array]:
-    for end in (low, high):
+    ends = np.nanmin(array, axis=0), np.nanmax(array, axis=0)
+    if hasattr(data, "tocsr"):  # where nothing is stored is a zero
+        ends = np.minimum(ends[0], 0), np.maximum(ends[1], 0)
+    for end in ends:
         end.setflags(write=False)
-    return low, high
+    return Maybe(ends) if np.isnan(array).any() else ends
 
 
 def _column_support(values: Array) -> Any:
@@ -171,56 +153,51 @@ def _column_support(values: Array) -> Any:
     if kind == "b":
         return OneOf((False, True), unknown=False)
     if kind in "iufmM":
-        gone = np.isnan(values) if kind == "f" else np.isnat(values) if kind in "mM" else np.zeros(0, bool)
-        if gone.all() and gone.size:
+        seen = values[values == values]  # NaN and NaT are not
+        if not len(seen):
             return None
-        seen = values[~gone] if gone.size else values
         ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
-        return Maybe(ends) if gone.any() else ends
-    found = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    counts = Counter(value for value in found if not missing(value) and isinstance(value, str | int | float))
-    if not counts or len({type(value) for value in counts}) > 1:
+        return Maybe(ends) if len(seen) < len(values) else ends
+    items = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    counts = Counter(value for value in items if not missing(value) and isinstance(value, str | int | float))
+    if not counts or len(set(map(type, counts))) > 1:
         return None
     support = OneOf(tuple(sorted(counts)), unknown=counts.most_common(1)[0][0])
-    return Maybe(support) if any(map(missing, found)) else support
+    return Maybe(support) if any(map(missing, items)) else support
 
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
     """Add a kernel to floating-point numbers, within the public data's range."""
     if hasattr(taken, "tocsr") or hasattr(taken, "detach"):
         raise SamplerError("bootstrap(smooth=...) is not for sparse matrices and tensors: smooth an array.")
-    if isinstance(taken, tuple):
-        ends = support if isinstance(support, tuple) and not is_pair(support) else [None] * len(taken)
-        parts = zip(taken, public, ends, strict=True)
-        return tuple(_smoothed(part, own, end, width, rng) for part, own, end in parts)
-    if isinstance(taken, dict):
-        return {name: _smoothed(taken[name], public[name], support[name], width, rng) for name in taken}
+    if isinstance(taken, np.ndarray):
+        return _kernel(taken, public, support, width, rng)
     if frames.kind(taken) is not None:
-        columns = zip(frames.contents(taken), frames.contents(public), strict=False)
         ends = list(support.values()) if isinstance(support, dict) else [support]
-        for at, ((values, own), end) in enumerate(zip(columns, ends, strict=False)):
+        columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
+        for at, (values, own, end) in enumerate(columns):
             if values.dtype.kind == "f" and frames.is_float(taken, at):
                 taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
         return taken
-    if isinstance(taken, np.ndarray) and taken.dtype.kind == "f":
-        return _kernel(taken, public, support, width, rng)
-    if isinstance(taken, list) and isinstance(public[0], dict):
-        done = [
-            _smoothed([r[name] for r in taken], [r[name] for r in public], support[name], width, rng)
-            for name in public[0]
-        ]
-        return [dict(zip(public[0], record, strict=True)) for record in zip(*done, strict=True)]
+    parts, others = parts_of(taken), parts_of(public)
+    if parts is None or others is None:
+        values = as_array(taken)
+        moved = _kernel(values, as_array(public), support, width, rng)
+        return taken if moved is values else moved.tolist()
+    inside = support if isinstance(support, dict) else dict(enumerate(support or ()))
+    made = {
+        name: _smoothed(part, own, inside.get(name), width, rng)
+        for (name, part), (_, own) in zip(parts, others, strict=True)
+    }
     if isinstance(taken, list):
-        try:
-            numbers, others = np.array(taken), np.array(public)
-        except ValueError:  # ragged
-            return taken
-        if others.dtype.kind == numbers.dtype.kind == "f":
-            return _kernel(numbers, others, support, width, rng).tolist()
-    return taken
+        return [dict(zip(made, record, strict=True)) for record in zip(*made.values(), strict=True)]
+    return made if isinstance(taken, dict) else tuple(made.values())
 
 
 def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:
+    """Return numbers with a kernel added; others as they are."""
+    if values.dtype.kind != "f" or own.dtype.kind != "f":
+        return values
     moved = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
     ends = support.inner if isinstance(support, Maybe) else support
     return (moved if ends is None else np.clip(moved, *ends)).astype(values.dtype)

@@ -16,7 +16,6 @@ from privatize.errors import SamplerError
 from privatize.samplers.base import (
     Kind,
     Rng,
-    Sampler,
     Traits,
     kind,
     name_of,
@@ -26,7 +25,7 @@ from privatize.samplers.base import (
     with_rng,
 )
 from privatize.samplers.distribution import Distribution, loose
-from privatize.samplers.foreign import as_sampler, is_maker
+from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, plain_of, show_support
 from privatize.samplers.values import column_of
 
@@ -77,25 +76,26 @@ def table(
         raise SamplerError("table() has no columns: table(age=integers(0, 120), ...).")
     if frame not in _FRAMES:
         raise SamplerError(f"frame={frame!r} is not one of {', '.join(map(repr, _FRAMES))}.")
-    parts: list[tuple[str, Any]] = []
-    for name, value in given.items():
-        if not isinstance(name, str):
-            raise SamplerError(
-                f"table(): the column name {name!r} is not a text. Rename the data's columns "
-                f"(data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3)."
-            )
-        if isinstance(value, Sampler | Dependent) or hasattr(value, "rvs") or hasattr(value, "sample"):
-            parts.append((name, value if isinstance(value, Dependent) else loose(as_sampler(value))))
-        elif callable(value) and not isinstance(value, type) and not is_maker(value):
-            parts.append((name, dependent(value)))
-        else:
-            try:
-                as_sampler(value)  # or refused
-            except SamplerError as error:
-                raise SamplerError(f"table(): the column {name!r}: {error}") from None
-    made = _Table(tuple(parts), frame)
+    made = _Table(tuple((name, _column(name, value)) for name, value in given.items()), frame)
     some(made)  # or refused
     return made
+
+
+def _column(name: Any, value: Any) -> Any:
+    """Return what a column is drawn from, or made from, or refuse it."""
+    if not isinstance(name, str):
+        raise SamplerError(
+            f"table(): the column name {name!r} is not a text. Rename the data's columns "
+            f"(data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3)."
+        )
+    if isinstance(value, Dependent):
+        return value
+    if is_function(value) and not is_maker(value):
+        return dependent(value)
+    try:
+        return loose(as_sampler(value))
+    except SamplerError as error:
+        raise SamplerError(f"table(): the column {name!r}: {error}") from None
 
 
 def dependent(function: Callable[..., Any], support: Any = None) -> Dependent:
@@ -162,19 +162,16 @@ class _Table(Distribution):
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the columns; those that nobody wants only if others may be made from them."""
-        needed = dict(self.columns)
-        alone = wanted is not None and not any(isinstance(needed[name], Dependent) for name in wanted)
+        dependents = {name for name, part in self.columns if isinstance(part, Dependent)}
+        alone = wanted is not None and dependents.isdisjoint(wanted)
         found: dict[str, Column] = {}
         arrays: dict[str, Any] = {}
-        lazy = any(isinstance(part, Dependent) for part in needed.values())
         for name, part in self.columns:
             if alone and name not in (wanted or ()):
                 continue
-            if isinstance(part, Dependent):
-                found[name] = part.column(dict(arrays), n, rng)
-            else:
-                found[name] = column_of(part, n, rng)
-            if lazy and not alone:
+            dependent = isinstance(part, Dependent)
+            found[name] = part.column(dict(arrays), n, rng) if dependent else column_of(part, n, rng)
+            if dependents and not alone:
                 arrays[name] = found[name].array().view()
                 arrays[name].setflags(write=False)  # a column does not change those before it
         return found if wanted is None else {name: found[name] for name in wanted}

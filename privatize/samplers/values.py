@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, support_of
 from privatize.samplers.distribution import Distribution, as_column, loose
 from privatize.samplers.foreign import as_sampler
-from privatize.samplers.parameters import Frozen, chosen, even, number, plain, shares
+from privatize.samplers.parameters import Frozen, chosen, even, number, plain, scalars, shares
 
 __all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
 
@@ -91,8 +91,7 @@ def _fixed(name: str, values: Any, p: Any, unknown: Any, **more: bool) -> Distri
     if isinstance(values, str | bytes | set | frozenset | dict) or not np.iterable(values):
         hint = f" For shares: {name}(['a', 'b'], p=[0.6, 0.4])." if isinstance(values, dict) else ""
         raise SamplerError(f"{name}({values!r}): the values must be a list, whose order is fixed.{hint}")
-    kept = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
-    kinds = {type(value) for value in kept}
+    kept, kinds = scalars(values)
     if kinds == {int, float}:
         kept, kinds = tuple(map(float, kept)), {float}
     if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
@@ -171,28 +170,35 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     array(['2022-05-14', '2022-07-24'], dtype='datetime64[D]')
     """
     unit = "s" if times or tz is not None else "D"
-    ends = []
     if tz is not None:
         _zone(tz)  # or refused
-    for name, given in (("start", start), ("end", end)):
-        try:
-            if getattr(given, "tzinfo", None) is not None or str(given).endswith("Z") or "+" in str(given):
-                raise ValueError
-            day = given if isinstance(given, np.datetime64) else np.datetime64(str(given).replace(" ", "T"))
-            moment = day.astype(f"M8[{unit}]")
-            if name == "end" and unit == "s" and np.datetime_data(day.dtype)[0] == "D":
-                moment += np.timedelta64(86_399, "s")  # the whole of the last day
-            if np.isnat(moment) or not np.datetime64("0001") <= moment < np.datetime64("10000"):
-                raise ValueError
-            ends.append(moment if tz is None else _to_utc(moment, tz))
-        except (TypeError, ValueError, OverflowError):
-            raise SamplerError(
-                f"dates(): {name}={given!r} is not a date such as '2020-01-31', without a time zone (which "
-                f"goes into tz=)."
-            ) from None
-    if not ends[0] < ends[1]:
+    first, last = _moment("start", start, unit, tz), _moment("end", end, unit, tz)
+    if not first < last:
         raise SamplerError(f"dates({start!r}, {end!r}): the start must be before the end.")
-    return _Dates(ends[0], ends[1], tz, unit)
+    return _Dates(first, last, tz, unit)
+
+
+def _moment(name: str, given: Any, unit: str, tz: str | None) -> Any:
+    """Return a day, or a moment in UTC, or refuse."""
+    try:
+        text = str(given)
+        if getattr(given, "tzinfo", None) is not None or text.endswith("Z") or "+" in text:
+            raise ValueError
+        day = given if isinstance(given, np.datetime64) else np.datetime64(text.replace(" ", "T"))
+        moment = day.astype(f"M8[{unit}]")
+        if name == "end" and unit == "s" and np.datetime_data(day.dtype)[0] == "D":
+            moment += np.timedelta64(86_399, "s")  # all of the last day
+        if np.isnat(moment) or not np.datetime64("0001") <= moment < np.datetime64("10000"):
+            raise ValueError
+        if tz is None:
+            return moment
+        local = moment.item().replace(tzinfo=_zone(tz))
+        return np.datetime64(local.astimezone(dt.UTC).replace(tzinfo=None), "s")
+    except (TypeError, ValueError, OverflowError):
+        raise SamplerError(
+            f"dates(): {name}={given!r} is not a date such as '2020-01-31', without a time zone (which "
+            f"goes into tz=)."
+        ) from None
 
 
 def _zone(tz: str) -> Any:
@@ -202,11 +208,6 @@ def _zone(tz: str) -> Any:
         return ZoneInfo(tz)
     except (OSError, ValueError, TypeError, KeyError):
         raise SamplerError(f"dates(): tz={tz!r} is not a time zone such as 'Europe/Berlin'.") from None
-
-
-def _to_utc(moment: Any, tz: str) -> Any:
-    local = moment.item().replace(tzinfo=_zone(tz))
-    return np.datetime64(local.astimezone(dt.UTC).replace(tzinfo=None), "s")
 
 
 @kind("dates", immutable=True)
@@ -265,7 +266,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
     return _Missing(loose(as_sampler(values)), share)
 
 
-@kind("with missing")
+@kind("with missing", "values")
 class _Missing(Distribution):
     values: Sampler
     rate: float
@@ -277,9 +278,6 @@ class _Missing(Distribution):
         drawn = column_of(self.values, n, rng)
         missing = rng.random(n) < self.rate
         return replace(drawn, missing=missing if drawn.missing is None else missing | drawn.missing)
-
-    def parts(self) -> Iterator[Any]:
-        yield self.values
 
     @property
     def support(self) -> Any:

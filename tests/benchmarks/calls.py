@@ -23,7 +23,7 @@ from privatize.function import private_function as decorator
 from privatize.function.binding import Binding
 from privatize.function.private_function import PrivateFunction
 from privatize.identity.fingerprint import fingerprint
-from privatize.outputs import structure as outputs
+from privatize.outputs.structure import Leaf, Structure
 
 from .measuring import Result, fresh, in_turn, medians, microseconds, result
 
@@ -60,7 +60,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     ),
     "domain": ((records, "bring_into"), (domains, "bring_usual")),
     "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
-    "output": ((outputs, "flatten"), (outputs, "rebuild"), (decorator, "Release")),
+    "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (decorator, "Release")),
     "noise": ((Laplace, "release"),),
 }
 

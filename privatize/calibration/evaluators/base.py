@@ -94,21 +94,20 @@ class Evaluator(ABC):
         }
 
     @property
+    def learned(self) -> Learned:
+        """What has been learned about the function so far."""
+        return Learned(self.structure, self.uses_global_rng)
+
+    @property
     def known_structure(self) -> Structure:
         """The structure of the output, once a pair has worked."""
         if self.structure is None:
             raise AssertionError("No pair has worked.")  # callers look first
         return self.structure
 
-    @property
-    def learned(self) -> Learned:
-        """What has been learned about the function so far."""
-        return Learned(self.structure, self.uses_global_rng)
-
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        # A copy is without its classes: elsewhere, they may be others.
-        self.structure = self.structure or copy.deepcopy(structure)
+        self.structure = self.structure or structure
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -127,7 +126,7 @@ class Evaluator(ABC):
             is not the user's, and which need the caller's context.
         """
         if self.structure != learned.structure:
-            self.structure = copy.deepcopy(learned.structure)
+            self.structure = copy.deepcopy(learned.structure)  # without its classes: here they may be others
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
         self.heartbeat = heartbeat
         context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
@@ -192,11 +191,6 @@ class Evaluator(ABC):
         with rng_guard(self.s0) as rng:
             a, b = self.both(self.pairs.pair_at(index), rng)
         return np.atleast_1d(a), np.atleast_1d(b)
-
-    def learn_classes(self, gaps: Vector) -> None:
-        """Meet the classes in the output, if there are any and it was evaluated elsewhere or earlier."""
-        if not self.known_structure.complete:
-            self.outputs(int(np.isfinite(gaps).argmax()))
 
     # -- failures --
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from privatize.execution.packaging import modules
+from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
-from privatize.identity.reachable import bounds
 
 
 class NotPackable(Exception):  # noqa: N818 - a signal between modules

@@ -1,0 +1,54 @@
+"""`privatize audit`: measure whether a private function keeps its promise."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from privatize.auditing import auditor
+from privatize.auditing.findings import Audit
+from privatize.cli.calls import ARGUMENTS, Call
+from privatize.cli.command import Argument, Outcome, command
+
+__all__ = ["audit"]
+
+_MEASURING = ("pairs", "releases", "confidence", "seed", "workers")
+_OWN = (*_MEASURING, "sampler", "under", "progress", "audit", "budget", "known")
+
+
+@command(
+    "audit",
+    *ARGUMENTS,
+    Argument("-n", type=int, required=True, metavar="N", help="number of records"),
+    Argument("--pairs", type=int, help="fresh pairs of neighbours (default: 20/gamma, at least 1000)"),
+    Argument("--releases", type=int, default=20_000, help="releases on each neighbour (default: 20000)"),
+    Argument("--confidence", type=float, default=0.99, help="of the verdict (default: 0.99)"),
+    Argument("--seed", type=int, help="seed of the fresh pairs"),
+)
+def audit(given: argparse.Namespace) -> Outcome:
+    """Measure whether a private function keeps its promise.
+
+    privatize audit app.stats:average_age -n 1000 --report audit.html
+    """
+    call = Call.of(given, _OWN)
+    function, settings = call.function, {name: getattr(given, name) for name in _MEASURING}
+    with call.explained():
+        if call.file:  # the page is about the estimate that was audited, also if that cannot be remembered
+            made = function.estimate(given.n, **call.arguments)
+            if not function.remembers(given.n, **call.arguments):
+                function = function.replace(seed=made.seed)
+        found = auditor.audit(function, given.n, **settings, **call.arguments)
+    facts = _facts(found) | {"function": call.name, "holds": found.holds, "verdict": found.verdict}
+    problems = call.write(function, given.n, facts, audit=found)
+    text = str(found) + (f"\n  {'report':28s} {given.report}" if "report" in facts else "")
+    return Outcome(text, facts, 1 if not found.holds else 2 if problems else 0, problems)
+
+
+def _facts(found: Audit) -> dict[str, Any]:
+    """Return an audit for programs: of the losses, which are many, the largest."""
+    facts = asdict(found)
+    for coverage in (facts["coverage"], *facts["under"]):
+        losses = coverage.pop("losses")
+        coverage["largest_loss"] = float(losses[-1]) if len(losses) else None
+    return facts

@@ -1,0 +1,114 @@
+"""One private function that a command is about: found by name, with its arguments, and a report on it."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privatize.cli.command import Argument
+from privatize.cli.importing import find
+from privatize.cli.showing import one_line
+from privatize.errors import ArgumentError, PrivatizeError, SettingsError
+from privatize.function.private_function import PrivateFunction
+from privatize.reports.page import report
+
+__all__ = ["ARGUMENTS", "Call", "settings_of"]
+
+
+def _workers(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+_NAMED = "a private function: app.stats:mean, or app/stats.py:mean"
+_SET = "another argument of the function; a Python literal, or else text (may be given again)"
+_WORKERS = "number of processes, 'inline' or 'ray' (default: it decides)"
+ARGUMENTS = (
+    Argument("function", metavar="module:function", help=_NAMED),
+    Argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET),
+    Argument("--workers", type=_workers, metavar="W", help=_WORKERS),
+    Argument("--report", metavar="FILE", help="write a page (HTML) as well"),
+)
+_REPORTING = ("audit", "budget", "known")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A private function, its name, its other arguments, and the file for a report on it."""
+
+    name: str
+    function: PrivateFunction[..., Any]
+    arguments: dict[str, Any]
+    file: str | None
+
+    @classmethod
+    def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Call:
+        """Find what was named; refuse a wrong report, and arguments that the command has of its own."""
+        arguments = settings_of(given.set)
+        _check_file(given.report)
+        for name in arguments:
+            if name in own or (given.report and name in _REPORTING):
+                raise SettingsError(
+                    f"--set {name}=... cannot be told from what this command calls {name}: do it in Python, "
+                    f"with functools.partial."
+                )
+        return cls(*find(given.function), arguments, given.report)
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Say what was given, where the arguments are wrong; the library does not, for privacy."""
+        try:
+            yield
+        except ArgumentError as error:
+            given = ", ".join(f"--set {name}={value!r}" for name, value in self.arguments.items())
+            raise ArgumentError(
+                f"{error} Given: {given or 'nothing but the number of records (see --set)'}."
+            ) from error
+
+    def write(self, function: PrivateFunction[..., Any], n: Any, facts: Any, **more: Any) -> tuple[str, ...]:
+        """Write the report, if there is to be one; return what went wrong, which the rest must survive."""
+        if self.file is None:
+            return ()
+        try:
+            report(function, n, **more, **self.arguments).save(self.file)
+        except (PrivatizeError, OSError) as error:
+            return (f"no report was written: {one_line(error)}",)
+        facts["report"] = self.file
+        return ()
+
+
+def settings_of(texts: list[str]) -> dict[str, Any]:
+    """Return arguments from texts like ``bins=10``: Python's literals, and else text.
+
+    Examples
+    --------
+    >>> settings_of(["bins=10", "edges=[0, 0.5, 1]", "how=fast", "title='10'"])
+    {'bins': 10, 'edges': [0, 0.5, 1], 'how': 'fast', 'title': '10'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        name = name.strip()
+        if not sign or not name.isidentifier():
+            raise SettingsError(f"--set {text!r} is not name=value, such as --set bins=10.")
+        if name in found:
+            raise SettingsError(f"--set {name}=... is given twice.")
+        try:
+            found[name] = ast.literal_eval(value.strip())
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            found[name] = value
+    return found
+
+
+def _check_file(file: str | None) -> None:
+    """Refuse, before the work, to write a report where none can be written."""
+    path = Path(file or "report.html")
+    if path.is_dir():
+        better = path / "report.html"
+        raise SettingsError(f"--report {file}: that is a folder. Name a file, such as {better}.")
+    if not path.absolute().parent.is_dir():
+        raise SettingsError(f"--report {file}: there is no folder {path.parent}.")

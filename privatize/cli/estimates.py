@@ -1,0 +1,126 @@
+"""`privatize estimate`: calibrate a private function ahead of time."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+from privatize.cli.calls import ARGUMENTS, Call
+from privatize.cli.command import Argument, Outcome, command
+from privatize.cli.showing import columns, duration, one_line
+from privatize.config.policy import policy
+from privatize.display.figures import amount
+from privatize.errors import CalibrationError, SettingsError
+from privatize.function.private_function import PrivateFunction
+from privatize.function.release import error_of
+from privatize.mechanisms.weighted import Weighted
+
+__all__ = ["estimate"]
+
+
+_N = "number of records (may be given again; default: what the policy names for this function)"
+
+
+@command(
+    "estimate",
+    *ARGUMENTS,
+    Argument("-n", type=int, action="append", metavar="N", help=_N),
+    interrupted="; where estimates are remembered, the same command goes on from here",
+)
+def estimate(given: argparse.Namespace) -> Outcome:
+    """Calibrate a private function ahead of time, and remember it.
+
+    privatize estimate app.stats:average_age -n 1000 -n 5000
+    privatize estimate app/stats.py:histogram -n 1000 --set bins=10 --report histogram.html
+    """
+    call = Call.of(given)
+    sizes = _sizes(given, call)
+    function = call.function if given.workers is None else call.function.replace(workers=given.workers)
+    with call.explained():
+        rows = [_row(function, n, call.arguments) for n in sizes]
+    s = function.settings
+    facts = {
+        "function": call.name,
+        "mechanism": type(s.mechanism).__name__,
+        "epsilon": s.epsilon,
+        "delta": s.delta,
+        "sampler": repr(s.sampler),
+        "arguments": {each: repr(value) for each, value in call.arguments.items()},
+        "store": function._store().url,
+        "rows": rows,
+    }
+    refused = [f"n={row['n']}: {row['refused']}" for row in rows if "refused" in row]
+    lost = [row["n"] for row in rows if not row.get("kept", True)]
+    problems = [f"n={n}: the estimate is not remembered, so it will be made again" for n in lost]
+    if refused and call.file:
+        problems.append("no report was written")
+    elif not refused:
+        problems += call.write(function, sizes if len(sizes) > 1 else sizes[0], facts)
+    code = 1 if refused else 2 if problems else 0
+    return Outcome(_text(function, facts), facts, code, (*refused, *problems))
+
+
+def _sizes(given: argparse.Namespace, call: Call) -> list[int]:
+    """Return the numbers of records that were asked for, or that the policy or P says."""
+    for n in given.n or ():
+        if n < 1:
+            raise SettingsError(f"-n {n} is not a number of records: it is 1 or more.")
+    sampler = call.function.settings.sampler
+    fixed = [int(sampler.size)] if getattr(sampler, "positions", None) is not None else []
+    sizes = given.n or policy().sizes.get(call.name) or fixed
+    if not sizes:
+        raise SettingsError(
+            f'How many records? Pass -n 1000, or put them into the policy: n = {{"{call.name}" = [1000]}} in '
+            f"[tool.privatize]."
+        )
+    return list(dict.fromkeys(sizes))
+
+
+def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Calibrate for one number of records, or recall; say what came out."""
+    known = function.remembers(n, **arguments)
+    start = time.perf_counter()
+    try:
+        found = function.estimate(n, **arguments)
+    except CalibrationError as error:
+        return {"n": n, "refused": one_line(error), "kind": type(error).__name__}
+    took = round(time.perf_counter() - start, 3)
+    s = function.settings
+    mechanism: Any = Weighted(s.mechanism, found.weights) if found.weights else s.mechanism
+    try:
+        # As error_at() does, but from the estimate at hand: not all can be remembered.
+        error95 = error_of(s, found, 0.95)
+    except SettingsError:  # of this mechanism there is no such thing
+        error95 = None
+    names = ("m", "k", "gamma", "rho", "bound", "norm", "failed", "looks", "seed")
+    return {
+        "n": found.n,
+        "sensitivity": found.value,
+        **{name: getattr(found, name) for name in names},
+        "scale": mechanism.scale(found.value, s.epsilon, s.delta),
+        "remembered": known,
+        "seconds": took,
+        "kept": known or function.remembers(n, **arguments),
+        "error95": error95,
+    }
+
+
+def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:
+    what = ("noise scale", "± with 95%")
+    if hasattr(function.settings.mechanism, "responses"):  # it chooses; there is no noise to speak of
+        what = ("temperature", "below best, 95%")
+    rows = [("n", "sensitivity", "m", "k", "gamma", *what, "")]
+    for row in facts["rows"]:
+        if "refused" in row:
+            rows.append((f"{row['n']:,}", "refused", *["-"] * 5, row["kind"]))
+            continue
+        how = "remembered" if row["remembered"] else f"took {duration(row['seconds'])}"
+        how += "" if row["kept"] else ", NOT REMEMBERED"
+        how += f", {row['failed']} pairs failed" if row["failed"] else ""
+        counts = (f"{row['n']:,}", f"{row['sensitivity']:.6g}", f"{row['m']:,}", f"{row['k']:,}")
+        error = "-" if row["error95"] is None else amount(row["error95"])
+        rows.append((*counts, f"{row['gamma']:.4g}", amount(row["scale"]), error, how))
+    where = facts["store"] if facts["store"] != "memory" else "memory, which ends with this command"
+    lines = [repr(function), columns(rows, right=range(7), indent="  "), f"  store: {where}"]
+    return "\n".join([*lines, f"  report: {facts['report']}"] if "report" in facts else lines)

@@ -1,0 +1,397 @@
+"""Values as JSON that says exactly what they are, on every version of Python and of any library.
+
+Numbers are in hexadecimal, constants have their types, arrays are digests of their content. What is installed
+counts by its name. A function of the user's own counts by the syntax tree of its source and by the values
+that it uses, an object by its class and its attributes. What has no content that could be compared, such as
+an open file, is the same only as this very object.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import decimal
+import enum
+import fractions
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import random
+import sys
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+from privatize.data import frames
+from privatize.data.support import Maybe, OneOf
+from privatize.identity.origin import is_installed, origin
+from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
+from privatize.samplers.base import KINDS
+from privatize.samplers.foreign import as_sampler, of_scipy
+from privatize.samplers.given import Support
+from privatize.samplers.parameters import Frozen
+
+__all__ = ["Encoder"]
+
+_REACH = ("", "-bytecode", "-object")
+
+
+class Encoder:
+    """Makes JSON of everything that a law is made of.
+
+    Parameters
+    ----------
+    token_of : callable
+        Returns a string that stands for an object which cannot be compared.
+
+    Attributes
+    ----------
+    lossless : bool
+        Whether there is nothing but our own kinds and constants.
+    reach : {"", "-bytecode", "-object"}
+        Where the same JSON means the same: everywhere, on one minor version of Python, in this process.
+    """
+
+    def __init__(self, token_of: Callable[[Any], str]) -> None:
+        self.lossless, self.reach = True, _REACH[0]
+        self._token_of = token_of
+        self._met: dict[int, tuple[int, Any]] = {}  # with the object, so that its id stays its own
+        self._modules: dict[str, types.ModuleType] = {}  # of the user's own
+        self._attributes: set[str] = set()  # that the user's own code names
+
+    def encode(self, value: Any) -> Any:
+        """Return a value as JSON, with what is read from the user's own modules."""
+        found = [self.value(value)]
+        done: set[tuple[str, str]] = set()
+        while todo := sorted(
+            (name, each)
+            for name, module in self._modules.items()
+            for each in self._attributes & vars(module).keys()
+            if (name, each) not in done
+        ):
+            done.update(todo)
+            found += [[name, each, self.value(vars(self._modules[name])[each])] for name, each in todo]
+        return found
+
+    def value(self, value: Any) -> Any:
+        """Return any value as JSON."""
+        kind = type(value)
+        if kind in KINDS:
+            self.lossless &= value.lossless
+            return [kind.tag, kind.law_version, self._state(value.parameters())]
+        if kind in _LOSSLESS:
+            return _LOSSLESS[kind](self, value)
+        self._attributes |= names_in(value)
+        try:
+            return literal(value)
+        except TypeError:
+            self.lossless = False
+        try:
+            return self._content(value, kind)
+        except RecursionError:
+            raise
+        except Exception:  # what cannot be copied, such as an open file, has no content to compare
+            return self.only(value)
+
+    def only(self, value: Any) -> Any:
+        """Return what stands for an object without content that could be compared."""
+        self._restrict(_REACH[2])
+        return ["this object", self._token_of(value)]
+
+    def _restrict(self, reach: str) -> None:
+        self.reach = max(self.reach, reach, key=_REACH.index)
+
+    def _alone(self, value: Any) -> Any:
+        """Return an element of a set, which has no order, so that no element refers to another one."""
+        inner = Encoder(self._token_of)
+        inner._modules, inner._attributes = self._modules, self._attributes
+        found = inner.value(value)
+        self._restrict(inner.reach)
+        return found
+
+    def _state(self, value: dict[str, Any]) -> Any:
+        """Return attributes, whose order does not matter."""
+        return [[name, self.value(value[name])] for name in sorted(value)]
+
+    def _content(self, value: Any, kind: type) -> Any:
+        """Return as JSON what no lossless description is made of: data, functions, objects."""
+        if isinstance(value, types.ModuleType):
+            return self._module(value)
+        if kind is np.ndarray:
+            return self.array(value)
+        if isinstance(value, np.generic):
+            return ["scalar", self.array(np.asarray(value))]
+        if frames.kind(value) is not None:
+            return self._frame(value)
+        if kind in (decimal.Decimal, fractions.Fraction):
+            return [kind.__name__, str(value)]
+        if isinstance(value, PurePath) and origin(kind.__module__) is not None:
+            return ["path", os.fspath(value)]
+        if value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
+            return ["a global generator"]  # which is reseeded publicly
+        named = _by_name(value)
+        if named is not None:
+            return named
+        if hasattr(kind, "rvs") and of_scipy(value) and not hasattr(value, "numargs"):
+            return self.value(as_sampler(value))
+        if id(value) in self._met:
+            return ["again", self._met[id(value)][0]]
+        self._met[id(value)] = len(self._met), value
+        return self._made(value, kind)
+
+    def _made(self, value: Any, kind: type) -> Any:
+        """Return what is made of other values."""
+        if kind is list:
+            return ["list", *map(self.value, value)]
+        if kind in (dict, types.MappingProxyType):
+            return ["dict", *([self.value(key), self.value(each)] for key, each in value.items())]
+        if kind in (set, frozenset):
+            return [kind.__name__, *sorted(map(self._alone, value), key=json.dumps)]
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, type):
+            return self._class(value)
+        return self._instance(value, kind)
+
+    def _instance(self, value: Any, kind: type) -> Any:
+        """Return an object: of Python's own by what it is made of."""
+        if kind in _READ:
+            name, *read = _READ[kind]
+            return [name, *(self.value(each(value)) for each in read)]
+        if isinstance(value, enum.Enum):
+            return ["member", self.value(kind), value.name]
+        if isinstance(value, _BUILTIN):
+            return self._builtin(value)
+        if kind in _LOCKS:
+            return ["lock"]
+        if kind in (types.GeneratorType, types.CoroutineType):
+            return self.only(value)
+        if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            return ["tensor", self.array(value.detach().cpu().numpy())]
+        return self._object(value, kind)
+
+    def array(self, value: Any, *, any_unit: bool = False) -> Any:
+        """Return an array by what it holds, whatever its order in memory and its byte order."""
+        shape, dtype = list(value.shape), value.dtype
+        if dtype.hasobject or dtype.names is not None or dtype.kind == "T":
+            code = "object" if dtype.kind in "OT" else str(dtype)
+            return ["array", code, shape, [self.value(each) for each in value.ravel().tolist()]]
+        plain = np.ascontiguousarray(value.astype(dtype.newbyteorder("<"), copy=False))
+        code = f"{dtype.kind}{dtype.itemsize}"
+        if dtype.kind in "mM":
+            fine = plain.astype(f"{dtype.kind}8[ns]") if any_unit else plain
+            plain = fine if fine.astype(plain.dtype).tobytes() == plain.tobytes() else plain
+            code = str(plain.dtype)
+        return ["array", code, shape, hashlib.sha256(plain.tobytes()).hexdigest()]
+
+    def _frame(self, value: Any) -> Any:
+        """Return a data frame or a series by its columns, whatever the version of its library calls them."""
+        form, library, columns, index, above = frames.describe(value).to_json()
+        index = None if index is None else ["a part of the records", self.value(index[-1])]
+        kinds = [[{"object": "text"}.get(what, what), zone] for _, _, what, zone in columns]
+        parts = [self.array(each, any_unit=True) for each in frames.contents(value)]
+        categories: list[Any] = []
+        if library == "pandas":
+            dtypes = [getattr(each.dtype, "categories", None) for each in frames.columns(value)]
+            categories = [None if each is None else self.value(each.tolist()) for each in dtypes]
+            if index is None and value.index.tolist() != list(range(len(value))):
+                index = self.value(value.index.tolist())
+        named = [self.value(name) for name in frames.names(value)]
+        return [form, library, named, kinds, categories, index, self.value(above), parts]
+
+    def _module(self, value: types.ModuleType) -> Any:
+        """Return an installed module by its name; of the user's own, what is read from it counts."""
+        name = value.__name__
+        if origin(name) is not None:
+            return _installed(name)
+        while self._modules.setdefault(name, value) is not value:  # two modules of one name
+            name += "'"
+        if "__getattr__" in vars(value):  # attributes that it makes up
+            self._attributes.add("__getattr__")
+        return ["module", name, _compiled(value.__name__)]
+
+    def _function(self, value: types.FunctionType) -> Any:
+        """Return a function by its source and by the values that it uses."""
+        state = [self.value(each) for each in (value.__defaults__, value.__kwdefaults__ or {}, vars(value))]
+        known, code = value.__globals__, value.__code__
+        cells = zip(code.co_freevars, value.__closure__ or (), strict=False)
+        closure = [[name, self.value(_content_of(cell))] for name, cell in cells]
+        if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
+            # A function that installed code made: its source may change with the version.
+            return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
+        scope, attributes, imported = named_in(code)
+        if LOOKUPS.intersection(scope, attributes):
+            return self.only(value)
+        self._attributes |= attributes
+        tree = tree_of(code, text_of(value))
+        if tree[0] == "bytecode":
+            self._restrict(_REACH[1])
+        read = [[name, self.value(known[name])] for name in scope if name in known]
+        modules = [self._imported(name, level, known) for name, level in imported]
+        return ["function", value.__name__, tree, state, closure, read, modules]
+
+    def _imported(self, name: str, level: int, scope: dict[str, Any]) -> Any:
+        """Return a module that a function imports when it runs, with the packages that it is in."""
+        if level:
+            name = importlib.util.resolve_name("." * level + name, scope.get("__package__") or "")
+        if origin(name) is not None:
+            return _installed(name)
+        parts = name.split(".")
+        inside = [".".join(parts[: end + 1]) for end in range(len(parts))]
+        return [
+            self.value(importlib.import_module(each)) for each in inside
+        ]  # as the function is about to do
+
+    def _class(self, value: type) -> Any:
+        """Return a class of the user's own by its content."""
+        inside = {name: each for name, each in vars(value).items() if name not in _SKIPPED}
+        if issubclass(value, enum.Enum):
+            members = {name: each.value for name, each in value.__members__.items()}
+            inside = {k: v for k, v in inside.items() if _is_own_code(v)} | {"its members": members}
+        for name, each in inside.items():
+            if isinstance(each, types.GetSetDescriptorType | types.MemberDescriptorType):
+                inside[name] = "a slot"
+            elif _is_generated(name, each) and (dataclasses.is_dataclass(value) or "_fields" in inside):
+                inside[name] = "made from the fields"
+        made = [None if type(value) is type else self.value(type(value)), _compiled(value.__module__)]
+        return ["class", value.__name__, made, self.value(value.__bases__), self._state(inside)]
+
+    def _builtin(self, value: Any) -> Any:
+        """Return a function that was not written in Python, with what it is bound to."""
+        owner = getattr(value, "__self__", None)
+        bound = None if isinstance(owner, types.ModuleType | None) else self.value(owner)
+        module = getattr(getattr(value, "__objclass__", value), "__module__", None)
+        return ["builtin", str(module), value.__qualname__, bound, _compiled(module)]
+
+    def _object(self, value: Any, kind: type) -> Any:
+        """Return an object by its class and its attributes, or by what a copy of it would be made of."""
+        origins = {origin(base.__module__) for base in kind.__mro__ if base is not object}
+        own = [self.value(kind)]
+        if None in origins:  # methods of the user's own may read every attribute
+            own.append(self._state(_state_of(value)))
+            if origins <= {None, "privatize"}:
+                return ["object", *own]
+        registered = copyreg.dispatch_table.get(kind)
+        made = value.__reduce_ex__(4) if registered is None else registered(value)
+        if isinstance(made, str):
+            return self.only(value)
+        parts: list[Any] = [*made[:3], *(None if each is None else list(each) for each in made[3:5])]
+        return ["object", *own, *map(self.value, parts)]
+
+
+_LOSSLESS: dict[type, Callable[[Encoder, Any], Any]] = {
+    Frozen: lambda _, x: ["numbers", list(x.shape), [each.hex() for each in x.array.ravel().tolist()]],
+    Support: lambda e, x: ["support", x.kind, e.value(x.inside)],
+    OneOf: lambda e, x: ["one of", e.value(x.values), e.value(x.unknown)],
+    Maybe: lambda e, x: ["maybe", e.value(x.inner)],
+    np.datetime64: lambda _, x: ["datetime64", *np.datetime_data(x.dtype), str(x.astype(np.int64))],
+    tuple: lambda e, x: ["tuple", *map(e.value, x)],
+}
+# Objects of Python's own that are made of what these read.
+_READ: dict[type, tuple[Any, ...]] = {
+    types.MethodType: ("method", lambda x: x.__func__, lambda x: x.__self__),
+    functools.partial: ("partial", lambda x: x.func, lambda x: x.args, lambda x: dict(x.keywords), vars),
+    functools._lru_cache_wrapper: ("lru_cache", lambda x: x.__wrapped__, lambda x: x.cache_parameters()),
+    staticmethod: ("staticmethod", lambda x: x.__func__),
+    classmethod: ("classmethod", lambda x: x.__func__),
+    property: ("property", lambda x: x.fget, lambda x: x.fset, lambda x: x.fdel),
+    functools.cached_property: ("cached property", lambda x: x.func),
+}
+_BUILTIN = (
+    *(types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+)
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_SKIPPED = frozenset(
+    {
+        *("__dict__", "__weakref__", "__module__", "__qualname__", "__firstlineno__", "__slotnames__"),
+        *("__abstractmethods__", "_abc_impl", "__static_attributes__", "__dataclass_params__", "__replace__"),
+        *("__annotate__", "__annotate_func__", "__annotations_cache__", "__conditional_annotations__"),
+        "__match_args__",
+    }
+)
+_GENERATED = frozenset(
+    {
+        *("__new__", "__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"),
+        *("__lt__", "__le__", "__gt__", "__ge__", "__getstate__", "__setstate__"),
+    }
+)
+
+
+def _is_generated(name: str, value: Any) -> bool:
+    """Tell whether a dataclass or a named tuple made this method, which has no source, from its fields."""
+    code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+    return name in _GENERATED and code is not None and code.co_filename in ("<string>", dataclasses.__file__)
+
+
+def _is_own_code(value: Any) -> bool:
+    """Tell whether something in an enumeration is a method of the user's own."""
+    inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return isinstance(inner, types.FunctionType) and origin(inner.__globals__.get("__name__")) is None
+
+
+def _compiled(module: str | None) -> str | None:
+    """Return the content of a compiled module of the user's own, which has no source; else None."""
+    file = getattr(sys.modules.get(module or ""), "__file__", None)
+    if not isinstance(file, str) or file.endswith((".py", ".pyc")) or origin(module) is not None:
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def _content_of(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet filled
+        return None
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    """Return an object's attributes, slots included."""
+    state = dict(getattr(value, "__dict__", {}))
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{base.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                state[name] = getattr(value, name)
+    return state
+
+
+def _by_name(value: Any) -> Any:
+    """Return the name of an installed function or class, without a version, if the name leads to it."""
+    if isinstance(value, type) and value in KINDS:
+        return ["class", value.tag, value.law_version]
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if isinstance(value, np.ufunc):
+        name = value.__name__
+        module = "numpy" if getattr(np, name, None) is value else "scipy.special"
+    elif hasattr(value, "numargs"):  # a distribution of SciPy's that has no parameters yet
+        module, name = "scipy.stats", getattr(value, "name", None)
+    if not isinstance(module, str) or not isinstance(name, str) or origin(module) is None:
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not value:
+        return None
+    ours = origin(module) == "privatize"
+    return ["name", f"privatize {name}", *_raised()] if ours else ["name", f"{module}.{name}"]
+
+
+def _installed(module: str) -> Any:
+    """Return what stands for an installed module."""
+    return ["module", module, *(_raised() if origin(module) == "privatize" else [])]
+
+
+def _raised() -> list[Any]:
+    """Return the kinds whose law was fixed: the user's own code may draw with them."""
+    return sorted([kind.tag, kind.law_version] for kind in KINDS if kind.law_version > 1)

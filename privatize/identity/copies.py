@@ -1,0 +1,258 @@
+"""Recognizing columns of private data by their content: copies, parts, and what was made of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.parts import comparable
+from privatize.data.support import missing
+from privatize.identity.memory import is_plain
+
+__all__ = ["FEW", "Copies"]
+
+Array = NDArray[Any]
+
+FEW = 8
+"""Fewer values than this are not compared by content: constants would resemble them by accident."""
+
+_SOME = 20  # values that parts of columns must share; FEW are enough of measured ones in a row
+_WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
+_BITS = 20  # one coincidence in a million
+
+
+class Copies:
+    """The columns of private data, for finding copies of them.
+
+    Parameters
+    ----------
+    arrays : list of arrays
+        Where the columns are.
+    lists : bool
+        Whether a list that private values may have been chosen from is public.
+    """
+
+    def __init__(self, arrays: list[Array], *, lists: bool) -> None:
+        self._arrays, self._lists = arrays, lists
+
+    def has(self, array: Array) -> bool:
+        """Tell whether a column of an array is one of these, or a part of one, or the other way round."""
+        if any(map(self._equal, _flat(array, rows=True))):
+            return True
+        return any(one.overlaps(own, self._lists) for one in _wholes(array) for own in self._columns)
+
+    def declares(self, array: Array) -> bool:
+        """Tell whether a list of values is made of the measured numbers of one of these, all of them."""
+        return any(one.permutes(own) for one in _wholes(array) for own in self._columns)
+
+    def dumped(self, raw: bytes) -> bool:
+        """Tell whether bytes have one of these in them, as a pickle has."""
+        columns = (column for array in self._arrays if not array.dtype.hasobject for column in _flat(array))
+        return any(
+            len(raw) >= each.nbytes and each.tobytes() in raw and _tells(_numbered(each)) for each in columns
+        )
+
+    @functools.cached_property
+    def _columns(self) -> list[_Column]:
+        return [_Column(column) for each in self._arrays for column in _flat(each, _WIDE)]
+
+    @functools.cached_property
+    def _lengths(self) -> set[int]:
+        return {len(column) for array in self._arrays for column in _flat(array)}
+
+    @functools.cached_property
+    def _heads(self) -> dict[bytes, list[tuple[Array, Callable[[Array], Array]]]]:
+        """The columns, and what casting makes of them, by their first values."""
+        found: dict[bytes, list[tuple[Array, Callable[[Array], Array]]]] = {}
+        for own in (own for array in self._arrays for own in _flat(array)):
+            head = _numbered(own[:FEW])
+            for cast in _CASTS if head.dtype == np.float32 else _CASTS[:1]:
+                found.setdefault(cast(head).tobytes(), []).append((own, cast))
+        return found
+
+    def _equal(self, column: Array) -> bool:
+        """Tell whether a column is one of these, or what casting makes of it; by its first values first."""
+        if len(column) not in self._lengths:
+            return False
+        for own, cast in self._heads.get(_numbered(column[:FEW]).tobytes(), ()):
+            values = _numbered(own)
+            made = cast(values) if values.dtype == np.float32 else values
+            if made.tobytes() == _numbered(column).tobytes() and _tells(made):
+                return True
+        return False
+
+
+_CASTS: tuple[Callable[[Array], Array], ...] = (
+    lambda values: values,
+    np.trunc,
+    np.rint,
+    lambda values: values.astype(np.float16).astype(np.float32),
+    lambda values: (values.view(np.uint32) + 0x8000 & 0xFFFF0000).view(np.float32),  # bfloat16
+)
+
+
+class _Column:
+    """One column that may be a part of another one."""
+
+    def __init__(self, column: Array) -> None:
+        self._column, self.size = column, len(column)
+        first = next((value for value in column[:100].tolist() if not missing(value)), None)
+        self.text = isinstance(first, str | bytes)
+
+    @functools.cached_property
+    def values(self) -> Array:
+        """Its values, as numbers."""
+        return _numbered(self._column)
+
+    def overlaps(self, private: _Column, lists: bool) -> bool:
+        """Tell whether this or a private column has the other's values.
+
+        In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
+        are, such as their logarithms. A list that private values were chosen from is no copy, if `lists`.
+        """
+        if self.text != private.text or self.values.dtype != private.values.dtype:
+            return False
+        short, long = sorted((self.values, private.values), key=len)
+        if len(short) < _SOME:
+            # The cheap questions first: there are many short lists, and long columns.
+            if not _measured(short) or short.tobytes() not in long.tobytes():
+                return False
+            return _measured(long, 0.5) and _tells(short)
+        same = len(short) == len(long)
+        if same and not self.text and _same_order(short, long):
+            return _tells(short, bits=3 * _BITS)
+        probes = short[:: max(1, len(short) // 8)]
+        hits = (long == probes[:, None]).any(axis=1)
+        hits[0] |= probes[0] != probes[0]  # missing values are alike
+        if not hits[0] and hits.sum() < 2:  # most other columns are done with here
+            return False
+        if hits[0] and short.tobytes() in long.tobytes():
+            return _tells(short, bits=3 * _BITS) and not (lists and _code_book(self.values, private.values))
+        if same and hits.all() and (np.sort(short) == np.sort(long)).all():
+            return _tells(np.sort(short), _SOME)
+        if not _shares_measured(short, long):
+            return False
+        repeated = len(np.unique(private.values)) < len(private.values) / 2
+        return not (lists and (repeated or _code_book(self.values, private.values)))
+
+    def permutes(self, private: _Column) -> bool:
+        """Tell whether this has every measured number of a private column once, and no other."""
+        one, own = self.values, private.values
+        if len(one) != len(own) or len(one) < _SOME or one.dtype != own.dtype or not _measured(one):
+            return False
+        return bool((np.sort(one) == np.sort(own)).all()) and _tells(np.sort(one), _SOME)
+
+
+def _wholes(array: Array) -> list[_Column]:
+    """Return the columns of an array that could be parts of others; most short lists could not."""
+    found = [_Column(column) for column in _flat(array, _WIDE, rows=True)]
+    return [one for one in found if one.size >= _SOME or (not one.text and _measured(one.values))]
+
+
+def _measured(values: Array, different: float = 0.9) -> bool:
+    """Tell whether a column is of measured numbers: most are no integers, and they hardly ever repeat."""
+    if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
+        return False
+    return len(np.unique(values)) >= different * len(values)
+
+
+def _shares_measured(short: Array, long: Array) -> bool:
+    """Tell whether most numbers of a column are measured ones of another, and those are not on a grid."""
+    if short.dtype != np.float32:
+        return False
+    values = np.unique(short[np.isfinite(short)])
+    # Not codes and counts: a public table of codes has those of everybody.
+    if len(values) < max(_SOME, len(short) // 2) or np.mean(values == np.rint(values)) > 0.5:
+        return False
+    known = np.unique(long[np.isfinite(long)])
+    gap = float(np.diff(known).min(initial=np.inf))
+    taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
+    return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
+
+
+def _code_book(public: Array, private: Array) -> bool:
+    """Tell whether private values were chosen from a public list: prices, the places of shops, codes.
+
+    Such a list has most values once, and nearly all of the private ones, of which some were chosen more often
+    than they are in it. A copy of some records that had nearly all values would have many of them repeatedly.
+    Nor were all values of a list chosen when most of the private ones are different: these are the list.
+    """
+    listed, times = np.unique(public, return_counts=True)
+    chosen, often = np.unique(private, return_counts=True)
+    if len(listed) < 0.6 * len(public):
+        return False
+    if len(chosen) > len(private) / 2 and np.isin(listed, chosen).mean() > 0.95:
+        return False
+    places = np.minimum(np.searchsorted(listed, chosen), len(listed) - 1)
+    there = listed[places] == chosen
+    more = np.maximum(often - times[places], 0)[there].sum()
+    return bool(there.mean() >= 0.8 and more > 0.02 * len(private))
+
+
+def _same_order(one: Array, other: Array) -> bool:
+    """Tell whether two columns are in the same order, or the opposite one, and not just sorted."""
+    for some in (slice(64), slice(None)):  # most are done with after a few
+        order = np.argsort(one[some], kind="stable")
+        if (np.diff(order) == 1).all() or (np.diff(order) == -1).all():
+            return False
+        orders = (np.argsort(side * other[some].astype(float), kind="stable") for side in (1, -1))
+        if not any((order == each).all() for each in orders):
+            return False
+    return True
+
+
+def _flat(array: Array, most: int | None = None, *, rows: bool = False) -> Iterator[Array]:
+    """Yield the columns of an array that could be compared, and all of it as one.
+
+    Parameters
+    ----------
+    array : array
+        Any.
+    most : int, optional
+        The largest number of columns; others are left out.
+    rows : bool
+        Whether its rows count as columns too: pandas keeps columns in them.
+    """
+    if array.dtype.names:
+        for name in array.dtype.names:
+            yield from _flat(array[name], most, rows=rows)
+        return
+    if array.size < FEW:
+        return
+    yield array.ravel()
+    if array.ndim > 1:
+        table = array.reshape(len(array), -1)
+        for side in (table.T, table) if rows else (table.T,):
+            if side.shape[1] >= FEW:
+                yield from side[:: 1 if most is None else -(-len(side) // most)]
+
+
+def _numbered(column: Array) -> Array:
+    """Return a column as numbers: strings by their hash, every missing value and every zero alike."""
+    if column.dtype == object and not all(map(is_plain, column.tolist())):
+        return np.zeros(len(column), np.float32)  # objects: comparing those would run anybody's code
+    made = comparable(column)
+    if made.dtype.kind in "US":
+        return np.array([hash(value) for value in made.tolist()], dtype=np.int64)
+    if made.dtype == np.float32:
+        made = made + np.float32(0)
+        made[made != made] = np.nan
+    return made
+
+
+def _tells(column: Array, distinct: int = 2, bits: float = _BITS) -> bool:
+    """Tell whether a column is not equal to another one by accident, nor a range of numbers.
+
+    What it tells is its length times the entropy of its values.
+    """
+    _, counts = np.unique(column[:1000], return_counts=True)
+    share = counts / counts.sum()
+    if len(counts) < distinct or -(share * np.log2(share)).sum() * len(column) < bits:
+        return False
+    steps = np.diff(column.astype(float))
+    room = 1e-6 * np.abs(column).max() if column.dtype == np.float32 else 0
+    return not np.ptp(steps) <= room  # also if some are missing

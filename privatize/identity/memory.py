@@ -1,0 +1,179 @@
+"""Where the values of an object are: the memory that they lie in, and the same values as arrays."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import itertools
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.parts import columns_of, objects
+from privatize.data.support import missing
+
+__all__ = [
+    *("ATOMS", "CODE", "LISTED", "arrays", "bounds", "is_plain", "library", "listed", "owners"),
+    *("pandas_parts", "ranges"),
+]
+
+Array = NDArray[Any]
+Range = tuple[int, int]
+
+CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
+ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None)})
+LISTED = (list, tuple, set, frozenset, dict)
+"""Containers of Python's own, whose objects lie anywhere."""
+
+_DENSE = 10_000_000  # values of a sparse matrix that are compared with dense ones
+
+
+def library(value: Any) -> str:
+    """Return the name of the package that an object's class is from."""
+    module = type(value).__module__
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+def bounds(array: Any) -> Range:
+    """Return where an array's memory begins and ends; numpy's own function for it has moved about."""
+    first = last = array.__array_interface__["data"][0]
+    if not array.size:
+        return first, first
+    for size, stride in zip(array.shape, array.strides, strict=True):
+        first += min(0, (size - 1) * stride)
+        last += max(0, (size - 1) * stride)
+    return first, last + array.itemsize
+
+
+def owners(value: Any) -> Iterator[Any]:
+    """Yield an object, and what it is a view of: the other numbers there are of the same people."""
+    yield value
+    for _ in range(100):
+        value = value.base if isinstance(value, np.ndarray) else None
+        if value is None:
+            return
+        yield value
+
+
+def ranges(value: Any) -> Iterator[Range]:
+    """Yield the memory that an object's values are in; what cannot be looked at is compared by content."""
+    with contextlib.suppress(Exception):
+        if library(value) == "torch" and hasattr(value, "untyped_storage"):
+            storage = value.untyped_storage()
+            yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+        else:
+            yield from map(bounds, _views(value))
+
+
+def _views(value: Any) -> Iterator[Array]:
+    """Yield arrays over the memory of an object."""
+    where = library(value)
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, np.flatiter | np.nditer):
+        yield from value.operands if isinstance(value, np.nditer) else [value.base]
+    elif where == "scipy" and hasattr(value, "tocsr"):
+        yield from _sparse(value)
+    elif where == "pyarrow":
+        yield from (np.frombuffer(buffer, np.uint8) for buffer in _buffers(value))
+    elif where == "polars":
+        for chunk in (each.to_physical() for each in _chunks(value)):
+            if chunk.dtype.is_numeric():  # anything else is copied by what follows
+                yield from [chunk.to_numpy()] if not chunk.null_count() else ()
+                yield from _views(chunk.to_arrow()) if "pyarrow" in sys.modules else ()
+    elif not isinstance(value, LISTED) and not hasattr(value, "__dict__"):
+        yield np.frombuffer(value, np.uint8)  # bytes, array.array, mmap, memoryview, ctypes
+
+
+def arrays(value: Any) -> Iterator[Array]:
+    """Yield the values of an object as arrays; nothing for those of pandas, which have arrays in them."""
+    where = library(value)
+    with contextlib.suppress(Exception):
+        if isinstance(value, np.ndarray):
+            yield value
+        elif where == "torch" and hasattr(value, "detach"):
+            made = value.detach().cpu()
+            yield (made.float() if made.is_floating_point() and made.element_size() == 2 else made).numpy()
+        elif where == "scipy" and hasattr(value, "tocsr"):
+            yield from _sparse(value)
+            if np.prod(value.shape) <= _DENSE:
+                yield value.toarray()
+        elif where == "polars":
+            yield from (chunk.to_numpy() for chunk in _chunks(value))
+        elif where == "pyarrow" and not hasattr(value, "address"):
+            yield from map(np.asarray, value.columns if hasattr(value, "columns") else [value])
+        elif where == "array":
+            yield np.asarray(value)
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether a value is one number, string or date: comparing others would run anybody's code."""
+    return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
+
+
+def listed(value: Any) -> Iterator[Array]:
+    """Yield the values directly in a list, tuple, set or dict, or in the records in it, as arrays."""
+    with contextlib.suppress(Exception):
+        sides = (list(value.values()), list(value)) if isinstance(value, dict) else (list(value),)
+        for items in sides:
+            first = items[0]
+            if isinstance(first, dict):
+                yield from columns_of([item for item in items if isinstance(item, dict)])
+            elif isinstance(first, list | tuple):
+                for column in itertools.zip_longest(*items):
+                    yield objects(list(column))
+            elif isinstance(first, np.ndarray):
+                yield np.array(items)
+            elif is_plain(first):
+                yield objects(items)
+            elif hasattr(first, "__dict__") and not isinstance(first, CODE):
+                yield from columns_of([vars(item) for item in items])
+
+
+def _sparse(value: Any) -> Iterator[Array]:
+    """Yield the arrays that a sparse matrix is made of."""
+    yield from (part for part in vars(value).values() if isinstance(part, np.ndarray))
+
+
+def _buffers(value: Any) -> Iterator[Any]:
+    """Yield the memory of a pyarrow object."""
+    if hasattr(value, "address"):
+        yield value
+    elif hasattr(value, "buffers"):
+        yield from filter(None, value.buffers())
+    else:
+        for part in value.chunks if hasattr(value, "chunks") else value.columns:
+            yield from _buffers(part)
+
+
+def _chunks(value: Any) -> Iterator[Any]:
+    """Yield the pieces of a polars frame or series."""
+    if hasattr(value, "collect") and "SCAN" not in value.explain():  # a lazy one, of what is in memory
+        value = value.collect()
+    for column in value.get_columns() if hasattr(value, "get_columns") else [value]:
+        yield from column.get_chunks()
+
+
+_PANDAS = ("_ndarray", "_data", "_mask", "_codes", "_pa_array", "_left", "_right", "_sparse_values")
+
+
+def pandas_parts(value: Any) -> Iterator[Any]:
+    """Yield what a pandas object has its values in."""
+    if hasattr(value, "items") and hasattr(value, "columns"):
+        yield from (value.iloc[:, at].array for at in range(value.shape[1]))
+        yield value.index
+    elif hasattr(value, "codes") and hasattr(value, "levels"):  # an index of several levels
+        yield from value.codes
+        yield from value.levels
+    elif hasattr(value, "array"):
+        if type(value).__name__ != "RangeIndex":
+            yield value.array
+        if hasattr(value, "index"):
+            yield value.index
+    else:
+        found = (getattr(value, name, None) for name in _PANDAS)
+        yield from (each for each in found if each is not None and each is not value)
