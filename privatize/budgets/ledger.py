@@ -242,28 +242,26 @@ def _declaration(names: tuple[str, ...], declared: str, described: str, who: str
 
 def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, cap: Cost) -> BudgetExceeded:
     """Return the error that shows requested, remaining and cap, and what would fit."""
-    short: list[str] = []
-    enough: list[str] = []
+    lines: dict[bool, list[str]] = {True: [], False: []}  # by whether there is enough
     facts: dict[str, float] = {}
     fits: list[str] = []
     for symbol in ("epsilon", "delta", "gamma"):
         asked, most = float(getattr(cost, symbol)), float(getattr(cap, symbol))
         left = max(float(getattr(cap, symbol) - getattr(spent, symbol)), 0.0)
-        line = f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})"
+        enough = getattr(after, symbol) <= getattr(cap, symbol)
         facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
-        if getattr(after, symbol) <= getattr(cap, symbol):
-            enough += [line] if asked else []
-        else:
-            short.append(line)
+        if asked or not enough:
+            lines[enough].append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
+        if not enough:
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
-    also = f"; there is enough for {', '.join(enough)}" if enough else ""
-    text = (
+    also = f"; there is enough for {', '.join(lines[True])}" if lines[True] else ""
+    return BudgetExceeded(
         f"The budget {name!r} has not enough left for {charge.function}(), which asks for "
-        f"{', '.join(short)}{also}."
+        f"{', '.join(lines[False])}{also}. Nothing was spent. {would}",
+        **facts,
     )
-    return BudgetExceeded(f"{text} Nothing was spent. {would}", **facts)
 
 
 def _down(amount: float) -> float:
