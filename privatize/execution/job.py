@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -133,6 +134,11 @@ class SpanResult:
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
 
+    def plain(self) -> SpanResult:
+        """Return the same for another process, where an output may have other classes of the same name."""
+        cause = None if self.cause is None else self.cause.plain()
+        return replace(self, cause=cause, structure=copy.deepcopy(self.structure))
+
 
 class Job(Protocol):
     """A function, P and a seed: what the gaps of pairs follow from, wherever they are evaluated.
@@ -197,7 +203,7 @@ class Reply:
             found = evaluate()
             if found is None:
                 return cls("missing")
-            return cls("found", [replace(each, cause=each.cause and each.cause.plain()) for each in found])
+            return cls("found", [each.plain() for each in found])
         except PrivatizeError as error:
             return cls("error", error=error.plain().facts())
         except Refused as error:
