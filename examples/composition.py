@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize import Gaussian, PrivateFunction, audit, privatize, samplers
-from privatize.planning.composition import kind_of, tight
+from privatize import Gaussian, Laplace, PrivateFunction, audit, privatize, samplers
+from privatize.planning.composition import tight
 
 EPSILON, DELTA = 3.0, 1e-5  # the budget of the first table
 GAMMA = 0.05  # of every question
@@ -59,7 +59,7 @@ def capacity() -> None:
         ("Gaussian", 0.1, 1e-7),
         ("Gaussian", 0.05, 1e-7),
     ):
-        kind = kind_of(Gaussian() if name == "Gaussian" else None, epsilon, delta)
+        kind = (Gaussian() if name == "Gaussian" else Laplace()).composition_kind(epsilon, delta)
         plain = by_sum(epsilon, delta)
 
         def fits(count: int, kind: str = kind) -> bool:

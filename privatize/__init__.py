@@ -30,7 +30,8 @@ from privatize.mechanisms import (
     Laplace,
     Mechanism,
 )
-from privatize.planning.plan import Plan, plan, transfer
+from privatize.planning.divergence import transfer
+from privatize.planning.plan import Plan, plan
 
 if TYPE_CHECKING:
     from privatize import sums

@@ -14,7 +14,7 @@ from privatize.auditing.auditor import audit
 from privatize.auditing.findings import Audit
 from privatize.errors import InsecureNoiseWarning
 from privatize.function.private_function import PrivateFunction
-from privatize.noise import exact as discrete
+from privatize.noise.exact import source
 
 __all__ = ["assert_private", "insecure_noise"]
 
@@ -119,10 +119,10 @@ def insecure_noise(seed: int) -> Iterator[None]:
         stacklevel=3,
     )
     seeded = _SeededBytes(seed)
-    before = discrete.source.set(seeded)
+    before = source.set(seeded)
     try:
         yield
     finally:
         seeded.active = False
         with contextlib.suppress(ValueError):  # a generator may be closed in another context than its own
-            discrete.source.reset(before)
+            source.reset(before)

@@ -43,7 +43,6 @@ from privatize.errors import (
 from privatize.execution.packaging.package import pack
 from privatize.function.private_function import _Marking
 from privatize.mechanisms.base import l1
-from privatize.planning.composition import kind_of
 from privatize.samplers.tables import columns_of
 from privatize.storage.estimates import open_store
 
@@ -1175,7 +1174,7 @@ def test_tight_budgets_allow_more_and_never_too_much():
     """Many small answers cost less together than their sum; δ is then spent, and the cap still holds."""
     pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
     budget = begun(epsilon=1, delta=1e-5, composition="tight")
-    kind, count = kind_of(Gaussian(), 0.2, 1e-6), 0
+    kind, count = Gaussian().composition_kind(0.2, 1e-6), 0
     with contextlib.suppress(BudgetExceeded):
         while count < 100:
             budget.reserve(asks(0.2, 1e-6, kind=kind))
@@ -1187,7 +1186,7 @@ def test_tight_budgets_allow_more_and_never_too_much():
     assert total.counts == {kind: count} == json.loads(json.dumps(total.counts))
 
 
-@pytest.mark.parametrize("kind", ["dp 1.0 0.001", kind_of(Gaussian(), 1, 1e-3)])
+@pytest.mark.parametrize("kind", ["dp 1.0 0.001", Gaussian().composition_kind(1, 1e-3)])
 def test_tight_budgets_do_not_trade_delta_for_nothing(kind):
     """A release with a larger δ than the budget's costs more ε at the budget's δ, or cannot be had at all."""
     pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
@@ -1598,7 +1597,7 @@ class TestDamage:
         facts = {"dataset": "d", "key": "k", "people": ("p",)}
         budget.reserve(asks(0.2, gamma=0.1, looks=((0.1, 0.1),), average_gamma=0.05, **facts))
         budget.reserve(asks(0.2, gamma=0.12, looks=((0.1, 0.15), (0.11, 0.12)), **facts))
-        budget.reserve(asks(0.2, 1e-6, kind=kind_of(Gaussian(), 0.2, 1e-6), mechanism="Gaussian"))
+        budget.reserve(asks(0.2, 1e-6, kind=Gaussian().composition_kind(0.2, 1e-6), mechanism="Gaussian"))
         budget.reserve(asks(0.1, strength="plain", declared=(), described="", dataset="e"))
         budget.verify()
         return budget

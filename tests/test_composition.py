@@ -15,8 +15,10 @@ from scipy.stats import norm
 from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
 from privatize.budgets.charges import Charge
 from privatize.errors import SettingsError
+from privatize.mechanisms.base import complete
 from privatize.noise import grid as noise
-from privatize.planning.composition import NOTHING, Cost, _as_one_gaussian, _response, exact, kind_of, tight
+from privatize.planning.bounds import exact
+from privatize.planning.composition import NOTHING, Cost, _as_one_gaussian, _response, tight
 
 NUMBERS = itertools.count()
 
@@ -42,6 +44,11 @@ class TestCost:
             assert not other.fits(cap)
         assert Cost.of(1, 0, 0.3).larger(Cost.of(0.5, 1e-6, 0.1)) == Cost.of(1, 1e-6, 0.3)
         assert (cap + cap) - cap == cap
+
+
+def kind_of(mechanism, epsilon, delta):
+    """Return what composition knows of a release of any mechanism."""
+    return complete(mechanism).composition_kind(epsilon, delta)
 
 
 class TestKind:

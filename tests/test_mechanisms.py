@@ -12,7 +12,7 @@ from privatize import Bernstein, BernsteinPolynomial, Exponential, Gaussian, Lap
 from privatize.errors import InfiniteSensitivityError, OutputError, SettingsError
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.base import inflate
-from privatize.mechanisms.gaussian import excess_delta, least_sigma
+from privatize.planning.gaussian import excess_delta, least_sigma
 
 UNIT = samplers.uniform(0, 1)
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from privatize.errors import PlanError, SettingsError
-from privatize.planning.plan import Plan, plan, transfer
+from privatize.planning.divergence import transfer
+from privatize.planning.plan import Plan, plan
 
 BOUNDS = ("tolerance", "dkw", "marginal")
 
@@ -813,7 +814,8 @@ def test_small_plans_do_not_import_scipy():
     """A user would wait for scipy's import in every script that only plans."""
     code = """
 import sys
-from privatize.planning.plan import plan, transfer
+from privatize.planning.divergence import transfer
+from privatize.planning.plan import plan
 for bound in ("tolerance", "dkw", "marginal"):
     for gamma in (0.5, 0.2, 0.1, 0.05, 0.01, 0.001):
         for m in (None, "least", "balanced"):

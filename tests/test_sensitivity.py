@@ -29,7 +29,8 @@ from privatize.errors import (
 )
 from privatize.mechanisms.base import l2
 from privatize.mechanisms.weighted import Weighted
-from privatize.planning.plan import Plan, band
+from privatize.planning.dkw import band
+from privatize.planning.plan import Plan
 
 UNIT = samplers.uniform(0, 1)
 

@@ -531,7 +531,7 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
     from scipy import stats
 
     from privatize.calibration.sensitivity import Sensitivity
-    from privatize.planning.plan import band
+    from privatize.planning.dkw import band
 
     rng = np.random.default_rng(1)
     first = plan(0.1, 300)

@@ -29,8 +29,8 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.private_function import PrivateFunction, miscounted
-from privatize.mechanisms.weighted import Weighted
-from privatize.planning.plan import transfer
+from privatize.mechanisms.weighted import weighted
+from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
 
 __all__ = ["audit"]
@@ -173,8 +173,7 @@ class _Auditor:
     @functools.cached_property
     def mechanism(self) -> Any:
         """The mechanism, with the weights that it was calibrated with."""
-        own, weights = self.private.settings.mechanism, self.sensitivity.weights
-        return Weighted(own, weights) if weights else own
+        return weighted(self.private.settings.mechanism, self.sensitivity.weights)
 
     def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
         """Return fresh pairs of one distribution, and their gaps."""
@@ -230,6 +229,7 @@ class _Auditor:
         within = np.flatnonzero(gaps <= sensitivity.value)
         chosen = within[np.argsort(gaps[within])[-2 if releases else len(within) :]].tolist()
         promise = {"epsilon": settings.epsilon, "delta": settings.delta}
+        limits: dict[str, Any] = promise | {"releases": releases, "alpha": self.alpha / max(1, len(chosen))}
         scale = self.mechanism.scale(sensitivity.value, *promise.values())
         release = functools.partial(
             self.mechanism.release, sensitivity=sensitivity.value, **promise, whole=sensitivity.whole
@@ -245,17 +245,6 @@ class _Auditor:
             shown = None if hasattr(settings.mechanism, "responses") else Units.of(scale, a, b)
             # Answers from a finite set may repeat, however private they are.
             repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
-            gap, alpha = float(gaps[index]), self.alpha / len(chosen)
-            told = tell_apart(
-                release,
-                a,
-                b,
-                gap=gap,
-                **promise,
-                releases=releases,
-                alpha=alpha,
-                discrete=repeats,
-                shown=shown,
-            )
-            found.append(told)
+            gap = float(gaps[index])
+            found.append(tell_apart(release, a, b, gap=gap, discrete=repeats, shown=shown, **limits))
         return found

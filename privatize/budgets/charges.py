@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from privatize.errors import LedgerError, SettingsError
-from privatize.planning.composition import NOTHING, Cost, exact
+from privatize.planning.bounds import exact
+from privatize.planning.composition import NOTHING, Cost
 from privatize.storage.database import storable
 
 STRENGTHS = ("plain", "sampled")

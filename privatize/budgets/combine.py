@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from privatize.budgets.charges import Totals
-from privatize.planning.composition import NOTHING, Cost, exact, tight
+from privatize.planning.bounds import exact
+from privatize.planning.composition import NOTHING, Cost, tight
 
 _Totals = Mapping[tuple[str, str], Totals]
 

@@ -14,7 +14,8 @@ from typing import Any
 from privatize.budgets.charges import Book, Charge, Due, Person, Totals
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
-from privatize.planning.composition import Cost, exact, kind_of
+from privatize.planning.bounds import exact
+from privatize.planning.composition import Cost
 from privatize.storage.database import Run, storable
 
 BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
@@ -227,7 +228,7 @@ def _is_migrated(row: dict[str, Any]) -> bool:
 def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
     """Return what composition knows of the Gaussian releases that promise this."""
     made = [Gaussian(), Gaussian("classic")] if epsilon < 1 else [Gaussian()]
-    return [list(map(float, kind_of(each, epsilon, delta).split()[1:])) for each in made]
+    return [list(map(float, each.composition_kind(epsilon, delta).split()[1:])) for each in made]
 
 
 def _fits(charge: Charge) -> bool:

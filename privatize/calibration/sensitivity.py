@@ -41,7 +41,8 @@ from privatize.errors import (
 from privatize.execution.choose import check_timeout
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs.structure import Structure
-from privatize.planning.plan import Bound, Plan, band, running_band
+from privatize.planning.dkw import band, running_band
+from privatize.planning.plan import Bound, Plan
 from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler
 

@@ -10,7 +10,6 @@ import re
 import sqlite3
 import sys
 import tempfile
-import textwrap
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -224,46 +223,29 @@ def _try_file(path: Path, table: str) -> str:
 
 
 def _text(facts: dict[str, Any]) -> str:
-    cores, threads = facts["cores"], facts["threads"]
-    limits = {
-        f"{cores['machine']} in the machine": True,
-        f"{cores['affinity']} allowed to this process": cores["affinity"],
-        f"a limit of {cores['cgroup'] or 0:g} by the container": cores["cgroup"],
-    }
+    threads, policy_facts, many = facts["threads"], facts["policy"], len(facts["broken"])
     libraries = ", ".join(f"{each['library']}: {each['threads']}" for each in threads["libraries"])
-    named = [f"{name}={value}" for name, value in threads["environment"].items() if value is not None]
-    rows = [
-        ("privatize", f"{facts['privatize'] or 'not installed: run from its folder'}"),
-        ("python", f"{facts['python']}, {facts['platform']}"),
-        ("", facts["executable"]),
-        ("needs", ", ".join(_needed(name, each) for name, each in facts["dependencies"].items())),
-        ("cores", f"{cores['used']} used ({', '.join(filter(limits.get, limits))})"),
-        ("workers", f"started by {facts['start_method']}"),
-        ("threads", f"{libraries or 'no BLAS is loaded'}; one each while a function is evaluated"),
-        ("", f"set: {', '.join(named)}" if named else f"not set: {', '.join(THREADS)}"),
-        ("policy", facts["policy"].get("problem") or facts["policy"]["file"] or "none ([tool.privatize])"),
-        *_place("store", facts["store"]),
-        *_place("ledger", facts["ledger"]),
-    ]
-    lines = [labelled(_wrapped(name, value)) for name, value in rows]
-    many = len(facts["broken"])
+    named = ", ".join(f"{name}={value or '-'}" for name, value in threads["environment"].items())
+    cores = ", ".join(f"{name} {count:g}" for name, count in facts["cores"].items() if count is not None)
+    rows: dict[str, str | list[str]] = {
+        "privatize": facts["privatize"] or "not installed: run from its folder",
+        "python": [f"{facts['python']}, {facts['platform']}", facts["executable"]],
+        "needs": ", ".join(_needed(name, each) for name, each in facts["dependencies"].items()),
+        "cores": cores,
+        "workers": f"started by {facts['start_method']}",
+        "threads": [f"{libraries or 'no BLAS is loaded'}; one each while a function is evaluated", named],
+        "policy": policy_facts.get("problem") or policy_facts["file"] or "none ([tool.privatize])",
+        "store": _place(facts["store"]),
+        "ledger": _place(facts["ledger"]),
+        "extras": [_extra(name, each) for name, each in facts["extras"].items()],
+    }
     verdict = "1 thing is broken" if many == 1 else f"{many} things are broken"
-    return "\n".join([*lines, _listed(facts["extras"]), verdict if many else "everything works"])
+    return f"{labelled(rows)}\n{verdict if many else 'everything works'}"
 
 
-def _listed(extras: dict[str, Any]) -> str:
-    """Return a line for each extra."""
-    rows: list[tuple[str, str]] = []
-    for extra, each in extras.items():
-        state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
-        shown = f"{'yes' if each['present'] else 'no ':3s} {extra:11s} {state:37s} {each['for']}"
-        rows.append(("" if rows else "extras", shown))
-    return labelled(rows)
-
-
-def _wrapped(name: str, value: str) -> list[tuple[str, str]]:
-    parts = textwrap.wrap(value, 96, break_long_words=False, break_on_hyphens=False)
-    return [("" if at else name, part) for at, part in enumerate(parts)]
+def _extra(name: str, each: dict[str, Any]) -> str:
+    state = f"{each['library']} {each['version']}" if each["present"] else each["install"]
+    return f"{'yes' if each['present'] else 'no ':3s} {name:11s} {state:37s} {each['for']}"
 
 
 def _needed(name: str, each: dict[str, Any]) -> str:
@@ -272,6 +254,6 @@ def _needed(name: str, each: dict[str, Any]) -> str:
     return f"{name} {each['version']}" + ("" if each["fine"] else f" TOO OLD (>= {each['least']})")
 
 
-def _place(name: str, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _place(facts: dict[str, Any]) -> list[str]:
     state = facts["state"] if facts["works"] else f"BROKEN: {facts['state']}"
-    return [(name, state)] if facts["where"] is None else [(name, facts["where"]), ("", state)]
+    return [facts["where"] or "", state]

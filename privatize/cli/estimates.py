@@ -14,7 +14,7 @@ from privatize.display.figures import amount
 from privatize.errors import CalibrationError, SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
-from privatize.mechanisms.weighted import Weighted
+from privatize.mechanisms.weighted import weighted
 
 __all__ = ["estimate"]
 
@@ -87,7 +87,7 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
         return {"n": n, "refused": one_line(error), "kind": type(error).__name__}
     took = round(time.perf_counter() - start, 3)
     s = function.settings
-    mechanism: Any = Weighted(s.mechanism, found.weights) if found.weights else s.mechanism
+    mechanism = weighted(s.mechanism, found.weights)
     try:
         # As error_at() does, but from the estimate at hand: not all can be remembered.
         error95 = error_of(s, found, 0.95)

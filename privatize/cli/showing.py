@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -111,18 +112,25 @@ def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent:
     return "\n".join((indent + "  ".join(row)).rstrip() for row in cells)
 
 
-def labelled(rows: Iterable[tuple[str, object]]) -> str:
-    """Return names and values, each on a line of its own.
+def labelled(rows: Mapping[str, str | list[str]]) -> str:
+    """Return names and values, each on lines of its own; what is empty is left out.
 
     Examples
     --------
-    >>> print(labelled([("key", "3f9a"), ("n", 100)]))
+    >>> print(labelled({"key": "3f9a", "looks": ["first", "second"], "refused": ""}))
     key        3f9a
-    n          100
+    looks      first
+               second
     """
-    return "\n".join(f"{name:10s} {value}".rstrip() for name, value in rows)
+    lines = []
+    for name, value in rows.items():
+        given = [value] if isinstance(value, str) else value
+        parts = [part for line in given for part in _WRAPPER.wrap(visible(line))]
+        lines += [f"{'' if at else name:10s} {part}" for at, part in enumerate(parts)]
+    return "\n".join(lines)
 
 
+_WRAPPER = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)
 _UNITS = {"years": 31557600.0, "days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 
 

@@ -143,16 +143,16 @@ def show_one(given: argparse.Namespace) -> Outcome:
     about = entry["facts"]
     facts = _facts(entry) | {"about": about, "failures": entry["failure"], "store": place(url)}
     versions = ", ".join(f"{name} {version}" for name, version in (about.get("versions") or {}).items())
-    rows = [
-        ("key", entry["key"]),
-        ("function", _name(entry)),
-        ("n", f"{entry['n']:,}"),
-        ("P", about.get("sampler", "-")),
-        ("mechanism", about.get("mechanism", "-")),
-        ("made", f"{entry['created']}, {versions}"),
-        ("seed", entry["seed"]),
-        ("pairs", _pairs(entry)),
-    ]
+    rows: dict[str, str | list[str]] = {
+        "key": entry["key"],
+        "function": _name(entry),
+        "n": f"{entry['n']:,}",
+        "P": about.get("sampler", "-"),
+        "mechanism": about.get("mechanism", "-"),
+        "made": f"{entry['created']}, {versions}",
+        "seed": str(entry["seed"]),
+        "pairs": _pairs(entry),
+    }
     try:
         with _reading(url) as store:
             whole = store.read(entry["key"])
@@ -160,17 +160,17 @@ def show_one(given: argparse.Namespace) -> Outcome:
         facts["damaged"] = one_line(error)
         problem = f"{facts['damaged']}. It is made again when it is next needed."
         return Outcome(labelled(rows), facts, 1, (problem,))
-    if whole.jitter:
-        rows.append(("rounding", f"differs from run to run, by up to {whole.jitter:.3g}"))
     facts["plans"] = _plans(whole)
-    for at, plan in enumerate(facts["plans"]):
-        gap = plan["gap"]
-        value = "not all pairs are there" if gap is None else f"the k-th smallest gap is {gap:.6g}"
-        line = f"{plan['bound']}, gamma={plan['gamma']:g}, m={plan['m']}, k={plan['k']}: {value}"
-        rows.append(("" if at else "looks", line))
-    for at, failure in enumerate(entry["failure"].values()):
-        rows.append(("" if at else "refused", f"{failure['kind']}: {one_line(failure['message'])}"))
+    rows["rounding"] = f"differs from run to run, by up to {whole.jitter:.3g}" if whole.jitter else ""
+    rows["looks"] = list(map(_look, facts["plans"]))
+    rows["refused"] = [f"{each['kind']}: {one_line(each['message'])}" for each in entry["failure"].values()]
     return Outcome(labelled(rows), facts)
+
+
+def _look(plan: dict[str, Any]) -> str:
+    gap = plan["gap"]
+    value = "not all pairs are there" if gap is None else f"the k-th smallest gap is {gap:.6g}"
+    return f"{plan['bound']}, gamma={plan['gamma']:g}, m={plan['m']}, k={plan['k']}: {value}"
 
 
 def _plans(entry: Entry) -> list[dict[str, Any]]:

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from privatize.data import frames
 from privatize.data.support import missing
 
-__all__ = ["as_array", "columns_of", "comparable", "objects", "parts_of"]
-
 Array = NDArray[Any]
 
 
@@ -81,7 +79,10 @@ def comparable(values: Array) -> Array:
             return values.astype(np.float32)
     if values.dtype.kind in "mM":
         return (values.astype("M8[us]") if values.dtype.kind == "M" else values).astype(np.int64)
-    items = [None if missing(value) else value for value in values.tolist()]
+    return _comparable_objects([None if missing(value) else value for value in values.tolist()])
+
+
+def _comparable_objects(items: list[Any]) -> Array:
     kinds = tuple({type(value) for value in items if value is not None})
     if all(issubclass(kind, bool | int | float) for kind in kinds):
         with np.errstate(over="ignore"), contextlib.suppress(OverflowError):

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from privatize.display.charts import Chart, onto, svg
-from privatize.display.figures import amount, figure, round_up  # noqa: F401 - until their users have moved
 
 __all__ = ["Card", "Rows", "grid", "page", "preview", "table"]
 

@@ -75,9 +75,8 @@ from privatize.identity.origin import origin
 from privatize.identity.public_data import draws_public, is_private
 from privatize.identity.reachable import Private
 from privatize.mechanisms import Mechanism, as_mechanism
-from privatize.mechanisms.accuracy import noise_of
-from privatize.mechanisms.weighted import Weighted
-from privatize.planning.composition import kind_of
+from privatize.mechanisms.base import complete
+from privatize.mechanisms.weighted import weighted
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
 from privatize.samplers.base import traits_of
@@ -746,7 +745,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             raise PrivateRunError(self._advice(_CHANGED))
         if box.value is None:
             raise PrivateRunError(self._advice(_UNFIT))
-        used: Any = Weighted(mechanism, sensitivity.weights) if sensitivity.weights else mechanism
+        used = weighted(mechanism, sensitivity.weights)
         ours = type(mechanism).__module__.startswith("privatize.")
         with contextlib.nullcontext() if ours else silence.quiet():  # the user's own may warn of what it gets
             noised = used.release(
@@ -757,7 +756,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
                 whole=sensitivity.whole,
             )
         box.data = box.value = None
-        wrap = getattr(mechanism, "wrap", None)
+        wrap = complete(mechanism).wrap
         value = wrap(noised) if wrap else sensitivity.structure.rebuild(noised)
         if again is None and not whole:
             return value
@@ -770,7 +769,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             sensitivity=sensitivity.value,
             scale=used.scale(sensitivity.value, settings.epsilon, settings.delta),
             mechanism=type(mechanism).__name__,
-            noise=noise_of(mechanism),
+            noise=complete(mechanism).noise,
             n=n,
             m=sensitivity.m,
             k=sensitivity.k,
@@ -811,7 +810,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
             people=about[1],
             n=n,
             mechanism=type(s.mechanism).__name__,
-            kind=kind_of(s.mechanism, s.epsilon, s.delta),
+            kind=complete(s.mechanism).composition_kind(s.epsilon, s.delta),
             epsilon=s.epsilon,
             delta=s.delta,
             gamma=gamma,
@@ -887,7 +886,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
 
     def _function(self, call: Call, s0: int) -> Callable[[Any], Any]:
         """Return the function of the dataset alone that is calibrated and released."""
-        evaluate = getattr(self._settings.mechanism, "evaluate", None)
+        evaluate = complete(self._settings.mechanism).evaluate
         if evaluate is not None:
             return functools.partial(evaluate(call, call.open is not None), s0=s0)
         if call.open is not None:
@@ -1235,7 +1234,7 @@ class PrivateFunction(Wrapper, Generic[P, R]):
                 like=like,
                 memory=memory,
                 label=self.__name__,
-                scaled=settings.mechanism if getattr(settings.mechanism, "scaled", None) else None,
+                scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
                 around=around,
             )
         finally:

@@ -16,8 +16,9 @@ from privatize.display.charts import Chart, onto
 from privatize.display.figures import amount, promise, round_up
 from privatize.errors import OutputError, SettingsError
 from privatize.function.noise_chart import noise_chart
-from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error, noise_of
-from privatize.mechanisms.weighted import Weighted
+from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error
+from privatize.mechanisms.base import complete
+from privatize.mechanisms.weighted import weighted
 from privatize.outputs.describe import describe
 from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
@@ -200,16 +201,11 @@ def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
         With which probability, for each number by itself.
     """
     mechanism, wanted = settings.mechanism, check_confidence(confidence)
-    noise = noise_of(mechanism)
+    noise = complete(mechanism).noise
     if not noise:
-        error = getattr(mechanism, "error", None)
-        if error is None:
-            raise SettingsError(
-                f"{type(mechanism).__name__} does not say how far off its answers are. Give it a method "
-                f"error(sensitivity, epsilon, delta, confidence)."
-            )
-        return float(error(estimate.value, settings.epsilon, settings.delta, wanted))
-    used: Any = Weighted(mechanism, estimate.weights) if estimate.weights else mechanism
+        error = complete(mechanism).error(estimate.value, settings.epsilon, settings.delta, wanted)
+        return float(error)
+    used = weighted(mechanism, estimate.weights)
     widths = half_widths(
         noise,
         used.scale(estimate.value, settings.epsilon, settings.delta),

@@ -15,6 +15,7 @@ from privatize.data import support as domains
 from privatize.errors import SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.mechanisms import Mechanism, as_mechanism
+from privatize.mechanisms.base import complete
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 
@@ -90,7 +91,7 @@ class Settings:
                 f"(data, position, replacement) -> (value, neighbour_value)."
             )
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
-        if self.batch is True and hasattr(self.mechanism, "evaluate"):
+        if self.batch is True and complete(self.mechanism).evaluate:
             raise SettingsError(
                 f"batch=True is for functions whose numbers get noise as they are, and "
                 f"{type(self.mechanism).__name__} asks the function in its own way. Pass batch=function, "
@@ -117,20 +118,13 @@ class Settings:
         put("gamma", self.plan.gamma)
 
     def _checked_delta(self) -> float:
-        check = getattr(self.mechanism, "check", None)
         try:
             value = float(self.delta)
         except (TypeError, ValueError, OverflowError):
             value = math.nan
         if not 0 <= value < 1:
             raise SettingsError(f"delta={_short(self.delta)} is not in [0, 1).")
-        if check is not None:
-            check(self.epsilon, value)
-        elif value:
-            raise SettingsError(
-                f"delta={self.delta!r} has no use here: {type(self.mechanism).__name__} is private with "
-                f"delta=0. Leave it out, or use mechanism='gaussian'."
-            )
+        complete(self.mechanism).check(self.epsilon, value)
         return value
 
     def _identity(self) -> list[Any]:

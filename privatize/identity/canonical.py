@@ -32,14 +32,14 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
-from privatize.identity.origin import is_installed, origin
+from privatize.identity.graph import NOTHING, cells_of, state_of
+from privatize.identity.library import LIBRARY
+from privatize.identity.origin import is_installed, is_named, origin
 from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
 from privatize.samplers.base import KINDS
 from privatize.samplers.foreign import as_sampler, of_scipy
 from privatize.samplers.given import Support
 from privatize.samplers.parameters import Frozen
-
-__all__ = ["Encoder"]
 
 _REACH = ("", "-bytecode", "-object")
 
@@ -222,8 +222,8 @@ class Encoder:
         """Return a function by its source and by the values that it uses."""
         state = [self.value(each) for each in (value.__defaults__, value.__kwdefaults__ or {}, vars(value))]
         known, code = value.__globals__, value.__code__
-        cells = zip(code.co_freevars, value.__closure__ or (), strict=False)
-        closure = [[name, self.value(_content_of(cell))] for name, cell in cells]
+        cells = [(name, None if held is NOTHING else held) for name, _, held in cells_of(value)]
+        closure = [[name, self.value(held)] for name, held in cells]
         if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
             # A function that installed code made: its source may change with the version.
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
@@ -276,8 +276,8 @@ class Encoder:
         origins = {origin(base.__module__) for base in kind.__mro__ if base is not object}
         own = [self.value(kind)]
         if None in origins:  # methods of the user's own may read every attribute
-            own.append(self._state(_state_of(value)))
-            if origins <= {None, "privatize"}:
+            own.append(self._state(state_of(value)))
+            if origins <= {None, LIBRARY}:
                 return ["object", *own]
         registered = copyreg.dispatch_table.get(kind)
         made = value.__reduce_ex__(4) if registered is None else registered(value)
@@ -346,26 +346,6 @@ def _compiled(module: str | None) -> str | None:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
-def _content_of(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not yet filled
-        return None
-
-
-def _state_of(value: Any) -> dict[str, Any]:
-    """Return an object's attributes, slots included."""
-    state = dict(getattr(value, "__dict__", {}))
-    for base in type(value).__mro__:
-        slots = base.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            private = slot.startswith("__") and not slot.endswith("__")
-            name = f"_{base.__name__.lstrip('_')}{slot}" if private else slot
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                state[name] = getattr(value, name)
-    return state
-
-
 def _by_name(value: Any) -> Any:
     """Return the name of an installed function or class, without a version, if the name leads to it."""
     if isinstance(value, type) and value in KINDS:
@@ -378,18 +358,15 @@ def _by_name(value: Any) -> Any:
         module, name = "scipy.stats", getattr(value, "name", None)
     if not isinstance(module, str) or not isinstance(name, str) or origin(module) is None:
         return None
-    found: Any = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is not value:
+    if not is_named(value, module, name):
         return None
-    ours = origin(module) == "privatize"
+    ours = origin(module) == LIBRARY
     return ["name", f"privatize {name}", *_raised()] if ours else ["name", f"{module}.{name}"]
 
 
 def _installed(module: str) -> Any:
     """Return what stands for an installed module."""
-    return ["module", module, *(_raised() if origin(module) == "privatize" else [])]
+    return ["module", module, *(_raised() if origin(module) == LIBRARY else [])]
 
 
 def _raised() -> list[Any]:

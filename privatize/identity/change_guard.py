@@ -20,11 +20,11 @@ import numpy as np
 
 from privatize.identity.accessors import is_own, scopes_of
 from privatize.identity.bytecode import code_of, words_in_annotations
+from privatize.identity.copies import FEW
 from privatize.identity.encoder import Read
 from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, is_simple, values_in
 from privatize.identity.origin import is_builtin, is_installed, is_static, origin, owner_of, patched
 from privatize.identity.places import keeps
-from privatize.identity.reachable import FEW
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 __all__ = ["ChangeGuard", "guard"]

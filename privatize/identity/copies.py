@@ -13,8 +13,6 @@ from privatize.data.parts import comparable
 from privatize.data.support import missing
 from privatize.identity.memory import is_plain
 
-__all__ = ["FEW", "Copies"]
-
 Array = NDArray[Any]
 
 FEW = 8
@@ -119,25 +117,15 @@ class _Column:
         short, long = sorted((self.values, private.values), key=len)
         if len(short) < _SOME:
             # The cheap questions first: there are many short lists, and long columns.
-            if not _measured(short) or short.tobytes() not in long.tobytes():
-                return False
-            return _measured(long, 0.5) and _tells(short)
-        same = len(short) == len(long)
-        if same and not self.text and _same_order(short, long):
+            found = _measured(short) and short.tobytes() in long.tobytes()
+            return found and _measured(long, 0.5) and _tells(short)
+        if len(short) == len(long) and not self.text and _same_order(short, long):
             return _tells(short, bits=3 * _BITS)
-        probes = short[:: max(1, len(short) // 8)]
-        hits = (long == probes[:, None]).any(axis=1)
-        hits[0] |= probes[0] != probes[0]  # missing values are alike
-        if not hits[0] and hits.sum() < 2:  # most other columns are done with here
-            return False
-        if hits[0] and short.tobytes() in long.tobytes():
-            return _tells(short, bits=3 * _BITS) and not (lists and _code_book(self.values, private.values))
-        if same and hits.all() and (np.sort(short) == np.sort(long)).all():
-            return _tells(np.sort(short), _SOME)
-        if not _shares_measured(short, long):
-            return False
+        way = _shared(short, long)
+        if not way or not lists or way == "permuted":
+            return bool(way)
         repeated = len(np.unique(private.values)) < len(private.values) / 2
-        return not (lists and (repeated or _code_book(self.values, private.values)))
+        return not (way == "measured" and repeated) and not _code_book(self.values, private.values)
 
     def permutes(self, private: _Column) -> bool:
         """Tell whether this has every measured number of a private column once, and no other."""
@@ -158,6 +146,20 @@ def _measured(values: Array, different: float = 0.9) -> bool:
     if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
         return False
     return len(np.unique(values)) >= different * len(values)
+
+
+def _shared(short: Array, long: Array) -> str:
+    """Return how a column has the values of a shorter one: "in a row", "permuted", "measured", or ""."""
+    probes = short[:: max(1, len(short) // 8)]
+    hits = (long == probes[:, None]).any(axis=1)
+    hits[0] |= probes[0] != probes[0]  # missing values are alike
+    if not hits[0] and hits.sum() < 2:  # most other columns are done with here
+        return ""
+    if hits[0] and short.tobytes() in long.tobytes():
+        return "in a row" if _tells(short, bits=3 * _BITS) else ""
+    if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
+        return "permuted" if _tells(np.sort(short), _SOME) else ""
+    return "measured" if _shares_measured(short, long) else ""
 
 
 def _shares_measured(short: Array, long: Array) -> bool:

@@ -23,8 +23,6 @@ from privatize.identity.canonical import Encoder
 from privatize.samplers.base import origin_of, traits_of
 from privatize.samplers.foreign import as_sampler
 
-__all__ = ["Declared", "declare"]
-
 
 @dataclass(frozen=True)
 class Declared:

@@ -16,11 +16,6 @@ from numpy.typing import NDArray
 from privatize.data.parts import columns_of, objects
 from privatize.data.support import missing
 
-__all__ = [
-    *("ATOMS", "CODE", "LISTED", "arrays", "bounds", "is_plain", "library", "listed", "owners"),
-    *("pandas_parts", "ranges"),
-]
-
 Array = NDArray[Any]
 Range = tuple[int, int]
 
@@ -72,20 +67,20 @@ def ranges(value: Any) -> Iterator[Range]:
 def _views(value: Any) -> Iterator[Array]:
     """Yield arrays over the memory of an object."""
     where = library(value)
-    if isinstance(value, np.ndarray):
-        yield value
-    elif isinstance(value, np.flatiter | np.nditer):
-        yield from value.operands if isinstance(value, np.nditer) else [value.base]
+    if isinstance(value, np.ndarray | np.flatiter):
+        yield value if isinstance(value, np.ndarray) else value.base
+    elif isinstance(value, np.nditer):
+        yield from value.operands
     elif where == "scipy" and hasattr(value, "tocsr"):
         yield from _sparse(value)
     elif where == "pyarrow":
         yield from (np.frombuffer(buffer, np.uint8) for buffer in _buffers(value))
     elif where == "polars":
-        for chunk in (each.to_physical() for each in _chunks(value)):
-            if chunk.dtype.is_numeric():  # anything else is copied by what follows
-                yield from [chunk.to_numpy()] if not chunk.null_count() else ()
-                yield from _views(chunk.to_arrow()) if "pyarrow" in sys.modules else ()
-    elif not isinstance(value, LISTED) and not hasattr(value, "__dict__"):
+        # Anything but numbers is copied by what follows.
+        for chunk in (each.to_physical() for each in _chunks(value) if each.to_physical().dtype.is_numeric()):
+            yield from [] if chunk.null_count() else [chunk.to_numpy()]
+            yield from _views(chunk.to_arrow()) if "pyarrow" in sys.modules else ()
+    elif not hasattr(value, "__dict__"):
         yield np.frombuffer(value, np.uint8)  # bytes, array.array, mmap, memoryview, ctypes
 
 

@@ -12,8 +12,6 @@ from privatize.data.parts import columns_of, comparable
 from privatize.identity.reachable import Private
 from privatize.samplers.public import bootstraps
 
-__all__ = ["draws_public", "is_private"]
-
 Array = NDArray[Any]
 
 

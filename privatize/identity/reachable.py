@@ -33,8 +33,6 @@ from privatize.identity.memory import (
     ranges,
 )
 
-__all__ = ["FEW", "Declared", "Private", "Sized"]
-
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
 
 
@@ -72,14 +70,9 @@ class Private:
             return True
         if isinstance(value, LISTED):
             rows = _items(value) if self._has_rows else ()
-            if any(type(row) is tuple and id(row) in self._ids for row in rows):
-                return True
-            return len(value) >= FEW and self._compared(listed(value), Copies.has)
-        if self._shared(value) or self._compared(arrays(value), Copies.has):
-            return True
-        raw = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else b""
-        with np.errstate(all="ignore"):
-            return len(raw) >= FEW and self._copies.dumped(raw)
+            seen = any(type(row) is tuple and id(row) in self._ids for row in rows)
+            return seen or (len(value) >= FEW and self._compared(listed(value), Copies.has))
+        return self._shared(value) or self._compared(arrays(value), Copies.has) or self._dumped(value)
 
     def reaches(self, value: Any, depth: int = 4) -> bool:
         """Tell the same about a dataset and whatever is in it."""
@@ -126,6 +119,11 @@ class Private:
         return any(
             first < end and start < last for first, last in ranges(value) for start, end in self._ranges
         )
+
+    def _dumped(self, value: Any) -> bool:
+        raw = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else b""
+        with np.errstate(all="ignore"):
+            return len(raw) >= FEW and self._copies.dumped(raw)
 
     def _compared(self, found: Iterable[Array], ask: Any) -> bool:
         for array in found:

@@ -13,8 +13,6 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["LOOKUPS", "literal", "named_in", "names_in", "text_of", "tree_of"]
-
 
 def text_of(function: types.FunctionType) -> str:
     """Return the text of the file, or notebook cell, that a function says it is from."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from privatize.identity.bytecode import words
 from privatize.identity.completion import complete
+from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
-from privatize.identity.reachable import FEW
 
 __all__ = ["array", "scalar", "sequence", "unordered"]
 

@@ -5,11 +5,12 @@ datasets whose outputs differ by at most Δ in the mechanism's norm, the release
 Δ is (ε, δ)-differentially private.
 """
 
-from privatize.mechanisms.base import Mechanism, as_mechanism
+from privatize.mechanisms.base import Mechanism
 from privatize.mechanisms.bernstein import Bernstein, BernsteinPolynomial
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
+from privatize.mechanisms.named import as_mechanism
 
 __all__ = [
     "Bernstein",

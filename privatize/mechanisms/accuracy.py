@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
+from privatize.mechanisms.base import Noise
 
-__all__ = ["Noise", "check_confidence", "half_widths", "mean_error", "noise_of"]
+__all__ = ["check_confidence", "half_widths", "mean_error"]
 
-Noise = Literal["laplace", "normal"]
 # Scales are rounded up by up to 2^-21 (see privatize.noise.grid): room for that, and to spare.
 _ROOM = 1 + 2.0**-18
-
-
-def noise_of(mechanism: Any) -> Any:
-    """Return the noise that a mechanism surely adds to every number, or "" if there is no telling.
-
-    Of a class that somebody made of one of ours there is none: it may do something else.
-
-    Examples
-    --------
-    >>> from privatize import Exponential, Laplace
-    >>> noise_of(Laplace()), noise_of(Exponential(responses=["tea", "coffee"]))
-    ('laplace', '')
-    """
-    return vars(type(mechanism)).get("noise_name", "")
 
 
 def check_confidence(confidence: Any) -> float:

@@ -1,31 +1,33 @@
-"""What a mechanism is, and how its name becomes one."""
+"""What a mechanism is, and the norms that they measure gaps in."""
 
 from __future__ import annotations
 
 import math
 import sys
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 
-__all__ = ["Mechanism", "as_mechanism", "l1", "l2"]
+__all__ = ["BaseMechanism", "Mechanism", "complete", "inflate", "l1", "l2", "labels", "sizes", "sup"]
 
 Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Noise = Literal["laplace", "normal", ""]
+Scaled = Literal["total", "relative"]
 
 
 @runtime_checkable
 class Mechanism(Protocol):
     """Three things make a mechanism: a norm, a scale and a release.
 
-    A user adds one by writing a frozen dataclass with these methods. Three more are looked up if
-    they are there: ``evaluate(call)``, which turns a call that leaves one parameter open into a
-    function of the dataset, ``wrap(vector)``, which turns a released vector into the object
-    that the user gets, and ``error(sensitivity, epsilon, delta, confidence)``, which tells how far
-    off its answers are.
+    A user adds one by writing a frozen dataclass with these methods. Whatever else `BaseMechanism` has is
+    used if it is there: ``evaluate(call, opened)``, which turns a call that leaves one parameter open into a
+    function of the dataset, ``wrap(vector)``, which turns a released vector into the object that the user
+    gets, and ``error(sensitivity, epsilon, delta, confidence)``, which tells how far off its answers are.
     """
 
     def norm(self, gap: Vector, /) -> float:
@@ -37,48 +39,84 @@ class Mechanism(Protocol):
         ...
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float, whole: Mask
     ) -> Vector:
         """Return a private version of the vector; `whole` marks integer coordinates."""
         ...
 
 
-def as_mechanism(value: Any) -> Mechanism:
-    """Return the mechanism of this name, or the mechanism itself.
+class BaseMechanism:
+    """What may be asked of a mechanism, with the answers of one that has a norm, a scale and a release only.
 
-    Examples
-    --------
-    >>> as_mechanism("laplace")
-    Laplace()
-    >>> as_mechanism("cauchy")
-    Traceback (most recent call last):
-        ...
-    privatize.errors.SettingsError: mechanism='cauchy' is not known. The mechanisms are laplace, \
-gaussian, exponential and bernstein, or an instance such as Laplace().
+    Attributes
+    ----------
+    noise_name : {"laplace", "normal", ""}
+        The noise that is added to every number; see `noise`.
+    scaled : {"total", "relative"} or None
+        How the weights of numbers are chosen, if every number gets noise of its own scale.
+    evaluate : callable or None
+        ``evaluate(call, opened)`` returns the function of a dataset and a seed whose output gets noise, if it
+        is not the user's function itself.
+    wrap : callable or None
+        ``wrap(vector)`` returns the object that the user gets, if it is not of the function's own structure.
     """
-    from privatize.mechanisms import Bernstein, Exponential, Gaussian, Laplace
 
-    known: dict[str, Callable[[], Mechanism]] = {
-        "laplace": Laplace,
-        "gaussian": Gaussian,
-        "exponential": Exponential,
-        "bernstein": Bernstein,
-    }
-    if isinstance(value, str) and value in known:
-        return known[value]()
-    if isinstance(value, Mechanism) and not isinstance(value, type):
-        return value
-    raise SettingsError(
-        f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
-        f"bernstein, or an instance such as Laplace()."
-    )
+    noise_name: ClassVar[Noise] = ""
+    scaled: Scaled | None = None
+    evaluate: Callable[[Callable[..., Any], bool], Callable[..., Any]] | None = None
+    wrap: Callable[[Vector], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return type(self).__name__
+
+    @property
+    def noise(self) -> Noise:
+        """The noise that is surely added to every number, or "" if there is no telling.
+
+        Of a class that somebody made of one of ours there is none: it may do something else.
+        """
+        found: Noise = vars(type(self)).get("noise_name", "")
+        return found
+
+    def check(self, _: float, delta: float, /) -> None:
+        """Refuse an (ε, δ) that does not fit."""
+        if delta:
+            raise SettingsError(
+                f"delta={delta!r} has no use here: {self.name} is private with delta=0. Leave it out, or use "
+                f"mechanism='gaussian'."
+            )
+
+    def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> float:
+        """Return how far off answers are at most, with this probability."""
+        raise SettingsError(
+            f"{self.name} does not say how far off its answers are. Give it a method error(sensitivity, "
+            f"epsilon, delta, confidence)."
+        )
+
+    def composition_kind(self, epsilon: float, delta: float) -> str:
+        """Return what tight composition must know of a release, as a string: by ε and δ alone."""
+        return f"dp {float(epsilon)!r} {float(delta)!r}"
+
+
+class _Completed(BaseMechanism):
+    """The answers of a user's own mechanism."""
+
+    def __init__(self, own: Mechanism) -> None:
+        self._name = type(own).__name__
+        for name in ("scaled", "evaluate", "wrap", "check", "error"):
+            if hasattr(own, name):
+                setattr(self, name, getattr(own, name))
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+def complete(mechanism: Mechanism) -> BaseMechanism:
+    """Return what may be asked of a mechanism beside its norm, scale and release, whoever wrote it."""
+    return mechanism if isinstance(mechanism, BaseMechanism) else _Completed(mechanism)
 
 
 def labels(found: Any) -> list[Any] | None:

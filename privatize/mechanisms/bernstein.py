@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.accuracy import half_widths
-from privatize.mechanisms.base import Vector, inflate, l1, labels, sup
+from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, l1, labels, sup
 from privatize.mechanisms.weighted import Weighted
-from privatize.noise import grid as noise
+from privatize.noise import grid
 
 __all__ = ["Bernstein", "BernsteinPolynomial"]
 
 
 @dataclass(frozen=True)
-class Bernstein:
+class Bernstein(BaseMechanism):
     """Release a function of points in [0, 1]^ℓ as a polynomial.
 
     The decorated function returns the values on the lattice {0, 1/k, ..., 1}^ℓ (flat, or of
@@ -93,8 +93,8 @@ class Bernstein:
         axis = np.arange(self.lattice + 1) / self.lattice
         if self.dimension == 1:
             return axis
-        grid = np.meshgrid(*[axis] * self.dimension, indexing="ij")
-        return np.stack([g.ravel() for g in grid], axis=1)
+        axes = np.meshgrid(*[axis] * self.dimension, indexing="ij")
+        return np.stack([each.ravel() for each in axes], axis=1)
 
     def norm(self, gap: Vector, /) -> float:
         """Return the L1 norm over the lattice, or the largest absolute value."""
@@ -114,14 +114,7 @@ class Bernstein:
         return _OnLattice(call, opened, self.points())
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float = 0.0,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float = 0.0, whole: Mask
     ) -> Vector:
         """Return the lattice values with noise added."""
         enlarged = inflate(sensitivity, len(vector)) * (self.size if self.norm_name == "sup" else 1)
@@ -129,7 +122,7 @@ class Bernstein:
             return Weighted(self, (0,) * len(vector)).release(
                 vector, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
             )
-        return noise.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))
+        return grid.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))
 
     def wrap(self, vector: Vector) -> BernsteinPolynomial:
         """Return the polynomial through the noised values."""

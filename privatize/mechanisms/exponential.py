@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.errors import OutputError, SettingsError
-from privatize.mechanisms.base import Vector, inflate, labels, sup
-from privatize.noise import grid as noise
+from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, labels, sup
+from privatize.noise import grid
 
 __all__ = ["Exponential"]
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(BaseMechanism):
     """Choose one of fixed responses: the better its score, the likelier it is.
 
     The decorated function returns one score for each response, or takes the response as one
@@ -143,18 +142,11 @@ class Exponential:
         return np.array([scores[_label(response)] for response in self.responses])
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float = 0.0,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float = 0.0, whole: Mask
     ) -> Vector:
         """Return the index of the chosen response, as a vector of one."""
         # A gap of the scores is one rounded difference, or two of them halved.
-        chosen = noise.choose(vector, inflate(sensitivity, 2), epsilon, self.prior)
+        chosen = grid.choose(vector, inflate(sensitivity, 2), epsilon, self.prior)
         return np.array([chosen], dtype=np.float64)
 
     def wrap(self, vector: Vector) -> Any:

@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.base import Vector, inflate, l2
-from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
-from privatize.noise import grid as noise
+from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l2
+from privatize.mechanisms.weighted import check_scaled, exponents, moving
+from privatize.noise import grid
+from privatize.planning.gaussian import discretization, least_sigma
 
 __all__ = ["Gaussian"]
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(BaseMechanism):
     """Add normal noise to every number; gaps are measured in L2.
 
     Parameters
@@ -64,7 +65,7 @@ class Gaussian:
         unit[unit == 0] = 1.0
         return exponents(unit * np.sqrt(moving(np.square(gaps / unit))), self.scaled or "total")
 
-    def check(self, epsilon: float, delta: float) -> None:
+    def check(self, epsilon: float, delta: float, /) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""
         if not _LEAST_DELTA <= delta < 1:
             raise SettingsError(
@@ -80,7 +81,7 @@ class Gaussian:
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "gaussian"
     gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
-    noise_name: ClassVar[str] = "normal"
+    noise_name: ClassVar[Noise] = "normal"
     norm_name: ClassVar[str] = "l2"
 
     def norm(self, gap: Vector, /) -> float:
@@ -96,18 +97,23 @@ class Gaussian:
         return sensitivity * least_sigma(epsilon, delta)
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float, whole: Mask
     ) -> Vector:
         """Return the vector with noise added."""
         enlarged = inflate(sensitivity, len(vector))
-        return noise.gaussian(vector, enlarged, epsilon, delta, whole, _scale_of(self))
+        return grid.gaussian(vector, enlarged, epsilon, delta, whole, _scale_of(self))
+
+    def composition_kind(self, epsilon: float, delta: float) -> str:
+        """Return σ/Δ, and how far the discrete noise is from the continuous one in total variation at most.
+
+        Examples
+        --------
+        >>> Gaussian().composition_kind(1.0, 1e-6)
+        'gaussian 4.224678889...'
+        """
+        if type(self) is not Gaussian:  # whatever its noise is
+            return super().composition_kind(epsilon, delta)
+        return f"gaussian {self.scale(1.0, epsilon, delta)!r} {discretization(epsilon, delta)!r}"
 
 
 _LEAST_DELTA = 1e-300  # below, floats have fewer digits
@@ -117,47 +123,3 @@ _LEAST_DELTA = 1e-300  # below, floats have fewer digits
 def _scale_of(mechanism: Gaussian) -> Callable[[float, float, float], float]:
     """Return one and the same function for equal mechanisms, so that what it gives can be looked up."""
     return mechanism.scale
-
-
-def least_sigma(epsilon: float, delta: float) -> float:
-    """Return the least σ, for sensitivity 1, at which normal noise is (ε, δ)-private.
-
-    It is rounded up: `excess_delta` is an upper bound, and the safe end of the bisection is
-    returned.
-    """
-    low = high = 1.0
-    while excess_delta(high, epsilon) > delta:
-        high *= 2
-    while excess_delta(low, epsilon) <= delta:
-        low /= 2
-    while high - low > 1e-14 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if excess_delta(middle, epsilon) <= delta else (middle, high)
-        if middle in (low, high) and math.nextafter(low, high) == high:
-            break
-    return high
-
-
-def excess_delta(sigma: float, epsilon: float) -> float:
-    """Return an upper bound on the δ of normal noise σ at sensitivity 1 and this ε.
-
-    δ = Φ(a) - e^ε Φ(b) with a = 1/2σ - εσ and b = -1/2σ - εσ (Balle & Wang, Theorem 8). Since
-    b² - a² = 2ε this is e^(-a²/2) (erfcx(-a/√2) - erfcx(-b/√2)) / 2, which does not cancel in the
-    exponents and so keeps its digits however small δ is.
-    """
-    a = 1 / (2 * sigma) - epsilon * sigma
-    b = -1 / (2 * sigma) - epsilon * sigma
-    if a > 5:  # no cancellation: the first term is close to one, the second tiny
-        return min(1.0, 0.5 * math.erfc(-a / math.sqrt(2)) * (1 + 1e-15))
-    x, y = -a / math.sqrt(2), -b / math.sqrt(2)
-    # Both erfcx have a relative error below 1e-12, the exponential one below a² 2^-51.
-    difference = _erfcx(x) * (1 + 1e-12) - _erfcx(y) * (1 - 1e-12)
-    return 0.5 * math.exp(-a * a / 2) * difference * (1 + (1 + a * a) * 1e-15)
-
-
-def _erfcx(x: float) -> float:
-    """exp(x²) erfc(x), to a relative 1e-12 for x > -4."""
-    if x < 25:
-        return math.exp(x * x) * math.erfc(x)
-    z = 1 / (2 * x * x)
-    return (1 - z * (1 - 3 * z * (1 - 5 * z * (1 - 7 * z * (1 - 9 * z))))) / (x * math.sqrt(math.pi))

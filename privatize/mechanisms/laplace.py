@@ -8,15 +8,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.mechanisms.base import Vector, inflate, l1
-from privatize.mechanisms.weighted import Scaled, check_scaled, exponents, moving
-from privatize.noise import grid as noise
+from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l1
+from privatize.mechanisms.weighted import check_scaled, exponents, moving
+from privatize.noise import grid
 
 __all__ = ["Laplace"]
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(BaseMechanism):
     """Add Laplace noise of scale Δ/ε to every number; gaps are measured in L1.
 
     Private with δ = 0 on every pair of datasets whose outputs differ by at most Δ in L1.
@@ -57,7 +57,7 @@ class Laplace:
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "laplace"
     gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
-    noise_name: ClassVar[str] = "laplace"
+    noise_name: ClassVar[Noise] = "laplace"
     norm_name: ClassVar[str] = "l1"
 
     def norm(self, gap: Vector, /) -> float:
@@ -69,14 +69,7 @@ class Laplace:
         return sensitivity / epsilon
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float = 0.0,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float = 0.0, whole: Mask
     ) -> Vector:
         """Return the vector with noise added."""
-        return noise.laplace(vector, inflate(sensitivity, len(vector)), epsilon, whole)
+        return grid.laplace(vector, inflate(sensitivity, len(vector)), epsilon, whole)

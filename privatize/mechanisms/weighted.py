@@ -10,17 +10,16 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.base import Vector
+from privatize.mechanisms.base import Mask, Scaled, Vector
 
-__all__ = ["Scaled", "Weighted", "check_scaled", "exponents", "moving"]
+__all__ = ["Weighted", "check_scaled", "exponents", "moving", "weighted"]
 
-Scaled = Literal["total", "relative"]
 _LARGEST = 1e300
 _MOST = float(np.finfo(np.float64).max)
 _LEAST = -200  # no weight is below 2^-200 of the largest
@@ -115,14 +114,7 @@ class Weighted:
         return found
 
     def release(
-        self,
-        vector: Vector,
-        /,
-        *,
-        sensitivity: float,
-        epsilon: float,
-        delta: float,
-        whole: NDArray[np.bool_],
+        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float, whole: Mask
     ) -> Vector:
         """Return the vector with noise added, of another scale for each number."""
         # In units in which the sensitivity is about 1, so that nothing in reach of the noise over- or
@@ -144,3 +136,8 @@ class Weighted:
         # its gap would be larger: it is released as it is, in place of a clamped one.
         found = np.where(np.abs(divided) < _LARGEST, found, vector)
         return np.asarray(np.where(whole, np.rint(found), found))
+
+
+def weighted(mechanism: Any, exponents: tuple[int, ...]) -> Any:
+    """Return a mechanism with these weights, if there are any."""
+    return Weighted(mechanism, exponents) if exponents else mechanism

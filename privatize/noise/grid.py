@@ -27,8 +27,9 @@ from privatize.noise.exact import (
     exp_bounds,
     laplace_one,
 )
+from privatize.planning.gaussian import log2_1p_exp
 
-__all__ = ["choose", "distance", "gaussian", "gaussian_grid", "laplace", "laplace_grid"]
+__all__ = ["choose", "gaussian", "gaussian_grid", "laplace", "laplace_grid"]
 
 
 def _exact(value: float) -> Fraction:
@@ -140,14 +141,14 @@ def gaussian_grid(
 
     The discrete Gaussian differs from the rounded continuous one by at most grid^2 / (24 sigma^2)
     in total variation per coordinate, so with delta0 = delta - (1 + e^epsilon) size grid^2 / (24
-    sigma^2) the continuous calibration at (epsilon, delta0) gives (epsilon, delta). `distance` bounds that
-    total variation for all coordinates together.
+    sigma^2) the continuous calibration at (epsilon, delta0) gives (epsilon, delta). `discretization` bounds
+    that total variation for all coordinates together.
     """
     # sigma is proportional to the sensitivity, so all is done for one between 1/2 and 1.
     unit, power = math.frexp(sensitivity)
     sigma = sigma_of(unit, epsilon, delta)
     # log2 of the largest grid that costs at most 2^-20 of delta, rounded down with room to spare.
-    spent = (math.log2(24) - 20 + math.log2(delta) - math.log2(size)) / 2 - _log2_1p_exp(epsilon) / 2
+    spent = (math.log2(24) - 20 + math.log2(delta) - math.log2(size)) / 2 - log2_1p_exp(epsilon) / 2
     exponent = min(
         math.floor(math.log2(sigma) - math.log2(size) / 2 - 2.0**-20) - 40,
         math.floor(math.log2(sigma) + spent - 2.0**-20),
@@ -156,20 +157,6 @@ def gaussian_grid(
     rounded = (unit + math.sqrt(size) * math.ldexp(1.0, max(exponent, -1000))) * (1 + 2.0**-50)
     enough = sigma_of(rounded, epsilon, delta * (1 - 2.0**-20) * (1 - 2.0**-50)) * (1 + 2.0**-50)
     return exponent + power, coarse(math.ceil(Fraction(enough) / Fraction(2) ** exponent))
-
-
-def distance(epsilon: float, delta: float) -> float:
-    """Return how far discrete Gaussian noise is from the rounded continuous one at most, in total variation.
-
-    Of all coordinates together, whatever their number: the grid is at most 2^-40 sigma / sqrt(size), and
-    costs at most 2^-20 of delta.
-    """
-    costs = 2.0 ** (math.log2(delta) - 20 - min(_log2_1p_exp(epsilon), 900.0))
-    return math.nextafter(min(costs, 2.0**-80 / 24), 1.0)
-
-
-def _log2_1p_exp(epsilon: float) -> float:
-    return epsilon / math.log(2) + math.log2(1 + math.exp(-epsilon))
 
 
 def gaussian(

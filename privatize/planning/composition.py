@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,24 +11,10 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.gaussian import excess_delta
-from privatize.noise.grid import distance
+from privatize.planning.bounds import exact
+from privatize.planning.gaussian import least_epsilon
 
-__all__ = ["Cost", "exact", "kind_of", "tight"]
-
-
-@functools.lru_cache(maxsize=1024)
-def exact(value: float) -> Fraction:
-    """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
-
-    The floating-point number is off by a relative 2⁻⁵³ at most, as all that is computed from it.
-
-    Examples
-    --------
-    >>> sum([exact(0.01)] * 100) == exact(1.0)
-    True
-    """
-    return Fraction(repr(float(value)))
+__all__ = ["NOTHING", "Cost", "tight"]
 
 
 @dataclass(frozen=True)
@@ -74,25 +59,6 @@ class Cost:
 
 
 NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
-
-
-def kind_of(mechanism: Any, epsilon: float, delta: float) -> str:
-    """Return what tight composition must know of a release, as a string: mechanism and its parameters.
-
-    A Gaussian release counts by σ/Δ, and by how far its discrete noise is from the continuous one in total
-    variation at most; every other one by its ε and δ alone, whatever its noise.
-
-    Examples
-    --------
-    >>> from privatize import Gaussian, Laplace
-    >>> kind_of(Laplace(), 0.5, 0.0)
-    'dp 0.5 0.0'
-    >>> kind_of(Gaussian(), 1.0, 1e-6)
-    'gaussian 4.224678889...'
-    """
-    if type(mechanism).__name__ == "Gaussian" and type(mechanism).__module__.startswith("privatize."):
-        return f"gaussian {mechanism.scale(1.0, epsilon, delta)!r} {distance(epsilon, delta)!r}"
-    return f"dp {float(epsilon)!r} {float(delta)!r}"
 
 
 def tight(counts: Mapping[str, int], delta: float) -> float:
@@ -170,7 +136,7 @@ def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
     sigma = 1 / (math.sqrt(ratio) * (1 + 1e-12))
     lost = 0.0  # how much of δ the distances take, in the end
     while lost < delta:
-        epsilon = _least_epsilon(sigma, delta - lost)
+        epsilon = least_epsilon(sigma, delta - lost)
         if epsilon > 600:  # where e^ε τ takes everything
             return math.inf
         needed = (1 + math.exp(epsilon)) * apart * (1 + 1e-12)
@@ -178,19 +144,6 @@ def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
             return epsilon
         lost = 1.001 * needed
     return math.inf
-
-
-def _least_epsilon(sigma: float, delta: float) -> float:
-    """Return the least ε at which normal noise σ is (ε, δ)-private at sensitivity 1, rounded up."""
-    if excess_delta(sigma, 0.0) <= delta:
-        return 0.0
-    low, high = 0.0, 1.0
-    while excess_delta(sigma, high) > delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if excess_delta(sigma, middle) <= delta else (middle, high)
-    return high
 
 
 def _response(epsilon: float, orders: Any) -> Any:

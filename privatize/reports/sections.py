@@ -20,14 +20,15 @@ from privatize.display.figures import amount, round_up
 from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
+from privatize.mechanisms import Bernstein, Exponential
 from privatize.outputs.structure import Number
 
 __all__ = ["Subject", "ledger"]
 
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
-_MEANING = {
-    "Exponential": "the chosen response's score is within {} of the best one",
-    "Bernstein": "each value on the lattice is within ± {} of the raw one",
+_MEANING: dict[type, str] = {
+    Exponential: "the chosen response's score is within {} of the best one",
+    Bernstein: "each value on the lattice is within ± {} of the raw one",
 }
 
 
@@ -103,7 +104,7 @@ class Subject:
             return ""
         single = np.size(main) == 1 and isinstance(found.structure, Number)
         usual = f"{'the answer' if single else 'each number'} is within ± {{}} of the raw one"
-        what = _MEANING.get(type(s.mechanism).__name__, usual).format(amount(main))
+        what = _MEANING.get(type(s.mechanism), usual).format(amount(main))
         rows = []
         for times in (0.1, 0.5, 1.0, 2.0, 10.0):
             try:

@@ -7,8 +7,7 @@ differential privacy *with respect to P*.
 
 from privatize.data.support import Maybe, OneOf
 from privatize.samplers.base import Sampler, draw
-from privatize.samplers.bayes import marginal
-from privatize.samplers.combined import mixture
+from privatize.samplers.combined import marginal, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.foreign import as_sampler, from_function
 from privatize.samplers.learners import blobs, labelled

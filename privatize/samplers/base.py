@@ -13,8 +13,6 @@ import numpy as np
 from privatize.data import records
 from privatize.errors import DataError, SamplerError
 
-__all__ = ["KINDS", "Kind", "Rng", "Sampler", "Traits", "draw", "kind", "traits_of"]
-
 Rng = np.random.Generator
 
 
@@ -98,7 +96,7 @@ class Kind:
     @property
     def independent(self) -> bool:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
-        return all(traits_of(part).independent for part in self.parts())
+        return self.own_traits().independent and all(traits_of(part).independent for part in self.parts())
 
     @property
     def fixed_size(self) -> int | None:
@@ -168,10 +166,10 @@ def traits_of(sampler: Any) -> Traits:
     """
     if not isinstance(sampler, Kind):
         return Traits()
-    independent, size = sampler.independent, sampler.fixed_size
     if type(sampler) not in KINDS:
-        return Traits(independent=independent, size=size)
+        return Traits(independent=sampler.independent, size=sampler.fixed_size)
     own, parts = sampler.own_traits(), [traits_of(part) for part in sampler.parts()]
+    independent = own.independent and all(part.independent for part in parts)
     return Traits(
         tag=sampler.tag,
         draw_version=sampler.draw_version,
@@ -182,7 +180,7 @@ def traits_of(sampler: Any) -> Traits:
         stable=own.stable and all(part.stable for part in parts),
         view=own.view,
         independent=independent,
-        size=size,
+        size=sampler.fixed_size,
     )
 
 

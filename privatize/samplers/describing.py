@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from privatize.data import support as domains
 from privatize.data.parts import as_array, parts_of
+from privatize.display.charts import axes
 from privatize.display.figures import figure
-from privatize.errors import SamplerError, SettingsError
+from privatize.errors import SamplerError
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import plain
 
-__all__ = ["Description", "describe"]
-
 Array = NDArray[Any]
 _BARS = 30
+_HEAD: tuple[str, ...] = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,13 @@ class _Row:
     labels: tuple[str, ...]
     heights: tuple[int, ...]
     listed: bool = False  # whether the facts are values
+
+    def sentence(self) -> str:
+        """Return the facts in words."""
+        if self.listed:
+            return ", ".join(self.facts)
+        mean, std, low, median, high = self.facts
+        return f"{mean} ± {std}; 90% in [{low}, {high}], median {median}"
 
 
 @dataclass(frozen=True)
@@ -60,41 +67,34 @@ class Description:
     rows: tuple[_Row, ...]
 
     def __str__(self) -> str:
-        head = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")
-        cells: list[tuple[str, ...]] = [head]
+        cells = [_HEAD]
         for row in self.rows:
-            facts = row.facts if not row.listed else (", ".join(row.facts), "", "", "", "")
-            cells.append(
-                (row.name, row.support, *facts, f"{row.missing / self.n:.1%}" if row.missing else "0")
-            )
-        widths = [
-            max(len(line[at]) for line in cells if at < 2 or at == 7 or _short(line))
-            for at in range(len(head))
-        ]
+            facts = (", ".join(row.facts), "", "", "", "") if row.listed else row.facts
+            missing = f"{row.missing / self.n:.1%}" if row.missing else "0"
+            cells.append((row.name, row.support, *facts, missing))
+        # Values that are listed take the place of all figures.
+        narrow = [line for line in cells if line[3]]
+        widths = [max(len(line[at]) for line in (narrow if 2 <= at < 7 else cells)) for at in range(8)]
+        space = sum(widths[2:7]) + 8
         lines = [f"{self._title()}: {self.n:,} records, seed {self.seed}"]
         for line in cells:
+            middle = "  ".join(f"{line[at]:>{widths[at]}}" for at in range(2, 7))
+            if not line[3]:
+                middle = line[2] if len(line[2]) <= space else line[2][: space - 3] + "..."
             start = f"{line[0]:<{widths[0]}}   {line[1]:<{widths[1]}}"
-            room = sum(widths[2:7]) + 8
-            if _short(line):
-                middle = "  ".join(f"{line[at]:>{widths[at]}}" for at in range(2, 7))
-            else:
-                middle = line[2] if len(line[2]) <= room else line[2][: room - 3] + "..."
-            lines.append(f"{start}   {middle:<{room}}   {line[7]:>{widths[7]}}".rstrip())
+            lines.append(f"{start}   {middle:<{space}}   {line[7]:>{widths[7]}}".rstrip())
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _title(self) -> str:
-        return (
-            self.sampler
-            if len(self.sampler) <= 300
-            else f"{self.sampler[:280]}... ({len(self.rows)} columns)"
-        )
+        short = f"{self.sampler[:280]}... ({len(self.rows)} columns)"
+        return self.sampler if len(self.sampler) <= 300 else short
 
     def _repr_html_(self) -> str:
         body = "".join(
             f"<tr><td>{html.escape(row.name)}</td><td>{html.escape(row.support)}</td>"
-            f"<td>{html.escape(', '.join(row.facts) if row.listed else _sentence(row.facts))}</td>"
+            f"<td>{html.escape(row.sentence())}</td>"
             f"<td>{row.missing / self.n:.1%}</td><td>{_picture(row)}</td></tr>"
             for row in self.rows
         )
@@ -106,37 +106,21 @@ class Description:
 
     def plot(self) -> Any:
         """Plot every column with matplotlib, and return the figure."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
-
+        figure = axes().figure
+        figure.clear()
         wide = min(len(self.rows), 4)
         high = -(-len(self.rows) // wide)
-        figure, axes = plt.subplots(
-            high, wide, figsize=(3 * wide, 2.5 * high), layout="constrained", squeeze=False
-        )
-        for ax in axes.ravel()[len(self.rows) :]:
-            ax.set_axis_off()
-        for ax, row in zip(axes.ravel(), self.rows, strict=False):
-            ax.bar(range(len(row.heights)), row.heights, width=1.0 if not row.listed else 0.8)
-            shown = {0: row.labels[0], len(row.labels) - 1: row.labels[-1]}
-            if row.listed:
-                shown = dict(enumerate(row.labels))
-            turned = 0 if not row.listed else 45
-            ax.set_xticks(list(shown), list(shown.values()), rotation=turned, parse_math=False)
+        figure.set_size_inches(3 * wide, 2.5 * high)
+        for at, row in enumerate(self.rows):
+            ax = figure.add_subplot(high, wide, at + 1)
+            ax.bar(range(len(row.heights)), row.heights, width=0.8 if row.listed else 1.0)
+            last = len(row.labels) - 1
+            places = list(range(last + 1)) if row.listed else sorted({0, last})
+            names = [row.labels[place] for place in places]
+            ax.set_xticks(places, names, rotation=45 if row.listed else 0, parse_math=False)
             ax.set_yticks([])
             ax.set_title(row.name, parse_math=False)
         return figure
-
-
-def _short(line: tuple[str, ...]) -> bool:
-    return line[3] != ""
-
-
-def _sentence(facts: tuple[str, ...]) -> str:
-    mean, std, low, median, high = facts
-    return f"{mean} ± {std}; 90% in [{low}, {high}], median {median}"
 
 
 def _picture(row: _Row) -> str:
@@ -173,16 +157,20 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
 def _columns(label: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array, Any]]:
     """Return name, values and support of every column of what was drawn."""
     parts = parts_of(drawn)
-    if parts is not None:
-        aligned = isinstance(drawn, tuple)
-        series = not isinstance(drawn, dict | list | tuple) and not isinstance(support, dict)
-        inside = dict(enumerate(support)) if aligned and isinstance(support, tuple) else support
-        for name, part in parts:
-            own = support if series else inside.get(name) if isinstance(inside, dict) else None
-            shown = "Xy"[name] if aligned and len(parts) == 2 else str(name)
-            yield from _columns(f"{label}{shown}" if aligned else shown, part, own)
+    if parts is None:
+        yield from _numbered(label, as_array(drawn), support)
         return
-    values = as_array(drawn)
+    aligned = isinstance(drawn, tuple)
+    whole = None if isinstance(drawn, dict | list | tuple) else support  # of a series
+    inside = dict(enumerate(support)) if aligned and isinstance(support, tuple) else support
+    for name, part in parts:
+        own = inside.get(name) if isinstance(inside, dict) else whole
+        shown = "Xy"[name] if aligned and len(parts) == 2 else str(name)
+        yield from _columns(f"{label}{shown}" if aligned else shown, part, own)
+
+
+def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Array, Any]]:
+    """Return the columns of an array, at most 50, with their places."""
     if values.dtype == object:
         values = _settled(values)
     if values.ndim == 1:
@@ -207,52 +195,46 @@ def _settled(values: Array) -> Array:
 
 
 def _row(name: str, values: Array, support: Any) -> _Row:
-    if values.dtype.kind in "iuf" and not _few(values):
-        found = values[np.isfinite(values)].astype(np.float64)
-        return _numbers(name, found, support, len(values) - len(found), figure)
-    if values.dtype.kind == "M":
-        seen = values[~np.isnat(values)]
-        days = seen.astype("M8[s]").astype(np.float64)
-
-        def shown(at: float) -> str:
-            return str(np.datetime64(round(at), "s").astype("M8[D]"))
-
-        return _numbers(name, days, support, len(values) - len(seen), shown, lambda x: f"{x / 86_400:.4g} d")
-    present = [str(value) for value in values.tolist() if not domains.missing(value)]
-    counts = Counter(present)
+    kind, size, inside = values.dtype.kind, len(values), _support(support)
+    if kind == "M":
+        seen = values[~np.isnat(values)].astype("M8[s]").astype(np.float64)
+        return _numbers(name, inside, seen, size, _day, lambda width: f"{width / 86_400:.4g} d")
+    if kind == "f" or (kind in "iu" and len(np.unique(values[:1000])) > 10):
+        seen = values[np.isfinite(values)].astype(np.float64)
+        return _numbers(name, inside, seen, size, figure, None)
+    counts = Counter(str(value) for value in values.tolist() if not domains.missing(value))
     listed = support.inner if isinstance(support, domains.Maybe) else support
     if isinstance(listed, domains.OneOf) and len(listed.values) <= 12:  # in P's own order
-        top = [(str(value), counts[str(value)]) for value in listed.values]
-    elif values.dtype.kind in "iu":
-        top = [(str(value), counts[str(value)]) for value in np.unique(values).tolist()][:12]
+        top = [str(value) for value in listed.values]
+    elif kind in "iu":
+        top = list(map(str, np.unique(values).tolist()))[:12]
     else:
-        top = counts.most_common(12)
-    facts = tuple(f"{value}: {times / max(len(values), 1):.1%}" for value, times in top)
-    gone = len(values) - len(present)
-    return _Row(
-        name, _support(support), facts, gone, tuple(v for v, _ in top), tuple(t for _, t in top), True
-    )
+        top = [value for value, _ in counts.most_common(12)]
+    facts = tuple(f"{value}: {counts[value] / max(size, 1):.1%}" for value in top)
+    heights = tuple(counts[value] for value in top)
+    return _Row(name, inside, facts, size - counts.total(), tuple(top), heights, True)
 
 
-def _few(values: Array) -> bool:
-    return values.dtype.kind in "iu" and len(np.unique(values[:1000])) <= 10
+def _day(at: float) -> str:
+    return str(np.datetime64(round(at), "s").astype("M8[D]"))
 
 
-def _numbers(name: str, found: Array, support: Any, gone: int, show: Any, width: Any = None) -> _Row:
+def _numbers(name: str, support: str, found: Array, size: int, show: Any, width: Any) -> _Row:
+    """Return a column of numbers; `width` shows a difference of two, if not as a number itself."""
+    missing = size - len(found)
     if not len(found):
-        return _Row(name, _support(support), ("", "", "", "", ""), gone, ("",), (0,))
+        return _Row(name, support, ("", "", "", "", ""), missing, ("",), (0,))
     quantiles = np.quantile(found, [0.05, 0.5, 0.95])
     facts = (show(found.mean()), (width or show)(found.std()), *map(show, quantiles))
     low, high = found.min(), found.max()
-    if width is None and (found == np.rint(found)).all() and high - low < 1e9:  # whole numbers: no combs
+    if width is None and (found == np.rint(found)).all() and high - low < 1e9:  # integers: no combs
         step = max(1, math.ceil((high - low + 1) / 100))
-        edges = np.arange(low, high + step + 1, step) - 0.5
-        heights, edges = np.histogram(found, bins=edges)
+        heights, edges = np.histogram(found, bins=np.arange(low, high + step + 1, step) - 0.5)
         labels = [show(edge + 0.5) for edge in edges[:-1]]
     else:
         heights, edges = np.histogram(found, bins=_BARS, range=(low, high if high > low else low + 1))
         labels = [*map(show, edges[:-2]), show(high)]
-    return _Row(name, _support(support), facts, gone, tuple(labels), tuple(int(h) for h in heights))
+    return _Row(name, support, facts, missing, tuple(labels), tuple(heights.tolist()))
 
 
 def _support(support: Any) -> str:

@@ -20,8 +20,6 @@ from privatize.samplers.describing import Description, describe
 from privatize.samplers.given import Support, inside, plain_of, show_support
 from privatize.samplers.parameters import Box, Frozen, bounds, show
 
-__all__ = ["Distribution", "Fixed", "Projection"]
-
 
 class Distribution(Kind, abc.ABC):
     """A public distribution of records, as the functions in `privatize.samplers` make them.
@@ -190,6 +188,17 @@ class Distribution(Kind, abc.ABC):
         return describe(self, n, seed)
 
 
+class Supported(Distribution):
+    """What has the support that a user gave."""
+
+    given: Support | None
+
+    @property
+    def support(self) -> Any:
+        """What every record lies in."""
+        return plain_of(self.given)
+
+
 def _own_kind(sampler: Distribution) -> type[Distribution]:
     """Return whose short ways are a sampler's own: a class that a user makes of ours may draw otherwise."""
     return type(sampler) if type(sampler) in KINDS else Distribution
@@ -290,7 +299,7 @@ def _number_by_number(function: Any) -> bool:
 
 
 @kind("mapped", "inner", stable=False)  # the function may change
-class _Mapped(Distribution):
+class _Mapped(Supported):
     inner: Distribution
     function: Callable[[Any], Any]
     given: Support | None
@@ -301,10 +310,6 @@ class _Mapped(Distribution):
     def own_traits(self) -> Traits:
         alone = _number_by_number(self.function)
         return replace(self.known, iid=alone, streamable=alone)
-
-    @property
-    def support(self) -> Any:
-        return plain_of(self.given)
 
     def __repr__(self) -> str:
         return f"{_show(self.inner)}.map({name_of(self.function)}{show_support(self.given)})"
@@ -397,10 +402,6 @@ class Fixed(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         """Return a dataset of n records."""
         return self.inner.draw(n, rng)
-
-    def column(self, n: int, rng: Rng) -> Column:
-        """Return n values for a column of a table."""
-        return self.inner.column(n, rng)
 
     def _identity(self) -> Any:
         return self.inner, self.size

@@ -14,11 +14,9 @@ import numpy as np
 from privatize.data import records
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of
-from privatize.samplers.distribution import Distribution
-from privatize.samplers.given import Support, inside, plain_of, show_support
+from privatize.samplers.distribution import Distribution, Supported
+from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.parameters import Frozen
-
-__all__ = ["as_sampler", "from_function", "is_maker", "of_scipy"]
 
 
 def from_function(
@@ -53,7 +51,7 @@ def from_function(
 
 
 @kind("function", stable=False)
-class _Function(Distribution):
+class _Function(Supported):
     function: Callable[[int, Rng], Any]
     given: Support | None = None
     vouched: bool = False
@@ -66,10 +64,6 @@ class _Function(Distribution):
 
     def own_traits(self) -> Traits:
         return replace(self.known, iid=self.vouched)
-
-    @property
-    def support(self) -> Any:
-        return plain_of(self.given)
 
     def __repr__(self) -> str:
         vouched = ", independent=True" if self.vouched else ""

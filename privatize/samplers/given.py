@@ -12,8 +12,6 @@ from privatize.data import support as domains
 from privatize.errors import SamplerError
 from privatize.samplers.parameters import Frozen, box
 
-__all__ = ["Support", "inside", "plain_of", "show_support"]
-
 
 @dataclass(frozen=True, repr=False)
 class Support:

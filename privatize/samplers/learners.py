@@ -20,8 +20,6 @@ from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
 from privatize.samplers.parameters import Box, Frozen, bounds, chosen, even, numbers, scalars, shares, show
 
-__all__ = ["blobs", "labelled"]
-
 
 def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     """Draw pairs (X, y) of features and labels.

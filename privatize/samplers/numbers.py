@@ -14,8 +14,6 @@ from privatize.samplers.base import Rng, kind
 from privatize.samplers.distribution import Distribution, accepted
 from privatize.samplers.parameters import Box, Frozen, bounds, box, numbers, shape_of, show
 
-__all__ = ["integers", "normal", "uniform"]
-
 
 def uniform(
     low: ArrayLike = 0.0, high: ArrayLike = 1.0, size: int | tuple[int, ...] | None = None

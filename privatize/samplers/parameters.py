@@ -11,11 +11,6 @@ import numpy as np
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng
 
-__all__ = [
-    *("Box", "Frozen", "bounds", "box", "chosen", "even", "number", "numbers", "plain", "shape_of", "shares"),
-    *("scalars", "show"),
-]
-
 
 class Frozen:
     """A read-only array that compares by content and prints as the code that makes it."""

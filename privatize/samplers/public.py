@@ -19,8 +19,6 @@ from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection, copied
 from privatize.samplers.parameters import number, plain
 
-__all__ = ["Bootstrap", "bootstrap", "bootstraps"]
-
 Array = NDArray[Any]
 
 
@@ -173,12 +171,7 @@ def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> 
     if isinstance(taken, np.ndarray):
         return _kernel(taken, public, support, width, rng)
     if frames.kind(taken) is not None:
-        ends = list(support.values()) if isinstance(support, dict) else [support]
-        columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
-        for at, (values, own, end) in enumerate(columns):
-            if values.dtype.kind == "f" and frames.is_float(taken, at):
-                taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
-        return taken
+        return _smoothed_frame(taken, public, support, width, rng)
     parts, others = parts_of(taken), parts_of(public)
     if parts is None or others is None:
         values = as_array(taken)
@@ -192,6 +185,15 @@ def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> 
     if isinstance(taken, list):
         return [dict(zip(made, record, strict=True)) for record in zip(*made.values(), strict=True)]
     return made if isinstance(taken, dict) else tuple(made.values())
+
+
+def _smoothed_frame(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
+    ends = list(support.values()) if isinstance(support, dict) else [support]
+    columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
+    for at, (values, own, end) in enumerate(columns):
+        if values.dtype.kind == "f" and frames.is_float(taken, at):
+            taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
+    return taken
 
 
 def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:

@@ -29,8 +29,6 @@ from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, plain_of, show_support
 from privatize.samplers.values import column_of
 
-__all__ = ["dependent", "table"]
-
 Frame = Literal["pandas", "polars", "pyarrow", "dict", "records"]
 _FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
 

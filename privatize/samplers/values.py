@@ -17,8 +17,6 @@ from privatize.samplers.distribution import Distribution, as_column, loose
 from privatize.samplers.foreign import as_sampler
 from privatize.samplers.parameters import Frozen, chosen, even, number, plain, scalars, shares
 
-__all__ = ["boolean", "categorical", "choice", "dates", "with_missing"]
-
 
 def categorical(
     values: Sequence[Any],

@@ -29,7 +29,7 @@ import pytest
 from privatize import Exponential, Gaussian, Laplace, audit, plan, privatize, samplers
 from privatize.mechanisms.base import l1, l2
 from privatize.mechanisms.bernstein import Bernstein
-from privatize.mechanisms.gaussian import least_sigma
+from privatize.planning.gaussian import least_sigma
 from privatize.storage.estimates import open_store
 from privatize.testing import insecure_noise
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from privatize.mechanisms.gaussian import excess_delta
 from privatize.noise import exact as discrete
 from privatize.noise import grid as noise
+from privatize.planning.gaussian import excess_delta
 
 FALSE_ALARM = 1e-6
 

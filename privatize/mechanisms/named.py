@@ -1,0 +1,45 @@
+"""The mechanisms by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from privatize.errors import SettingsError
+from privatize.mechanisms.base import Mechanism
+from privatize.mechanisms.bernstein import Bernstein
+from privatize.mechanisms.exponential import Exponential
+from privatize.mechanisms.gaussian import Gaussian
+from privatize.mechanisms.laplace import Laplace
+
+__all__ = ["as_mechanism"]
+
+_NAMED: dict[str, Callable[[], Mechanism]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "exponential": Exponential,
+    "bernstein": Bernstein,
+}
+
+
+def as_mechanism(value: Any) -> Mechanism:
+    """Return the mechanism of this name, or the mechanism itself.
+
+    Examples
+    --------
+    >>> as_mechanism("laplace")
+    Laplace()
+    >>> as_mechanism("cauchy")
+    Traceback (most recent call last):
+        ...
+    privatize.errors.SettingsError: mechanism='cauchy' is not known. The mechanisms are laplace, \
+gaussian, exponential and bernstein, or an instance such as Laplace().
+    """
+    if isinstance(value, str) and value in _NAMED:
+        return _NAMED[value]()
+    if isinstance(value, Mechanism) and not isinstance(value, type):
+        return value
+    raise SettingsError(
+        f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
+        f"bernstein, or an instance such as Laplace()."
+    )

@@ -1,0 +1,81 @@
+"""What a bound is: an inequality that ties gamma, m, k and rho together, and how it is solved."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["LEAST_GAMMA", "Bounding", "Point", "exact", "first"]
+
+LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
+
+
+class Point(NamedTuple):
+    """An operating point: what a plan says beside its bound."""
+
+    gamma: float
+    m: int
+    k: int
+    rho: float | None
+
+
+class Bounding(ABC):
+    """One of the inequalities. Where rho is None, the best one is to be found."""
+
+    @abstractmethod
+    def holds(self, point: Point) -> bool:
+        """Tell whether an operating point satisfies the inequality."""
+
+    @abstractmethod
+    def least(self, gamma: float, rho: float | None) -> int:
+        """Return the least m that supports gamma."""
+
+    @abstractmethod
+    def balanced(self, gamma: float, rho: float | None) -> int:
+        """Return the least m that leaves at least half of gamma to the data."""
+
+    @abstractmethod
+    def of_both(self, gamma: float, m: int, rho: float | None) -> Point | None:
+        """Return the operating point with the least k, or None if m does not support gamma."""
+
+    @abstractmethod
+    def of_m(self, m: int, rho: float | None) -> Point:
+        """Return the operating point with the least gamma, which k = m has."""
+
+    def largest_rho(self, gamma: float) -> float:
+        """Return what rho must be below; 0 where there is none."""
+        return gamma
+
+
+@functools.lru_cache(maxsize=1024)
+def exact(value: float) -> Fraction:
+    """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
+
+    The floating-point number is off by a relative 2⁻⁵³ at most, as all that is computed from it.
+
+    Examples
+    --------
+    >>> sum([exact(0.01)] * 100) == exact(1.0)
+    True
+    """
+    return Fraction(repr(float(value)))
+
+
+def first(start: int, feasible: Callable[[int], bool]) -> int:
+    """Return the least integer >= 1 at which a monotone condition holds, sought near start."""
+    high, step = max(1, start), 1
+    if feasible(high):
+        low = high
+        while low > 0 and feasible(low):
+            high, low, step = low, max(0, low - step), 2 * step
+    else:
+        low = high
+        while not feasible(high):
+            low, high, step = high, high + step, 2 * step
+    while high - low > 1:
+        middle = (high + low) // 2
+        low, high = (low, middle) if feasible(middle) else (middle, high)
+    return high
