@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Noise
+from privatize.planning.bounds import as_float
 
 __all__ = ["check_confidence", "half_widths", "mean_error"]
 
@@ -19,10 +20,7 @@ _MARGIN = 1 + 2.0**-18
 
 def check_confidence(confidence: Any) -> float:
     """Return a probability strictly between 0 and 1, or refuse it."""
-    number = isinstance(confidence, int | float | np.integer | np.floating) and not isinstance(
-        confidence, bool
-    )
-    value = float(confidence) if number else math.nan
+    value = as_float(confidence)
     if not 0 < value < 1:
         raise SettingsError(
             f"confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95 say."
