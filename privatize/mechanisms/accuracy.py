@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Noise
-from privatize.planning.bounds import as_float
 
 __all__ = ["check_confidence", "half_widths", "mean_error"]
 
@@ -20,7 +19,8 @@ _MARGIN = 1 + 2.0**-18
 
 def check_confidence(confidence: Any) -> float:
     """Return a probability strictly between 0 and 1, or refuse it."""
-    value = as_float(confidence)
+    number = isinstance(confidence, int | float | np.integer | np.floating)
+    value = float(confidence) if number and not isinstance(confidence, bool) else math.nan
     if not 0 < value < 1:
         raise SettingsError(
             f"confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95 say."
