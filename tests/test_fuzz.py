@@ -844,7 +844,7 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
         listed = any(isinstance(part, list) for part in (data if isinstance(data, tuple) else (data,)))
         changing = isinstance(f.settings.sampler, Counting | Stateful)
         assert not found.ok or listed or changing, "calibration fails, and yet it was released"
-    assert not shows(repr(f)) and not holds([f._memory, f.settings])
+    assert not shows(repr(f)) and not holds([f.calibrator.memory, f.settings])
     NOTES.fuzz = {}
     KEPT.clear()
     still_works()
@@ -979,7 +979,7 @@ def test_audits_of_any_size(pairs, releases, mechanism, stat, trigger, confidenc
     still_works()
 
 
-INSTANT = ("__call__", "release", "_released")
+INSTANT = ("PrivateFunction.__call__", "PrivateFunction.release", "released")
 
 
 class _Stop:
@@ -991,7 +991,7 @@ class _Stop:
     def __call__(self, frame: Any, what: str, arg: Any) -> None:
         code = frame.f_code
         if what == "call" and code.co_filename.startswith(OURS) and code.co_name != "<genexpr>":
-            if code.co_qualname.startswith("PrivateFunction.") and code.co_name in INSTANT:
+            if code.co_qualname in INSTANT:
                 return  # documented: the first instant of a call
             self.at += 1
             if self.at == self.k:
@@ -1378,7 +1378,7 @@ class Session(RuleBasedStateMachine):
 
     @rule()
     def looked_at(self):
-        assert not shows(repr(self.f)) and not holds([self.f._memory, self.f.settings])
+        assert not shows(repr(self.f)) and not holds([self.f.calibrator.memory, self.f.settings])
         files_clean(self.path)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import DataError
+from privatize.function.question import Question
 from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import Unencodable, fingerprint
 
@@ -282,7 +283,9 @@ def test_settings_of_numpy_are_watched(scope):
 
 def asked(f, data):
     """Return the key of the estimate that a call uses."""
-    return f._recalled(len(data), f._binding.bind((data,), {})[1], None, None)[1]
+    call = f.definition.binding.bind((data,), {})[1]
+    template = f.calibrator.template(f.definition)
+    return f.calibrator.recall(Question(f.definition, template, call, len(data), None)).key
 
 
 def test_a_change_after_many_calls_calibrates_again(scope):
@@ -291,7 +294,7 @@ def test_a_change_after_many_calls_calibrates_again(scope):
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
-    assert any(found[1] is not None for found in f._watched.values()), "the watch is not in use"
+    assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
     first = asked(f, data)
     scope.f.__defaults__ = (30,)
     f(data)
@@ -311,7 +314,7 @@ def test_what_a_function_says_of_itself_is_read_at_every_call(scope, name):
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
-    assert any(found[1] is not None for found in f._watched.values()), "the watch is not in use"
+    assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
     first = asked(f, data)
     undo = CHANGES[name](scope)
     assert asked(f, data) != first
@@ -387,3 +390,14 @@ def test_private_data_in_the_function_is_found_out_all_the_same():
     other = data
     with pytest.raises(DataError):
         private(data)
+
+
+@pytest.mark.parametrize("reading", ["np.random", "random"])
+def test_what_a_nested_module_gets_later_is_seen(reading, monkeypatch):
+    """A default would count for as long as the process lives, though the code reads something else by now."""
+    program = {"__name__": "__main__", "np": np}
+    exec(f"def f(x):\n    random = np.random\n    return getattr({reading}, 'FACTOR', 1) * x.mean()", program)
+    before, guarded = fingerprint(program["f"]), guard(program["f"])
+    assert guarded.same()
+    monkeypatch.setattr(np.random, "FACTOR", 100, raising=False)
+    assert not guarded.same() and fingerprint(program["f"]) != before

@@ -11,12 +11,13 @@ import math
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.data import frames, records
+from privatize.data.columns import array_of
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
 
@@ -37,7 +38,6 @@ class Rows(NamedTuple):
 FindRows = Callable[[Any], Rows | None]
 
 
-@runtime_checkable
 class Delegating(Protocol):
     """A callable that hands its dataset on to another one, and says which rows it then adds up, if any."""
 
@@ -179,8 +179,9 @@ def rows_of(function: Any) -> Rows | None:
     """
     if isinstance(function, types.MethodType):
         function = functools.partial(function.__func__, function.__self__)
-    if isinstance(function, Delegating):
-        return function.__privatize_rows__(rows_of)
+    # Not isinstance(function, Delegating): a protocol would add annotations to the user's class.
+    if hasattr(type(function), "__privatize_rows__"):
+        return cast("Delegating", function).__privatize_rows__(rows_of)
     inner = rows_of(function.func) if isinstance(function, functools.partial) else None
     return inner and inner._replace(of=functools.partial(inner.of, *function.args, **function.keywords))
 
@@ -303,7 +304,7 @@ def means() -> Additive:
 def _membership(categories: tuple[Any, ...], data: Any) -> Array:
     codes = {category: at for at, category in enumerate(categories)}
     plain = isinstance(data, list) and frames.kind(data) is None
-    values = frames.array_of(data) if plain else np.asarray(data)
+    values = array_of(data) if plain else np.asarray(data)
     if values.ndim != 1:
         raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
     # Each different value is looked up once, where values can be sorted.
