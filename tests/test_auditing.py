@@ -42,8 +42,13 @@ def quick(function, n=20, *args, **rest):
 
 def forged(function, value):
     """Return the function with an estimate that somebody made up."""
-    made = function._sensitivity
-    function._sensitivity = lambda *given: dataclasses.replace(made(*given), value=value)
+    made = function.calibrator.recall
+
+    def recall(asked):
+        found = made(asked)
+        return dataclasses.replace(found, sensitivity=dataclasses.replace(found.sensitivity, value=value))
+
+    function.calibrator.recall = recall
     return function
 
 
@@ -605,14 +610,17 @@ MODULE = """
         return x.mean()
 
     broken = kept.replace(seed=2)
-    _made = broken._recalled
+    class _Forged:
+        def template(self, definition):
+            return kept.calibrator.template(definition)
 
-    def _forged(*given):
-        import dataclasses
-        found, *rest = _made(*given)
-        return dataclasses.replace(found, value=1e-6), *rest
+        def recall(self, asked):
+            import dataclasses
+            found = kept.calibrator.recall(asked)
+            forged = dataclasses.replace(found.sensitivity, value=1e-6)
+            return dataclasses.replace(found, sensitivity=forged)
 
-    broken._recalled = _forged
+    broken.calibrator = _Forged()
 
     def raw(x):
         return x.mean()

@@ -40,7 +40,7 @@ from privatize.errors import (
     UnsharedBudgetWarning,
 )
 from privatize.execution.packaging.package import pack
-from privatize.function.private_function import _Marking
+from privatize.function.recursion import WorkerContext
 from privatize.mechanisms.base import l1
 from privatize.samplers.tables import columns_of
 from privatize.storage.estimates import open_store
@@ -347,7 +347,7 @@ class TestGamma:
     def test_a_name_is_not_a_name_and_a_version(self):
         """Two datasets whose names look alike would share one γ and one answer."""
         budget = begun(epsilon=10, gamma=10)
-        f = made(budget=budget, reuse=True)
+        f = made(budget=budget)
         first = f(seal(DATA, name="a@1"))
         assert f(seal(DATA / 2, name="a", version="1")) != first
         assert len(budget.history()) == 2
@@ -603,7 +603,8 @@ class TestBeginning:
         """A password in its URL would go to every worker of a cluster."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
-        job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=_Marking(f))
+        context = WorkerContext(f, (f.__wrapped__,))
+        job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=context)
         payload = pack(job).payload
         assert b"Elsewhere" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)
@@ -858,93 +859,13 @@ class TestReading:
         assert begun(epsilon=0, gamma=0)._repr_html_()
 
 
-class TestReuse:
-    def test_the_same_release_again(self):
-        """Repeating a question gives the same answer, and is free."""
-        budget = begun()
-        data = seal(DATA, name="people", version="1", budget=budget)
-        f = made(reuse=True)
-        first = f.release(data)
-        assert f.release(data) == first and f(data) == first.value
-        assert budget.spent.epsilon == 0.3 and len(budget.history()) == 1
-
-    def test_never_by_content(self):
-        """An answer that changes when the data did would tell neighbours apart: only the name counts."""
-        budget = begun()
-        f = made(reuse=True, budget=budget)
-        first = f(seal(DATA, name="people", version="1"))
-        assert f(seal(1 - DATA / 2, name="people", version="1")) == first
-        assert budget.spent.epsilon == 0.3
-        assert f(seal(DATA, name="people", version="2")) != first
-        assert f(seal(DATA, name="others", version="1")) != first
-        assert budget.spent.epsilon == 0.9
-
-    def test_undeclared_data_is_never_recognized(self):
-        """The same array twice is two releases."""
-        budget = begun()
-        f = made(reuse=True, budget=budget)
-        assert f(DATA) != f(DATA)
-        assert budget.spent.epsilon == 0.6
-
-    def test_anything_else_is_another_release(self):
-        """Another ε, δ, γ, argument, function, mechanism or version is asked, and paid, anew."""
-        budget = begun(epsilon=10, delta=1e-3, gamma=10)
-        data = seal(DATA, name="people", budget=budget)
-
-        def power(x, q=1):
-            return float((x**q).mean())
-
-        f = made(power, reuse=True)
-        asked = [
-            lambda: f(data),
-            lambda: f(data, 2),
-            lambda: f.replace(epsilon=0.2)(data),
-            lambda: f.replace(gamma=0.25)(data),
-            lambda: f.replace(version="2")(data),
-            lambda: f.replace(mechanism="gaussian", delta=1e-6)(data),
-            lambda: f.replace(mechanism="gaussian", delta=1e-5)(data),
-            lambda: f.replace(min_sensitivity=5)(data),
-            lambda: made(lambda x: float(x.mean()), reuse=True)(data),
-        ]
-        answers = [ask() for ask in asked]
-        assert len(set(answers)) == len(budget.history()) == len(asked)
-        assert [ask() for ask in asked[:-1]] == answers[:-1]
-        assert len(budget.history()) == len(asked)
-
-    def test_off_by_default(self):
-        """Fresh noise each time, unless it was asked for otherwise."""
-        budget = begun()
-        data = seal(DATA, name="people", budget=budget)
-        f = made()
-        assert f(data) != f(data)
-        assert budget.spent.epsilon == 0.6
-
-    def test_also_when_nothing_is_left(self):
-        """An answer that was paid for stays available after the budget is used up."""
-        budget = begun(epsilon=0.3)
-        data = seal(DATA, name="people", budget=budget)
-        f = made(reuse=True)
-        first = f(data)
-        assert f(data) == first
-
-    def test_what_a_user_changes_is_theirs(self):
-        """An answer that was edited does not come back edited."""
-        data = seal(DATA, name="people")
-        f = made(lambda x: np.array([x.mean(), x.std()]), reuse=True)
-        first = f(data)
-        kept = first.copy()
-        first[:] = 0
-        assert np.array_equal(f(data), kept)
-
-    def test_forgetting_asks_anew(self):
-        """A new estimate is a new release."""
-        budget = begun()
-        data = seal(DATA, name="people", budget=budget)
-        f = made(reuse=True)
-        f(data)
-        f.forget()
-        f(data)
-        assert budget.spent.epsilon == 0.6
+def test_the_same_question_again_is_another_release():
+    """Fresh noise each time, and paid for each time: also about the same declared data."""
+    budget = begun()
+    data = seal(DATA, name="people", budget=budget)
+    f = made()
+    assert f(data) != f(data)
+    assert budget.spent.epsilon == 0.6
 
 
 class TestWhatIsWritten:
@@ -963,7 +884,7 @@ class TestWhatIsWritten:
                 sys.exit(str(x[0]))
             return float(x.mean())
 
-        f = made(fails, version="1", reuse=True)
+        f = made(fails, version="1")
         answers = [f(sealed, "sentinel argument"), f(sealed, how=0)]
         for how in (1, 2):
             with pytest.raises(PrivateRunError):

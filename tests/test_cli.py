@@ -636,7 +636,7 @@ def test_an_audit_that_fails_is_code_1(app, facts, monkeypatch):
     forged.forget(key)
     forged.open(key, seed=entry.seed, label="average_age", n=20, facts={"checked": 79, "norm": "l1"})
     forged.save(key, entry.seed, 0, entry.gaps / 1e6, entry.structure)
-    average_age._memory.clear()
+    average_age.calibrator.memory.clear()
     found = facts("audit", "shop.figures:average_age", *few, "--report", "audit.html", code=1)
     assert found["holds"] is False and "broken" in found["verdict"]
     assert "promise is broken" in (app / "audit.html").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """The decorator keeps a function's face, makes its answers private, and recalls only what is the same."""
 
 import contextvars
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -42,7 +43,9 @@ from privatize.errors import (
     SettingsError,
     ZeroSensitivityError,
 )
-from privatize.function import private_function as decorator
+from privatize.function import question
+from privatize.function.settings import Settings
+from privatize.mechanisms import as_mechanism
 
 UNIT = samplers.uniform(0, 1)
 NUMBERS = itertools.count()
@@ -146,6 +149,18 @@ class TestFace:
 
 
 class TestSettings:
+    def test_there_is_one_list_of_options(self):
+        """An option that privatize() takes and Settings has not, or with another default, would be lost."""
+        options = {each.name: each for each in dataclasses.fields(Settings) if each.init}
+        given = dict(inspect.signature(privatize).parameters)
+        del given["function"], given["unknown"]
+        assert set(given) == set(options)
+        defaults = {name: each.default for name, each in options.items()}
+        defaults |= {"mechanism": "laplace", "epsilon": inspect.Parameter.empty}
+        defaults["gamma"] = inspect.Parameter.empty
+        assert {name: each.default for name, each in given.items()} == defaults
+        assert options["mechanism"].default_factory() == as_mechanism("laplace")
+
     @pytest.mark.parametrize("missing", ["epsilon", "gamma"])
     def test_the_promise_has_no_default(self, missing):
         """Nobody gets an epsilon or gamma that they did not write."""
@@ -444,7 +459,7 @@ class TestMemory:
         f = privatize(**PROMISE)(lambda x: float(np.mean(x)))
         f(np.ones(10) / 2)
         f([0.5] * 10)
-        assert len(f._memory) == 2
+        assert len(f.calibrator.memory) == 2
 
     def test_changed_globals_closures_and_instances_are_misses(self):
         """A stale estimate would be too little noise, so whatever changes calibrates again."""
@@ -490,7 +505,7 @@ class TestMemory:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(answers) == len(set(answers)) == 8 and len(f._memory) == 1
+        assert len(answers) == len(set(answers)) == 8 and len(f.calibrator.memory) == 1
 
 
 class Scaler:
@@ -850,6 +865,6 @@ def test_another_version_of_what_the_function_gets_is_a_miss(library, monkeypatc
     first = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1)(lambda d: float(d.sum().iloc[0]))
     first.estimate(10)
     assert first.remembers(10)
-    real = decorator.origin
-    monkeypatch.setattr(decorator, "origin", lambda name: "another" if name == library else real(name))
+    real = question.origin
+    monkeypatch.setattr(question, "origin", lambda name: "another" if name == library else real(name))
     assert not first.remembers(10)

@@ -1101,7 +1101,7 @@ def test_a_release_carries_nothing(function, domain):
     # Noise has scale 1e5: it comes within 1e-6 of the sentinel with probability below 1e-11 per number.
     packed = pickle.dumps(model)
     assert not {"seen_", "coef_path_", "n_iter_", "labels_", "fit"} & set(vars(model))
-    assert not holds_sentinel([repr(model), vars(f.estimate(N)), packed, f._memory, f.settings])
+    assert not holds_sentinel([repr(model), vars(f.estimate(N)), packed, f.calibrator.memory, f.settings])
     assert not holds_sentinel([vars(part) for part in (model, *inside(model))])
 
 
@@ -1182,7 +1182,7 @@ def test_a_refusal_carries_nothing(function):
     with pytest.raises(PrivateRunError) as caught:
         f(*with_sentinel(LABELLED))
     assert_clean(caught.value)
-    assert not holds_sentinel([vars(f.estimate(N)), f._memory])
+    assert not holds_sentinel([vars(f.estimate(N)), f.calibrator.memory])
 
 
 @pytest.mark.parametrize("domain", ["clip", "as-is"])

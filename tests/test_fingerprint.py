@@ -609,11 +609,11 @@ def test_a_private_function_sees_that_its_sampler_or_mechanism_changed():
     f = privatize(epsilon=1, gamma=0.2, sampler=sampler, mechanism=mechanism, seed=1, domain="as-is")(
         np.median
     )
-    keys = [fingerprint(f._asked)]
+    keys = [fingerprint(f.settings.key)]
     object.__setattr__(sampler, "by", 5.0)
-    keys.append(fingerprint(f._asked))
+    keys.append(fingerprint(f.settings.key))
     object.__setattr__(mechanism, "factor", 2.0)
-    keys.append(fingerprint(f._asked))
+    keys.append(fingerprint(f.settings.key))
     assert len(set(keys)) == 3
     assert f.estimate(20).value == 2 * f.replace(mechanism=Laplace()).estimate(20).value
 
@@ -662,7 +662,7 @@ def stacked(s):
 
 if "later" in sys.argv:  # other values first, in other places
     junk = [samplers.uniform(0, i) for i in range(1, 500)]
-    [privatize(epsilon=1, gamma=0.1, sampler=each)(f)._asked for each in junk]
+    [privatize(epsilon=1, gamma=0.1, sampler=each)(f).settings.key for each in junk]
 
 for settings in (
     {"sampler": samplers.uniform(0, 1)},
@@ -673,7 +673,8 @@ for settings in (
 ):
     made = privatize(epsilon=1, gamma=0.1, **settings)(f)
     from privatize.identity.fingerprint import fingerprint
-    print(fingerprint(made._facts(100, made._binding.bind_public((), {}), None)))
+    from privatize.function.asking import questions
+    print(fingerprint(questions(made.definition, made.calibrator, "", [(100,), {}])[0][0].facts()))
 """
 
 

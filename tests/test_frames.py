@@ -19,6 +19,7 @@ from privatize.data import frames, records  # noqa: E402
 from privatize.data import support as domains  # noqa: E402
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
+from privatize.function.question import Question  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
 from privatize.identity.public_data import is_private  # noqa: E402
 
@@ -646,8 +647,9 @@ def mean(data):
 
 def key(f, data):
     """Return an estimate's key for data of a kind."""
-    like = f._like(f._drawn(), records.describe(data))
-    return token(f._facts(9, f._binding.bind_public((), {}), like), "f")
+    made = f.definition
+    call, template = made.binding.bind_public((), {}), f.calibrator.template(made)
+    return token(Question(made, template, call, 9, template.match(records.describe(data))).facts(), "f")
 
 
 EMPTY = {
@@ -1432,4 +1434,4 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
                 private(data)
             assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
             assert list(data.columns) == list(parts)
-            assert list(private._drawn().columns) == list(parts)
+            assert list(private.calibrator.template(private.definition).records().columns) == list(parts)

@@ -844,7 +844,7 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
         listed = any(isinstance(part, list) for part in (data if isinstance(data, tuple) else (data,)))
         changing = isinstance(f.settings.sampler, Counting | Stateful)
         assert not found.ok or listed or changing, "calibration fails, and yet it was released"
-    assert not shows(repr(f)) and not holds([f._memory, f.settings])
+    assert not shows(repr(f)) and not holds([f.calibrator.memory, f.settings])
     NOTES.fuzz = {}
     KEPT.clear()
     still_works()
@@ -1378,7 +1378,7 @@ class Session(RuleBasedStateMachine):
 
     @rule()
     def looked_at(self):
-        assert not shows(repr(self.f)) and not holds([self.f._memory, self.f.settings])
+        assert not shows(repr(self.f)) and not holds([self.f.calibrator.memory, self.f.settings])
         files_clean(self.path)
 
 

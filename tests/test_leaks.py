@@ -407,7 +407,7 @@ def test_reprs_logs_and_warnings(caplog, recwarn, capsys):
         f([SENTINEL, 0.5, 0.25])
     out = capsys.readouterr()
     assert not holds_sentinel([repr(f), repr(release), repr(f.estimate(4)), caplog.text, out.out, out.err])
-    assert not holds_sentinel([vars(release), f._memory, vars(f.estimate(4)), f.settings])
+    assert not holds_sentinel([vars(release), f.calibrator.memory, vars(f.estimate(4)), f.settings])
     assert not recwarn.list
 
 

@@ -29,6 +29,8 @@ from privatize import (
     seal,
 )
 from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
+from privatize.function import pipeline
+from privatize.function.asking import questions
 
 UNIT = samplers.uniform(0, 1)
 NASTY = "<b>&'\"</b><script>alert(1)</script>"
@@ -406,7 +408,8 @@ def test_every_fact_is_on_the_page():
         assert fact in shown
     assert "not for the page" not in shown
     key = re.search(r"fingerprint, n=50([0-9a-f]+)", shown)[1]
-    assert key == made._described(50, (), {"times": 2})[1]
+    asked, _ = questions(made.definition, made.calibrator, "report", [(50,), {"times": 2}])
+    assert key == made.calibrator.recall(asked[0]).key
     assert page.title == "shares, n=50" and "shares, n=50" in repr(page)
 
 
@@ -656,7 +659,7 @@ def test_private_data_is_nowhere_on_the_page(monkeypatch):
     made.release(np.full(30, SENTINEL))
     with pytest.raises(PrivatizeError):
         made(np.array(["918273.25"] * 30))
-    monkeypatch.setattr(PrivateFunction, "_evaluate", None)  # nothing that is private is evaluated
+    monkeypatch.setattr(pipeline, "_evaluate", None)  # nothing that is private is evaluated
     page = report(made, 30, audit=True)
     assert "918273" not in page.html and "918273" not in page._repr_html_()
     for each in (made, budget, made.estimate(30)):

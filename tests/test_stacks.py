@@ -766,7 +766,7 @@ def test_a_batch_is_part_of_the_key():
         return x.mean(axis=-1)
 
     kinds = [False, True, lambda s: s.mean(axis=1), lambda s: s.mean(axis=1) + 0]
-    keys = {fingerprint(privatize(**made, batch=kind)(f)._asked) for kind in kinds}
+    keys = {fingerprint(privatize(**made, batch=kind)(f).settings.key) for kind in kinds}
     assert len(keys) == 4
 
 

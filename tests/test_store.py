@@ -30,6 +30,7 @@ from privatize.errors import (
     StoreWarning,
     ZeroSensitivityError,
 )
+from privatize.function.calibrator import store_of
 from privatize.outputs.describe import describe
 from privatize.storage import estimates as store_room
 from privatize.storage.estimates import Store, default_url, open_store
@@ -463,7 +464,7 @@ class TestWhere:
         configure(store=path)
         made(counted(), "default").estimate(20)
         assert path.exists()
-        assert made(counted(), f"sqlite:///{path}")._store().database.path == path
+        assert store_of(made(counted(), f"sqlite:///{path}").settings).database.path == path
 
     def test_none_is_memory_only(self, path, monkeypatch):
         """store=None leaves no file behind."""

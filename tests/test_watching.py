@@ -11,6 +11,7 @@ import pytest
 
 from privatize import privatize, samplers
 from privatize.errors import DataError
+from privatize.function.question import Question
 from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import Unencodable, fingerprint
 
@@ -282,7 +283,9 @@ def test_settings_of_numpy_are_watched(scope):
 
 def asked(f, data):
     """Return the key of the estimate that a call uses."""
-    return f._recalled(len(data), f._binding.bind((data,), {})[1], None, None)[1]
+    call = f.definition.binding.bind((data,), {})[1]
+    template = f.calibrator.template(f.definition)
+    return f.calibrator.recall(Question(f.definition, template, call, len(data), None)).key
 
 
 def test_a_change_after_many_calls_calibrates_again(scope):
@@ -291,7 +294,7 @@ def test_a_change_after_many_calls_calibrates_again(scope):
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
-    assert any(found[1] is not None for found in f._watched.values()), "the watch is not in use"
+    assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
     first = asked(f, data)
     scope.f.__defaults__ = (30,)
     f(data)
@@ -311,7 +314,7 @@ def test_what_a_function_says_of_itself_is_read_at_every_call(scope, name):
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
-    assert any(found[1] is not None for found in f._watched.values()), "the watch is not in use"
+    assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
     first = asked(f, data)
     undo = CHANGES[name](scope)
     assert asked(f, data) != first

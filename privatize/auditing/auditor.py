@@ -28,7 +28,9 @@ from privatize.calibration.run import Collector
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
-from privatize.function.private_function import PrivateFunction, miscounted
+from privatize.function.asking import questions
+from privatize.function.private_function import PrivateFunction
+from privatize.function.question import Question
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
@@ -98,26 +100,15 @@ def audit(
     (True, 29)
     """
     _check(private_function, pairs, releases, under, confidence)
-    wrong = miscounted("audit", n, several=False)
-    if wrong is not None:
-        del n, args, kwargs  # it may be the data
-        raise wrong
+    given = [(n, *args), kwargs]
+    del n, args, kwargs  # they may be the data
+    definition, calibrator = private_function.definition, private_function.calibrator
+    ((asked,), _) = questions(definition, calibrator, "audit", given, several=False)
     settings, chosen = private_function.settings, streams.check_seed(seed)
     base = streams.fresh_seed() if chosen is None else chosen
-    sensitivity, brought, like, around = private_function._audited(n, args, kwargs)
+    sensitivity = calibrator.recall(asked).sensitivity
     count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else int(pairs)
-    auditor = _Auditor(
-        private_function,
-        sensitivity,
-        brought,
-        like,
-        around,
-        workers,
-        progress,
-        count,
-        base,
-        (1 - confidence) / 2,
-    )
+    auditor = _Auditor(asked, sensitivity, workers, progress, count, base, (1 - confidence) / 2)
     own = settings.sampler if sampler is None else as_sampler(sampler)
     measured, gaps = auditor.measure(own, 0)
     return Audit(
@@ -160,11 +151,8 @@ def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any
 class _Auditor:
     """What does not change between one distribution and the next."""
 
-    private: PrivateFunction[..., Any]
+    asked: Question
     sensitivity: Sensitivity
-    brought: Any
-    like: Any
-    around: Any
     workers: Any
     progress: bool | None
     count: int
@@ -174,19 +162,20 @@ class _Auditor:
     @functools.cached_property
     def mechanism(self) -> Any:
         """The mechanism, with the weights that it was calibrated with."""
-        return weighted(self.private.settings.mechanism, self.sensitivity.weights)
+        return weighted(self.asked.settings.mechanism, self.sensitivity.weights)
 
     def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
         """Return fresh pairs of one distribution, and their gaps."""
-        settings, sensitivity = self.private.settings, self.sensitivity
+        settings, sensitivity = self.asked.settings, self.sensitivity
+        converted = self.asked.converted(sensitivity.coin_seed)
         evaluating = evaluator(
-            self.brought.function if sampler == settings.sampler else self.brought,
+            converted.function if sampler == settings.sampler else converted,
             n=sensitivity.n,
             sampler=sampler,
             norm=self.mechanism.norm,
             seed=streams.derived_seed(self.base, streams.AUDIT, at),  # whatever the calibration's was
-            target=self.like,
-            worker_context=self.around,
+            target=self.asked.schema,
+            worker_context=self.asked.worker_context(),
             s0=sensitivity.coin_seed,
             version=settings.version,
             timeout=settings.timeout,
@@ -199,9 +188,9 @@ class _Auditor:
         def take(found: SpanResult) -> None:
             gaps[found.start : found.start + len(found.gaps)] = found.gaps
 
-        workers = self.private._workers(self.workers)
-        collector = Collector(workers, self.progress, f"audit of {self.private.__name__}")
-        self.private._marked(lambda: collector.collect(evaluating, [(0, self.count)], self.count, take))
+        workers = self.asked.workers(self.workers)
+        collector = Collector(workers, self.progress, f"audit of {self.asked.definition.name}")
+        self.asked.guard().run(collector.collect, evaluating, [(0, self.count)], self.count, take)
         if np.isnan(gaps).any():
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return evaluating, gaps
@@ -209,7 +198,7 @@ class _Auditor:
     def under(self, sampler: Any, at: int) -> Coverage:
         """Return the coverage under a distribution for which nothing is claimed, and how far it is from P."""
         _, gaps = self.measure(sampler, at)
-        settings, sensitivity = self.private.settings, self.sensitivity
+        settings, sensitivity = self.asked.settings, self.sensitivity
         found = cover(repr(sampler), gaps, sensitivity, settings, self.alpha, claimed=False)
         # gamma is promised under the function's own P, whatever distribution is measured.
         known = divergence(settings.sampler, sampler)
@@ -224,7 +213,7 @@ class _Auditor:
         Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
         units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
         """
-        settings, sensitivity = self.private.settings, self.sensitivity
+        settings, sensitivity = self.asked.settings, self.sensitivity
         size = min(NUMBERS, sensitivity.structure.size)
         releases = min(releases, max(1000, _STORED // max(1, size)))
         within = np.flatnonzero(gaps <= sensitivity.value)

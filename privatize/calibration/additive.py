@@ -11,7 +11,7 @@ import math
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,6 @@ class Rows(NamedTuple):
 FindRows = Callable[[Any], Rows | None]
 
 
-@runtime_checkable
 class Delegating(Protocol):
     """A callable that hands its dataset on to another one, and says which rows it then adds up, if any."""
 
@@ -179,8 +178,9 @@ def rows_of(function: Any) -> Rows | None:
     """
     if isinstance(function, types.MethodType):
         function = functools.partial(function.__func__, function.__self__)
-    if isinstance(function, Delegating):
-        return function.__privatize_rows__(rows_of)
+    # Not isinstance(function, Delegating): a protocol would add annotations to the user's class.
+    if hasattr(type(function), "__privatize_rows__"):
+        return cast("Delegating", function).__privatize_rows__(rows_of)
     inner = rows_of(function.func) if isinstance(function, functools.partial) else None
     return inner and inner._replace(of=functools.partial(inner.of, *function.args, **function.keywords))
 

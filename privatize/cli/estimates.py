@@ -12,6 +12,7 @@ from privatize.cli.showing import columns, duration, one_line
 from privatize.config.policy import policy
 from privatize.display.figures import amount
 from privatize.errors import CalibrationError, SettingsError
+from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
 from privatize.mechanisms.exponential import Exponential
@@ -49,7 +50,7 @@ def estimate(given: argparse.Namespace) -> Outcome:
         "delta": s.delta,
         "sampler": repr(s.sampler),
         "arguments": {each: repr(value) for each, value in call.arguments.items()},
-        "store": function._store().url,
+        "store": store_of(function.settings).url,
         "rows": rows,
     }
     refused = [f"n={row['n']}: {row['refused']}" for row in rows if "refused" in row]

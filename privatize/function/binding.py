@@ -13,7 +13,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -21,22 +21,23 @@ from privatize.calibration.additive import FindRows, Rows
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
-__all__ = ["Binding", "Call"]
+__all__ = ["Binding", "Call", "Placeholder", "label_of"]
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
-class _Hole:
+class Placeholder:
     """A place in a call that is filled at every evaluation."""
 
     kind: str  # "data", "coin" or "open"
     index: int = 0
     immutable: ClassVar[bool] = True
+    tag: ClassVar[str] = "_Hole"  # in the keys of stored estimates
 
 
-_SETTLED = frozenset({_Hole, type(None), bool, int, float, str})
+_FIXED = frozenset({Placeholder, type(None), bool, int, float, str})
 
 
 def _bits(value: Any) -> Any:
@@ -53,7 +54,7 @@ class Call:
     function : callable
         What is called.
     args, kwargs : tuple, dict
-        Its arguments, with holes.
+        Its arguments, with placeholders.
     open : str or None
         The one required parameter that was left open, for mechanisms that fill it.
     """
@@ -62,33 +63,30 @@ class Call:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     open: str | None
-    key: tuple[tuple[Any, ...], Mapping[str, Any]] | None = None  # the same with defaults filled in
+    key: tuple[tuple[Any, ...], Mapping[str, Any]]  # the arguments with defaults filled in
     _plain: Any = field(default=False, init=False, repr=False, compare=False)  # False until it is asked for
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
-        if self.kwargs or len(self.args) != 1:
-            return False
-        (only,) = self.args
-        return type(only) is _Hole and only.kind == "data" and only.index == 0
+        one = not self.kwargs and len(self.args) == 1 and type(self.args[0]) is Placeholder
+        return one and self.args[0] == Placeholder("data")
 
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
-        args, kwargs = self.key or (self.args, self.kwargs)
+        args, kwargs = self.key
         return [list(args), sorted(kwargs.items())]
 
     def plain(self) -> tuple[Any, ...] | None:
         """Return the public arguments as a tuple to compare; None if one could change or hide something."""
         if self._plain is False:
-            args, kwargs = self.key or (self.args, self.kwargs)
+            args, kwargs = self.key
             values = (*args, *kwargs.values())
-            settled = all(type(value) in _SETTLED for value in values)
-            made = (
-                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if settled else None
+            fixed = all(type(value) in _FIXED for value in values)
+            found = (
+                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if fixed else None
             )
-            object.__setattr__(self, "_plain", made)
-        found: tuple[Any, ...] | None = self._plain
-        return found
+            object.__setattr__(self, "_plain", found)
+        return cast("tuple[Any, ...] | None", self._plain)
 
     def shared(self) -> list[tuple[str, Any]]:
         """Return the arguments that are not copied, so that the function could change them, with names."""
@@ -99,10 +97,8 @@ class Call:
         except (TypeError, ValueError):  # builtins and some compiled functions have none
             names = []
         placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
-        found = [
-            (name, value) for name, value in (*placed, *self.kwargs.items()) if type(value) not in _SETTLED
-        ]
-        return [(name, value) for name, value in found if not _has_estimator(value)]
+        found = (*placed, *self.kwargs.items())
+        return [each for each in found if type(each[1]) not in _FIXED and not _has_estimator(each[1])]
 
     def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
         """Return the rows that the function adds up with these arguments, if it is a sum over records."""
@@ -113,7 +109,7 @@ class Call:
         """Evaluate the function on a dataset, with the public coin seed s0."""
 
         def fill(value: Any) -> Any:
-            if type(value) is not _Hole:
+            if type(value) is not Placeholder:
                 # The function may fit it: the caller's own would be left with what it learned.
                 return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
@@ -162,8 +158,7 @@ class Binding:
         """Read a function's signature once, when it is decorated."""
         label = label_of(function)
         _refuse_lazy(function, label)
-        if isinstance(coins, str):
-            coins = (coins,)
+        coins = (coins,) if isinstance(coins, str) else tuple(coins)
         names = None if data is None else (data,) if isinstance(data, str) else tuple(data)
         aligned = data is not None and not isinstance(data, str)
         try:
@@ -175,19 +170,12 @@ class Binding:
                     f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
                 ) from None
             return cls(function, None, ("the first argument",), False, (), label)
-        known = signature.parameters
-        for name in (*(names or ()), *coins):
-            if name not in known or known[name].kind in _VARIADIC:
-                raise SettingsError(
-                    f"{label}{signature} has no parameter {name!r}. Its parameters are "
-                    f"{', '.join(known) or 'none'}."
-                )
+        _refuse_unknown((*(names or ()), *coins), signature, label)
         if names is None:
-            filled = function.keywords if isinstance(function, functools.partial) else ()
-            names = (_first(known, label, (*coins, *filled)),)
-        if len(set(names)) < len(names) or set(names) & set(coins) or not names:
-            raise SettingsError(f"data={data!r} and coins={tuple(coins)!r} must name different parameters.")
-        return cls(function, signature, names, aligned, tuple(coins), label)
+            names = (_first(function, signature.parameters, label, coins),)
+        if not names or len({*names, *coins}) < len(names) + len(set(coins)):
+            raise SettingsError(f"data={data!r} and coins={coins!r} must name different parameters.")
+        return cls(function, signature, names, aligned, coins, label)
 
     @functools.cached_property
     def _alone(self) -> Call | None:
@@ -196,91 +184,91 @@ class Binding:
         if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
             return None
         try:
-            return self._bind((None,), {})[1]
+            return self.bind_public((), {})
         except ArgumentError:
             return None
+
+    def bound(self, method: Callable[..., Any]) -> Binding:
+        """Return the same parameters of a method of another object."""
+        made = replace(self, function=method)
+        if self._alone is not None:
+            vars(made)["_alone"] = replace(self._alone, function=method)
+        return made
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         """Split a call's arguments into the dataset and the rest."""
         if len(args) == 1 and not kwargs and self._alone is not None:
             return args[0], self._alone
-        return self._bind(args, kwargs)
-
-    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Call]:
         if self.signature is None:
             if not args:
                 raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
-            return args[0], Call(self.function, (_Hole("data"), *args[1:]), kwargs, None)
-        try:
-            bound = self.signature.bind_partial(*args, **kwargs)
-        except TypeError:
-            # Python's own message would name what was passed; the signature says enough.
-            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
-        given = bound.arguments
-        parameters = self.signature.parameters
-        dataset = []
-        for index, name in enumerate(self.names):
-            if name not in given or (parameters[name].kind in _VARIADIC and not given[name]):
-                own = next(iter(parameters), "")
-                hint = (
-                    f" Its {own!r} is taken for the object of a method: if that is the dataset, pass "
-                    f"data={own!r}."
-                    if own in ("self", "cls") and own not in self.names
-                    else ""
-                )
-                raise ArgumentError(
-                    f"{self.label}{self.signature} was called without its dataset {name!r}. Pass it.{hint}"
-                )
-            hole = _Hole("data", index + 1 if self.aligned else 0)
-            if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL:
-                dataset.append(given[name][0])
-                given[name] = (hole, *given[name][1:])
-            else:
-                dataset.append(given[name])
-                given[name] = hole
-        for name in self.coins:
-            if name in given:
-                raise ArgumentError(
-                    f"{self.label}{self.signature} gets {name!r} from the public coins. Leave it out."
-                )
-            given[name] = _Hole("coin")
-        missing = [
-            p.name
-            for p in parameters.values()
-            if p.name not in given and p.default is p.empty and p.kind not in _VARIADIC
-        ]
-        if len(missing) > 1:
-            raise ArgumentError(
-                f"{self.label}{self.signature} was called without {', '.join(map(repr, missing))}."
-            )
-        for name in missing:
-            given[name] = _Hole("open")
-        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
-        args, kwargs = bound.args, bound.kwargs
-        bound.apply_defaults()
-        call = Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
-        return tuple(dataset) if self.aligned else dataset[0], call
+            return args[0], self.bind_public(args[1:], kwargs)
+        given = self._given(self.signature, args, kwargs)
+        dataset = [self._taken(self.signature, given, name) for name in self.names]
+        return tuple(dataset) if self.aligned else dataset[0], self._call(self.signature, given)
 
     def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Bind the arguments other than the dataset, for calibrating without one."""
         if self.signature is None:
-            return self.bind((None, *args), kwargs)[1]
-        rest = list(args)
-        placed: list[Any] = []
-        waiting = [name for name in self.names if name not in kwargs]
-        for parameter in self.signature.parameters.values():
-            if parameter.name in self.names and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                placed.append(None)
-                waiting.remove(parameter.name)
-            if parameter.kind not in _POSITIONAL or not (rest or parameter.name in waiting):
-                break
-            if parameter.name in waiting:
-                placed.append(None)
-                waiting.remove(parameter.name)
-            else:
-                placed.append(rest.pop(0))
-        named = kwargs | dict.fromkeys(waiting)
-        return self.bind((*placed, *rest), named)[1]
+            args = (Placeholder("data"), *args)
+            return Call(self.function, args, kwargs, None, (args, kwargs))
+        known = self.signature.parameters.values()
+        rest = [each for each in known if each.name not in self.names or each.kind in _VARIADIC]
+        others = {name: value for name, value in kwargs.items() if name not in self.names}
+        return self._call(self.signature, self._given(self.signature.replace(parameters=rest), args, others))
+
+    def _given(
+        self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            return signature.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            # Python's own message would name what was passed; the signature says enough.
+            raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
+
+    def _taken(self, signature: inspect.Signature, given: dict[str, Any], name: str) -> Any:
+        """Take a part of the dataset out of the arguments; of variadic ones it is the first."""
+        variadic = signature.parameters[name].kind in _VARIADIC
+        if name not in given or (variadic and not given[name]):
+            own = next(iter(signature.parameters), "")
+            taken = own in ("self", "cls") and own not in self.names
+            hint = f" Its {own!r} is taken for the object of a method: if it is the data, pass data={own!r}."
+            raise ArgumentError(
+                f"{self.label}{signature} was called without its dataset {name!r}. Pass it.{hint * taken}"
+            )
+        value = given.pop(name)
+        if variadic:
+            given[name] = value[1:]
+        return value[0] if variadic else value
+
+    def _call(self, signature: inspect.Signature, given: dict[str, Any]) -> Call:
+        """Return the call with these public arguments, and placeholders for the others."""
+        parameters = signature.parameters
+        for index, name in enumerate(self.names):
+            place = Placeholder("data", index + 1 if self.aligned else 0)
+            variadic = parameters[name].kind in _VARIADIC
+            given[name] = (place, *given.get(name, ())) if variadic else place
+        for name in self.coins:
+            if name in given:
+                raise ArgumentError(
+                    f"{self.label}{signature} gets {name!r} from the public coins. Leave it out."
+                )
+            given[name] = Placeholder("coin")
+        missing = [
+            each.name
+            for each in parameters.values()
+            if each.name not in given and each.default is each.empty and each.kind not in _VARIADIC
+        ]
+        if len(missing) > 1:
+            raise ArgumentError(
+                f"{self.label}{signature} was called without {', '.join(map(repr, missing))}."
+            )
+        given |= dict.fromkeys(missing, Placeholder("open"))
+        bound = inspect.BoundArguments(signature, given)
+        # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
+        args, kwargs = bound.args, bound.kwargs
+        bound.apply_defaults()
+        return Call(self.function, args, kwargs, missing[0] if missing else None, (bound.args, bound.kwargs))
 
 
 def label_of(function: Callable[..., Any]) -> str:
@@ -291,7 +279,19 @@ def label_of(function: Callable[..., Any]) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def _first(known: Mapping[str, inspect.Parameter], label: str, taken: Sequence[str]) -> str:
+def _refuse_unknown(names: Sequence[str], signature: inspect.Signature, label: str) -> None:
+    known = signature.parameters
+    wrong = [name for name in names if name not in known or known[name].kind in _VARIADIC]
+    if wrong:
+        raise SettingsError(
+            f"{label}{signature} has no parameter {wrong[0]!r}. Its parameters are "
+            f"{', '.join(known) or 'none'}."
+        )
+
+
+def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
+    """Return the first parameter that can be a dataset, after that of a method's object."""
+    taken = (*coins, *(function.keywords if isinstance(function, functools.partial) else ()))
     candidates = [
         p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken
     ]

@@ -101,21 +101,16 @@ def _find(target: str) -> tuple[Any, str, Any]:
     if not callable(getattr(owner, name, None)):
         raise SettingsError(f"{target!r}: there is no function of that name.")
     # As it is in a class: a static method stays one, and is not bound to the class that was named.
-    return (
-        owner,
-        name,
-        inspect.getattr_static(owner, name) if isinstance(owner, type) else getattr(owner, name),
-    )
+    read = inspect.getattr_static if isinstance(owner, type) else getattr
+    return owner, name, read(owner, name)
 
 
 def _warn_of_others(target: str, raw: Any, owner: Any) -> None:
     """Say which modules have imported the raw function before."""
     holders = []
     for name, module in list(sys.modules.items()):
-        if module is owner or name.startswith("privatize"):
-            continue
         with contextlib.suppress(Exception):  # a lazy module may raise anything when it is looked at
-            if isinstance(module, types.ModuleType):
+            if isinstance(module, types.ModuleType) and module is not owner:
                 holders += [f"{name}.{key}" for key, value in list(vars(module).items()) if value is raw]
     if holders:
         shown = ", ".join(sorted(holders)[:5])

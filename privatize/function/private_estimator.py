@@ -7,9 +7,13 @@ same as an estimator of scikit-learn's own kind.
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import os
 import warnings
+import weakref
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,17 +24,27 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privatize.budgets.sealed import is_sealed
+from privatize.config.policy import policy
 from privatize.data import records
 from privatize.errors import ArgumentError, DataError, InputError, PrivateRunError, ScoreError, SettingsError
-from privatize.function.private_function import PrivateFunction, Release, evaluating, privatize
+from privatize.function.advice import Advice
+from privatize.function.calibrator import Calibrator
+from privatize.function.private_function import PrivateFunction
+from privatize.function.recursion import evaluating
+from privatize.function.release import Release
+from privatize.function.settings import Settings
+from privatize.function.template import Template
 from privatize.mechanisms import Mechanism
 from privatize.outputs.models import Fitted, known
 from privatize.planning.plan import Bound
-from privatize.samplers import as_sampler, draw
 
 __all__ = ["PrivateEstimator", "fitted", "known"]
 
-_SHAPING = ("attributes", "constants", "constrain")  # what shapes the answer, not the promise
+_CAUSES = (
+    " For a model the usual causes are labels in y that P does not draw, or only one class; "
+    "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
+)
+_CALIBRATOR = Calibrator()  # of all private estimators: they train by the same functions
 
 
 def fitted(
@@ -75,27 +89,25 @@ def fitted(
     """
     if not isinstance(estimator, BaseEstimator):
         raise SettingsError(f"fitted() takes a fitted estimator, not a {type(estimator).__name__}.")
-    names = {"attributes": attributes, "constants": constants}
-    for what, given in names.items():
-        wrong = isinstance(given, str) or not all(isinstance(name, str) for name in given or ())
-        if wrong:
+    for what, given in (("attributes", attributes), ("constants", constants)):
+        if isinstance(given, str) or not all(isinstance(name, str) for name in given or ()):
             raise SettingsError(f"fitted(): {what}={given!r} is not a list of names of attributes.")
     if attributes is not None and not len(attributes):
         raise SettingsError("fitted(): attributes=[] leaves nothing to release.")
     return Fitted(estimator, None if attributes is None else tuple(attributes), tuple(constants), constrain)
 
 
-def fit(X: Any, y: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit(X: Any, y: Any, estimator: Any, *shaping: Any) -> Any:  # noqa: N803 - scikit-learn's name
     """Train a copy of an estimator: what a private estimator makes private."""
-    return _told(clone(estimator).fit(X, y), *told)
+    return _shaped(clone(estimator).fit(X, y), *shaping)
 
 
-def fit_without_labels(X: Any, estimator: Any, *told: Any) -> Any:  # noqa: N803 - scikit-learn's name
+def fit_without_labels(X: Any, estimator: Any, *shaping: Any) -> Any:  # noqa: N803 - scikit-learn's name
     """Train a copy of an estimator that needs no labels."""
-    return _told(clone(estimator).fit(X), *told)
+    return _shaped(clone(estimator).fit(X), *shaping)
 
 
-def _told(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
+def _shaped(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> Any:
     if attributes is None and not constants and constrain:
         return estimator
     return fitted(estimator, attributes, constants=constants, constrain=constrain)
@@ -103,13 +115,10 @@ def _told(estimator: Any, attributes: Any, constants: Any, constrain: bool) -> A
 
 def _taken(part: Any, drawn: Any) -> Any:
     """Return X or y as what P draws, where scikit-learn takes it for the same and values do not matter."""
-    if not isinstance(drawn, np.ndarray) or is_sealed(part):
-        return part
-    if isinstance(part, np.memmap) or _foreign(part):
-        try:
+    taken = isinstance(drawn, np.ndarray) and not is_sealed(part)
+    if taken and (isinstance(part, np.memmap) or _foreign(part)):
+        with contextlib.suppress(Exception):  # its own code, which has seen the data: it is refused as it is
             return np.asarray(part)
-        except Exception:  # its own code, which has seen the data: it is refused as it is
-            return part
     return part
 
 
@@ -131,17 +140,13 @@ def _foreign(part: Any) -> bool:
 
 def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
     """Say what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
-    if is_sealed(X):
-        return ""
-    shape: Any = getattr(X, "shape", ())
-    shape = shape if isinstance(shape, tuple) else ()
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    shape: Any = () if is_sealed(X) else getattr(X, "shape", ())
+    rows, columns = shape if isinstance(shape, tuple) and len(shape) == 2 else (2, 1)
+    if shape and getattr(getattr(X, "dtype", None), "kind", "") == "c":
         return "Complex data not supported: P draws real numbers."
-    if len(shape) == 2 and shape[1] == 0:
+    if columns == 0:
         return f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required."
-    if len(shape) == 2 and shape[0] == 1:
-        return "fit() was given 1 sample: a model of one person hides nobody."
-    return ""
+    return "fit() was given 1 sample: a model of one person hides nobody." if rows == 1 else ""
 
 
 class _Delegated:
@@ -150,8 +155,8 @@ class _Delegated:
     It is handed out, not called: what it is called with passes through no frame of ours.
     """
 
-    def __init__(self, text: str) -> None:
-        self.__doc__ = text
+    def __init__(self, text: str, *, learned: bool = False) -> None:
+        self.__doc__, self.learned = text, learned
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -161,6 +166,8 @@ class _Delegated:
             return self
         # A copy that is not fitted says so, whatever the one that was passed has learned.
         fitted_one = vars(instance).get("estimator_")
+        if fitted_one is None and self.learned:
+            raise AttributeError(f"PrivateEstimator has no {self.name} before fit().")
         return getattr(clone(instance.estimator) if fitted_one is None else fitted_one, self.name)
 
 
@@ -227,41 +234,30 @@ progress, budget
         progress: bool | None = None,
         budget: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.sampler = sampler
-        self.mechanism = mechanism
-        self.delta = delta
-        self.attributes = attributes
-        self.constants = constants
-        self.constrain = constrain
-        self.bound = bound
-        self.samples = samples
-        self.domain = domain
-        self.min_sensitivity = min_sensitivity
-        self.timeout = timeout
-        self.seed = seed
-        self.version = version
-        self.workers = workers
-        self.store = store
-        self.progress = progress
-        self.budget = budget
+        for name, value in list(locals().items()):
+            if name != "self":
+                setattr(self, name, value)
 
-    def _function(self, labels: bool = False) -> tuple[PrivateFunction[..., Any], Any]:
-        """Return the private function that trains, and two records of P: a pair if it takes labels."""
-        settings = {
-            name: value
-            for name, value in self.get_params(deep=False).items()
-            if name not in ("estimator", *_SHAPING)
-        }
-        if self.sampler is None:  # that of sealed data
-            drawn: Any = (None, None) if labels else None
-        else:
-            drawn = draw(as_sampler(self.sampler), 2, np.random.default_rng(0))
-        labelled = isinstance(drawn, tuple)
-        names = ("X", "y") if labelled else "X"
-        return privatize(data=names, **settings)(fit if labelled else fit_without_labels), drawn
+    def _function(self, labels: bool = False) -> PrivateFunction[..., Any]:
+        """Return the private function that trains; made anew only where a parameter is another object."""
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
+            raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
+        given = [getattr(self, name) for name in _OPTIONS]
+        told = [*given, labels and self.sampler is None]  # which is that of sealed data
+        known = _MADE.get(self)
+        if known is None or not all(map(operator.is_, known[0], told)):
+            settings = Settings(**dict(zip(_OPTIONS, given, strict=True)))
+            if self.sampler is not None:
+                labels = isinstance(Template(settings).records(), tuple)
+            star, function = ("*", fit) if labels else ("", fit_without_labels)
+            trial = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
+            settings = replace(settings, data=("X", "y") if labels else "X")
+            settings.obey(function.__name__, policy())
+            advice = Advice("fit", trial, _CAUSES)
+            made = PrivateFunction(function, settings, calibrator=_CALIBRATOR, advice=advice)
+            known = _MADE[self] = told, made
+        return known[1]
 
     def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
         """Train on private data, and keep only the private model.
@@ -271,16 +267,15 @@ progress, budget
         failed = wrong = ""
         column = labelled = False
         try:
-            if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
-                what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
-                raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
-            function, drawn = self._function(y is not None)
-            labelled = isinstance(drawn, tuple)
+            function = self._function(y is not None)
+            labelled = function.definition.binding.aligned
             if labelled and y is None:
                 raise ArgumentError(
                     f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
                     f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
                 )
+            sealed = self.sampler is None
+            drawn = (None, None) if sealed else _CALIBRATOR.template(function.definition).records()
             if labelled:
                 X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
                 column = _is_column(y, drawn[1])
@@ -288,9 +283,8 @@ progress, budget
             else:
                 X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
             wrong = _misshaped(X)
-            others = (self.estimator, *(getattr(self, name) for name in _SHAPING))
             if not wrong:
-                released: Release = function.release(*((X, y) if labelled else (X,)), *others)
+                released: Release = function.release(*((X, y) if labelled else (X,)), *self._shaping())
         except (ArgumentError, DataError) as error:
             wrong = str(error)  # which holds no data
             if y is not None and not labelled:
@@ -302,15 +296,7 @@ progress, budget
         if wrong:
             raise InputError(wrong)
         if failed:
-            star = "*" if labelled else ""
-            name = function.__name__
-            shown = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
-            failed = failed.replace(f"{name}.__wrapped__({star}{name}.sample(n))", shown)
-            causes = (
-                " For a model the usual causes are labels in y that P does not draw, or only one class; "
-                "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
-            )
-            raise PrivateRunError(failed.replace(f"{name}()", "fit()") + causes)
+            raise PrivateRunError(failed)
         self.release_ = released
         self.estimator_ = released.value
         if column:  # in scikit-learn's own words, and where no frame holds data
@@ -324,8 +310,11 @@ progress, budget
 
     def estimate(self, n: int, **more: Any) -> Any:
         """Calibrate ahead of time for n records. Needs no private data. See `PrivateFunction.estimate`."""
-        function, _ = self._function()
-        return function.estimate(n, self.estimator, *(getattr(self, name) for name in _SHAPING), **more)
+        return self._function().estimate(n, *self._shaping(), **more)
+
+    def _shaping(self) -> tuple[Any, ...]:
+        """Return what the function that trains gets beside the data."""
+        return self.estimator, self.attributes, self.constants, self.constrain
 
     @property
     def score(self) -> Any:
@@ -350,6 +339,9 @@ progress, budget
     transform = _Delegated("Transform with the private model.")
     inverse_transform = _Delegated("Undo `transform`.")
     get_feature_names_out = _Delegated("Return the names of what `transform` returns.")
+    classes_ = _Delegated("The labels, as calibration saw them.", learned=True)
+    n_features_in_ = _Delegated("The number of columns of X.", learned=True)
+    feature_names_in_ = _Delegated("The names of the columns of X, where it has names.", learned=True)
 
     @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator] # it has no types
     def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
@@ -358,26 +350,6 @@ progress, budget
             return self.fit(X, y).transform(X)
         finally:
             del X, y
-
-    @property
-    def classes_(self) -> Any:
-        """The labels, as calibration saw them."""
-        return self._learned("classes_")
-
-    @property
-    def n_features_in_(self) -> Any:
-        """The number of columns of X."""
-        return self._learned("n_features_in_")
-
-    @property
-    def feature_names_in_(self) -> Any:
-        """The names of the columns of X, where it has names."""
-        return self._learned("feature_names_in_")
-
-    def _learned(self, name: str) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"PrivateEstimator has no {name} before fit().")
-        return getattr(self.estimator_, name)
 
     def __sklearn_clone__(self) -> PrivateEstimator:
         # The same budget, workers and P, not copies: copied books would be spent twice.
@@ -391,17 +363,19 @@ progress, budget
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        for name in (
-            "estimator_type",
-            "target_tags",
-            "classifier_tags",
-            "regressor_tags",
-            "transformer_tags",
-        ):
-            setattr(tags, name, getattr(inner, name))
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.transformer_tags = inner.transformer_tags
         tags.input_tags.sparse = False
         tags.non_deterministic = True  # noise is never seeded
         for more in (tags.classifier_tags, tags.regressor_tags):
             if more is not None:
                 more.poor_score = True  # as poor as the noise makes it
         return tags
+
+
+_PARAMETERS = PrivateEstimator.__init__.__annotations__
+_OPTIONS = tuple(each.name for each in fields(Settings) if each.name in _PARAMETERS)
+# By estimator: its options, and the function that was made of them.
+_MADE: weakref.WeakKeyDictionary[PrivateEstimator, tuple[list[Any], PrivateFunction[..., Any]]]
+_MADE = weakref.WeakKeyDictionary()

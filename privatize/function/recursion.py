@@ -9,18 +9,26 @@ code names, or a library that calls what it is given (``sorted``, ``DataFrame.ap
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import os
 import sys
 import threading
 import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from privatize.identity.bytecode import code_of
+from privatize.identity.graph import NOTHING, cells_of
 from privatize.identity.origin import is_installed
 
-__all__ = ["Evaluation"]
+__all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Libraries that call functions which they are given, and never one of the user's that was not given to them.
 _LIBRARIES = frozenset(
@@ -29,44 +37,93 @@ _LIBRARIES = frozenset(
         *("networkx", "jax", "numba", "xarray", "dask", "tqdm"),
     }
 )
-_HERE = str(Path(__file__).parents[1]) + os.sep
+_PARTS = {
+    **dict.fromkeys((types.MethodType, staticmethod, classmethod), "__func__"),
+    functools.partial: "func",
+    property: "fget",
+}
+_PACKAGE = str(Path(__file__).parent.parent) + os.sep
+_running: contextvars.ContextVar[tuple[RecursionGuard, ...]] = contextvars.ContextVar("running", default=())
 
 
-class Evaluation:
-    """Marks, while it is active, that a private function is being evaluated in this thread."""
+class RecursionGuard:
+    """Says, while it is active, that a private function is being evaluated in this thread."""
 
     # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
-    __slots__ = ("_codes", "_functions", "_thread", "active", "root")
+    __slots__ = ("_functions", "_thread", "_walk", "active", "root")
 
     def __init__(self, root: Any, *functions: Any) -> None:
         self.root, self.active, self._thread = root, True, threading.get_ident()
         self._functions = functions
-        self._codes: tuple[set[Any], set[Any]] | None = None
+        self._walk: _Walk | None = None
+
+    def run(self, act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call something, in a context of its own: what it sets in context variables ends with it."""
+        try:
+            return contextvars.copy_context().run(self._run, act, args, kwargs)
+        finally:
+            self.active = False  # a plain store: nothing can come in between
+
+    def _run(self, act: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
+        _running.set((*_running.get(), self))
+        return act(*args, **kwargs)
 
     def calls(self, called: Any = None) -> bool:
         """Tell whether the function that is being evaluated has itself made the call that runs now."""
         if self._thread != threading.get_ident():
             return False
-        if self._codes is None:
-            self._codes = _codes((*self._functions, called))
-        entries, named = self._codes
+        if self._walk is None:
+            self._walk = _Walk((*self._functions, called))
         frame, last = sys._getframe(1), None
         while frame is not None and _is_ours(frame):  # from what was called to its caller
             frame = frame.f_back  # type: ignore[assignment] # there may be none
         # Then up to a frame of ours that evaluates the function, or is an inner call that was checked before.
         while frame is not None and not _is_ours(frame):
-            if frame.f_code in named:
+            if frame.f_code in self._walk.named:
                 last = frame.f_code
             elif not is_installed(frame.f_code.co_filename) or not _is_library(
                 frame.f_globals.get("__name__")
             ):
                 return False
             frame = frame.f_back  # type: ignore[assignment]
-        return frame is not None and last in entries
+        return frame is not None and last in self._walk.entries
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    """Makes a context in which a private function's calls to itself run raw, in another process."""
+
+    root: Any
+    functions: tuple[Any, ...]
+
+    def guard(self) -> RecursionGuard:
+        """Return a guard that is active from now on."""
+        return RecursionGuard(self.root, *self.functions)
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Activate a guard, which is switched off in the end."""
+        guard, before = self.guard(), _running.get()
+        try:
+            _running.set((*before, guard))
+            yield
+        finally:
+            guard.active = False
+            _running.set(before)
+
+
+def active_guards() -> list[RecursionGuard]:
+    """Return the guards of the private functions that are being evaluated, the outermost first."""
+    return [guard for guard in _running.get() if guard.active]
+
+
+def evaluating() -> bool:
+    """Tell whether the caller is a private function that is being evaluated: its answer gets noise later."""
+    return any(guard.calls() for guard in active_guards())
 
 
 def _is_ours(frame: types.FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(_HERE)
+    return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def _is_library(module: Any) -> bool:
@@ -75,37 +132,43 @@ def _is_library(module: Any) -> bool:
     return top in sys.stdlib_module_names or top in _LIBRARIES
 
 
-def _codes(functions: tuple[Any, ...]) -> tuple[set[Any], set[Any]]:
-    """Return the code of functions, and that of everything of the user's own which it names."""
-    entries: set[Any] = set()
-    named: set[Any] = set()
-    attributes: set[str] = set()
-    owners: list[Any] = []  # modules and classes that attributes are read from
-    done: dict[tuple[int, bool], Any] = {}  # with the objects, so that their ids stay their own
-    todo = [(function, True) for function in functions]
-    while todo:
-        value, entry = todo.pop()
-        if (id(value), entry) not in done:
-            done[id(value), entry] = value
-            if isinstance(value, types.FunctionType) and (
-                _is_own(value) or not is_installed(value.__code__.co_filename)
-            ):
+class _Walk:
+    """The code of functions, and that of everything of the user's own which it names."""
+
+    def __init__(self, functions: tuple[Any, ...]) -> None:
+        self.entries: set[Any] = set()
+        self.named: set[Any] = set()
+        self._attributes: set[str] = set()
+        self._owners: list[Any] = []  # modules and classes that attributes are read from
+        self._done: dict[tuple[int, bool], Any] = {}  # with the objects, so that their ids stay their own
+        todo = [(function, True) for function in functions]
+        while todo:
+            while todo:
+                value, entry = todo.pop()
+                if (id(value), entry) not in self._done:
+                    self._done[id(value), entry] = value
+                    todo += self._next(value, entry)
+            found = [each for owner in self._owners for each in vars(owner).items()]
+            read = [value for name, value in found if name in self._attributes]
+            todo = [(value, False) for value in read if (id(value), False) not in self._done]
+
+    def _next(self, value: Any, entry: bool) -> list[tuple[Any, bool]]:
+        """Note a value, and return what it consists of or names, and whether that is an entry as well."""
+        others: list[Any] = []
+        if isinstance(value, types.FunctionType):
+            if _is_own(value) or not is_installed(value.__code__.co_filename):
                 inner = _inner(value.__code__)
-                named |= inner
-                entries |= inner if entry else set()
-                attributes.update(code_of(value.__code__).attributes)
-                todo += [(each, False) for each in _named(value)]
-            elif isinstance(value, types.ModuleType | type) and _is_own(value):
-                owners.append(value)
-            todo += [(each, entry) for each in _inside(value)]
-            if isinstance(value, type):
-                todo += [(base, False) for base in value.__bases__]
-            else:
-                todo.append((type(value.__self__ if isinstance(value, types.MethodType) else value), False))
-        if not todo:
-            found = [each for owner in owners for name, each in vars(owner).items() if name in attributes]
-            todo = [(each, False) for each in found if (id(each), False) not in done]
-    return entries, named
+                self.named |= inner
+                self.entries |= inner if entry else set()
+                self._attributes.update(code_of(value.__code__).attributes)
+                others += _named(value)
+        elif isinstance(value, types.ModuleType | type) and _is_own(value):
+            self._owners.append(value)
+        if isinstance(value, type):
+            others += value.__bases__
+        else:
+            others.append(type(value.__self__ if isinstance(value, types.MethodType) else value))
+        return [(each, False) for each in others] + [(each, entry) for each in _inside(value)]
 
 
 def _is_own(value: Any) -> bool:
@@ -121,15 +184,10 @@ def _inside(value: Any) -> list[Any]:
         parts = [object.__getattribute__(value, "__dict__").get("__wrapped__")]
     except AttributeError:
         parts = []
-    if isinstance(value, types.MethodType | staticmethod | classmethod):
-        parts.append(value.__func__)
-    elif isinstance(value, functools.partial):
-        parts.append(value.func)
-    elif isinstance(value, property):
-        parts.append(value.fget)
-    elif _is_own(type(value)):
-        parts.append(type(value).__dict__.get("__call__"))
-    return parts
+    for kind, name in _PARTS.items():
+        if isinstance(value, kind):
+            return [*parts, getattr(value, name)]
+    return [*parts, type(value).__dict__.get("__call__")] if _is_own(type(value)) else parts
 
 
 def _inner(code: types.CodeType) -> set[Any]:
@@ -141,9 +199,4 @@ def _named(function: types.FunctionType) -> list[Any]:
     """Return what the names in a function's code stand for."""
     scope = function.__globals__
     found = [scope[name] for name in code_of(function.__code__).names if name in scope]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not yet filled
-            continue
-    return found
+    return [*found, *(content for *_, content in cells_of(function) if content is not NOTHING)]

@@ -1,32 +1,46 @@
-"""Settings: everything that a private function was told, checked once."""
+"""Settings: the one list of options, what each may be, and what of them an estimate depends on."""
 
 from __future__ import annotations
 
 import functools
 import math
 import os
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
 
+from privatize.calibration import streams
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.sensitivity import LARGEST, SMALLEST, PairFunction
-from privatize.calibration.streams import check_seed
+from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
-from privatize.errors import SettingsError
+from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
-from privatize.mechanisms import Mechanism, as_mechanism
+from privatize.identity import library
+from privatize.identity.origin import owner_of
+from privatize.mechanisms import Laplace, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
+from privatize.samplers.base import traits_of
 
-__all__ = ["Settings", "default_domain"]
+__all__ = ["KeySettings", "Settings"]
 
-_ENVIRONMENT = ("workers", "store", "progress", "budget", "reuse")
+_ENVIRONMENT = {"environment": True}  # where an estimate is made and kept, and who watches
+
+
+@dataclass(frozen=True)
+class KeySettings:
+    """Settings that cannot change, as one value for the fingerprint, which encodes it once."""
+
+    values: tuple[Any, ...]
+    immutable: ClassVar[bool] = True
+    tag: ClassVar[str] = "_Asked"  # in the keys of stored estimates
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that `privatize` was told, checked once.
+    """Everything that `privatize` was told, checked once: its fields are the options.
 
     See `privatize` for the meaning of each.
 
@@ -37,7 +51,8 @@ class Settings:
     557
     """
 
-    mechanism: Mechanism
+    # The signatures of privatize() and PrivateEstimator repeat these, for editors; a test compares them.
+    mechanism: Mechanism = field(default_factory=Laplace)  # or its name
     epsilon: float
     gamma: float
     sampler: Any = None  # a Sampler; None for that of sealed data
@@ -48,88 +63,57 @@ class Settings:
     pair: PairFunction | None = None
     batch: Batch = False
     coins: tuple[str, ...] = ()
-    domain: Literal["clip", "as-is"] | None = "as-is"  # None if it is not known yet what P is
+    domain: Literal["clip", "as-is"] | None = None  # None if it is not known yet what P is
     min_sensitivity: float | None = None
     seed: int | None = None
     version: str | None = None
     timeout: float | None = None
-    workers: Any = None
-    store: str | os.PathLike[str] | None = "default"
-    progress: bool | None = None
-    budget: Any = None
-    reuse: bool = False
+    workers: Any = field(default=None, metadata=_ENVIRONMENT)
+    store: str | os.PathLike[str] | None = field(default="default", metadata=_ENVIRONMENT)
+    progress: bool | None = field(default=None, metadata=_ENVIRONMENT)
+    budget: Any = field(default=None, metadata=_ENVIRONMENT)
     plan: Plan = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        put = functools.partial(object.__setattr__, self)
-        put("mechanism", as_mechanism(self.mechanism))
-        put("epsilon", _between("epsilon", self.epsilon, 1e-10, 1e5, "It is the privacy loss; 1 is common."))
-        if self.sampler is not None:
-            put("sampler", as_sampler(self.sampler))
-            put("domain", default_domain(self.sampler) if self.domain is None else self.domain)
-        put("seed", check_seed(self.seed))
-        put("delta", self._checked_delta())
-        if self.min_sensitivity is not None:
-            floor = _between("min_sensitivity", self.min_sensitivity, SMALLEST, LARGEST, "It is a floor.")
-            put("min_sensitivity", floor)
-        if not isinstance(self.domain, str | None) or self.domain not in ("clip", "as-is", None):
-            raise SettingsError(f"domain={_short(self.domain)} is not 'clip' or 'as-is'.")
-        for name in ("data", "coins"):
-            given = getattr(self, name)
-            if not isinstance(given, str | tuple | list | None) or not all(
-                isinstance(n, str) for n in given or ()
-            ):
-                raise SettingsError(f"{name}={_short(given)} is not the name of a parameter, or several.")
+        for name, check in _CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        if self.sampler is not None and self.domain is None:
+            object.__setattr__(self, "domain", "as-is" if self.support is None else "clip")
+        self._check_together()
+        # Infeasible requests are refused here, at decoration.
+        object.__setattr__(self, "plan", plan(self.gamma, self.samples, bound=self.bound))
+        object.__setattr__(self, "gamma", self.plan.gamma)
+
+    def _check_together(self) -> None:
+        """Refuse options that do not go together."""
+        mechanism = complete(self.mechanism)
+        mechanism.check(self.epsilon, self.delta)
         if self.domain == "clip" and self.sampler is not None and self.support is None:
             raise SettingsError(
                 f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
                 f"Use domain='as-is', or give the sampler a support."
             )
-        if self.pair is not None and not callable(self.pair):
-            raise SettingsError(
-                f"pair={self.pair!r} is not a function "
-                f"(data, position, replacement) -> (value, neighbour_value)."
-            )
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
-        if self.batch is True and complete(self.mechanism).evaluate:
+        if self.batch is True and mechanism.evaluate:
             raise SettingsError(
-                f"batch=True is for functions whose numbers get noise as they are, and "
-                f"{type(self.mechanism).__name__} asks the function in its own way. Pass batch=function, "
-                f"which returns all scores or lattice values for a stack of datasets."
+                f"batch=True is for functions whose numbers get noise as they are, and {mechanism.name} "
+                f"asks the function in its own way. Pass batch=function, which returns all scores or lattice "
+                f"values for a stack of datasets."
             )
-        if self.version is not None:
-            put("version", str(self.version))
-        if self.store is not None and not isinstance(self.store, str | os.PathLike):
-            raise SettingsError(f"store={self.store!r} is not a path, a URL, 'default' or None.")
-        if "\0" in str(self.store):
-            raise SettingsError("store= has a NUL character in it, which no path may have.")
-        put("timeout", check_timeout(self.timeout))
-        put("workers", check_workers(self.workers))
         executor(self.workers, self.timeout)  # or refused
-        if not isinstance(self.progress, bool | None):
-            raise SettingsError(f"progress={_short(self.progress)} is not True, False or None.")
-        if not isinstance(self.reuse, bool):
-            raise SettingsError(f"reuse={_short(self.reuse)} is not True or False.")
-        able = hasattr(self.budget, "reserve") and hasattr(self.budget, "afford")
-        if self.budget is not None and (isinstance(self.budget, type) or not able):
-            raise SettingsError(f"budget={_short(self.budget)} is not a Budget, or a part of one.")
-        # Infeasible requests are refused here, at decoration.
-        put("plan", plan(self.gamma, self.samples, bound=self.bound))
-        put("gamma", self.plan.gamma)
 
-    def _checked_delta(self) -> float:
-        try:
-            value = float(self.delta)
-        except (TypeError, ValueError, OverflowError):
-            value = math.nan
-        if not 0 <= value < 1:
-            raise SettingsError(f"delta={_short(self.delta)} is not in [0, 1).")
-        complete(self.mechanism).check(self.epsilon, value)
-        return value
+    def obey(self, name: str, rules: Policy) -> None:
+        """Refuse what the policy does not allow a function of this name."""
+        if rules.file is None:  # there is no policy
+            return
+        problems = rules.problems(self.epsilon, self.delta, self.gamma, budget=True)
+        if problems and not lenient.get().active:
+            raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
 
     def _identity(self) -> list[Any]:
         """Return what an estimate depends on: not where it is made and kept, nor who watches."""
-        return [value for name, value in vars(self).items() if name not in _ENVIRONMENT]
+        named = [getattr(self, each.name) for each in fields(self) if each.init and not each.metadata]
+        return [*named, *([] if self.support_to_clip is None else [self.support]), self.plan]
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be shipped, and are of no use in a worker.
@@ -138,7 +122,32 @@ class Settings:
     @functools.cached_property
     def support(self) -> Any:
         """P's support, if it bounds anything."""
-        return _support(self.sampler)
+        support = getattr(self.sampler, "support", None)
+        return support if domains.bounded(support) else None
+
+    @property
+    def support_to_clip(self) -> Any:
+        """P's support where private records are clipped to it, or None."""
+        return self.support if self.domain == "clip" and self.sampler is not None else None
+
+    @functools.cached_property
+    def key(self) -> KeySettings | list[Any]:
+        """What the gaps depend on of the settings; one value if none of it can change."""
+        own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
+        found = (streams.SCHEME, *own, self.seed, self.timeout)
+        mechanism = self.own_mechanism and library.traits_of(type(self.mechanism)).immutable
+        fixed = mechanism and traits_of(self.sampler).immutable
+        return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
+
+    @functools.cached_property
+    def own_mechanism(self) -> bool:
+        """Whether the mechanism is of one of our own classes."""
+        return owner_of(type(self.mechanism)) == library.LIBRARY
+
+
+# --- what each option may be ------------------------------------------------------------------
+
+_Check = Callable[[str, Any], Any]
 
 
 def _short(value: Any) -> str:
@@ -150,21 +159,74 @@ def _short(value: Any) -> str:
     return text if len(text) < 100 else text[:97] + "..."
 
 
-def _support(sampler: Any) -> Any:
-    support = getattr(sampler, "support", None)
-    return support if domains.bounded(support) else None
+def _one_of(rule: str, fits: Callable[[Any], bool]) -> _Check:
+    def check(name: str, value: Any) -> Any:
+        if not fits(value):
+            raise SettingsError(f"{name}={_short(value)} is not {rule}.")
+        return value
+
+    return check
 
 
-def _between(name: str, value: Any, low: float, high: float, hint: str) -> float:
-    try:
-        number = math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not low <= number <= high:
-        raise SettingsError(f"{name}={value!r} is not a number between {low:g} and {high:g}. {hint}")
-    return number
+def _number(rule: str, low: float, high: float) -> _Check:
+    def check(name: str, value: Any) -> float:
+        try:
+            number = math.nan if isinstance(value, bool | str) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not low <= number <= high:
+            raise SettingsError(f"{name}={_short(value)} is not {rule}.")
+        return number
+
+    return check
 
 
-def default_domain(sampler: Any) -> Literal["clip", "as-is"]:
-    """Return what is done to records outside P's support unless the user says otherwise."""
-    return "as-is" if _support(as_sampler(sampler)) is None else "clip"
+def _optional(check: _Check) -> _Check:
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _by(check: Callable[[Any], Any]) -> _Check:
+    return lambda _, value: check(value)
+
+
+def _names(name: str, value: Any) -> Any:
+    several = isinstance(value, str | tuple | list | None)
+    if not several or not all(isinstance(each, str) for each in value or ()):
+        raise SettingsError(f"{name}={_short(value)} is not the name of a parameter, or several.")
+    if name == "coins" and isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _is_budget(value: Any) -> bool:
+    return hasattr(value, "reserve") and hasattr(value, "afford") and not isinstance(value, type)
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike) and "\0" not in str(value)
+
+
+_DOMAINS = ("clip", "as-is")
+_PAIR = "a function (data, position, replacement) -> (value, neighbour_value)"
+_CHECKS: dict[str, _Check] = {
+    "mechanism": _by(as_mechanism),
+    "epsilon": _number("a number between 1e-10 and 100000. It is the privacy loss; 1 is common", 1e-10, 1e5),
+    "sampler": _optional(_by(as_sampler)),
+    "seed": _by(streams.check_seed),
+    "delta": _number("in [0, 1)", 0.0, math.nextafter(1, 0)),
+    "min_sensitivity": _optional(
+        _number(f"a number between {SMALLEST:g} and {LARGEST:g}. It is a floor", SMALLEST, LARGEST)
+    ),
+    "domain": _optional(
+        _one_of("'clip' or 'as-is'", lambda value: isinstance(value, str) and value in _DOMAINS)
+    ),
+    "data": _names,
+    "coins": _names,
+    "pair": _optional(_one_of(_PAIR, callable)),
+    "version": _optional(_by(str)),
+    "store": _optional(_one_of("a path without NUL characters, a URL, 'default' or None", _is_place)),
+    "timeout": _by(check_timeout),
+    "workers": _by(check_workers),
+    "progress": _optional(_one_of("True, False or None", lambda value: isinstance(value, bool))),
+    "budget": _optional(_one_of("a Budget, or a part of one", _is_budget)),
+}

@@ -22,6 +22,8 @@ from typing import Any
 
 __all__ = ["quiet"]
 
+_APART = sys.version_info >= (3, 14)  # where `warnings` can tell threads apart by itself
+
 
 class _Filters(list[Any]):
     """Filters of a private run, so that no thread puts them back for everybody after the run."""
@@ -40,7 +42,10 @@ def _drop_message(_: Any) -> None:
 
 
 class _Run:
-    """The state of `warnings` for one private run: what ``catch_warnings`` changes and puts back."""
+    """The state of `warnings` for one private run: what ``catch_warnings`` changes and puts back.
+
+    As a context it hides the warnings of other threads as well.
+    """
 
     __slots__ = ("quoted", "state", "thread", "threads")
 
@@ -53,6 +58,12 @@ class _Run:
             "_showwarnmsg_impl": _drop_message,
         }
         self.quoted: list[tuple[Any, Any]] = []  # where `warnings` has stored a message
+
+    def __enter__(self) -> None:
+        self.threads = threading.enumerate()
+
+    def __exit__(self, *_: object) -> None:
+        self.threads = None
 
 
 _now: list[_Run] = []  # the runs that are under way
@@ -188,17 +199,7 @@ class _Hook:
             self.outside(report)
 
 
-class _Everywhere:
-    """Hides the warnings of other threads as well."""
-
-    def __init__(self, run: Any) -> None:
-        self._run = run
-
-    def __enter__(self) -> None:
-        self._run.threads = threading.enumerate()
-
-    def __exit__(self, *_: object) -> None:
-        self._run.threads = None
+_HOOKS: tuple[tuple[Any, str], ...] = ((sys, "unraisablehook"), (threading, "excepthook"))
 
 
 class quiet:  # noqa: N801 - it is used like a function
@@ -214,10 +215,7 @@ class quiet:  # noqa: N801 - it is used like a function
         self._run: Any = None
 
     def __enter__(self) -> quiet:
-        if sys.version_info >= (
-            3,
-            14,
-        ):  # pragma: no cover - `warnings` can tell threads apart by itself there
+        if _APART:  # pragma: no cover - on the versions that others are tested on
             self._run = warnings.catch_warnings(action="ignore")
             self._run.__enter__()
             return self
@@ -226,10 +224,9 @@ class quiet:  # noqa: N801 - it is used like a function
         self._run = _Run()
         with _turn:
             _now.append(self._run)
-            if type(sys.unraisablehook) is not _Hook:
-                sys.unraisablehook = _Hook(sys.unraisablehook)
-            if type(threading.excepthook) is not _Hook:
-                threading.excepthook = _Hook(threading.excepthook)
+            for owner, name in _HOOKS:
+                if type(getattr(owner, name)) is not _Hook:
+                    setattr(owner, name, _Hook(getattr(owner, name)))
         return self
 
     def everywhere(self) -> Any:
@@ -237,7 +234,7 @@ class quiet:  # noqa: N801 - it is used like a function
 
         Use it only where no other thread evaluates a function, which would miss the warnings that it records.
         """
-        return _Everywhere(self._run) if type(self._run) is _Run else contextlib.nullcontext()
+        return self._run if type(self._run) is _Run else contextlib.nullcontext()
 
     def __exit__(self, *_: object) -> None:
         run = self._run
@@ -246,10 +243,9 @@ class quiet:  # noqa: N801 - it is used like a function
                 place.pop(key, None)
             with _turn:
                 _now.remove(run)
-                if not _now and type(sys.unraisablehook) is _Hook:
-                    sys.unraisablehook = sys.unraisablehook.outside
-                if not _now and type(threading.excepthook) is _Hook:
-                    threading.excepthook = threading.excepthook.outside
+                for owner, name in _HOOKS:
+                    if not _now and type(getattr(owner, name)) is _Hook:
+                        setattr(owner, name, getattr(owner, name).outside)
         elif isinstance(run, warnings.catch_warnings):  # pragma: no cover
             self._run = None
             run.__exit__(None, None, None)

@@ -17,7 +17,8 @@ from privatize.budgets.budget import Budget, Part
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.display.cards import page
 from privatize.errors import SettingsError
-from privatize.function.private_function import PrivateFunction, miscounted
+from privatize.function.asking import miscounted, questions
+from privatize.function.private_function import PrivateFunction
 from privatize.reports.sections import Subject, ledger
 
 __all__ = ["Report", "report"]
@@ -107,7 +108,10 @@ def report(
     sizes = list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
-    found = [function._described(each, args, dict(kwargs))[:2] for each in sizes]
+    given = [(sizes, *args), dict(kwargs)]
+    asked, _ = questions(function.definition, function.calibrator, "report", given)
+    recalled = [function.calibrator.recall(each) for each in asked]
+    found = [(each.sensitivity, each.key) for each in recalled]
     estimates = [estimate for estimate, _ in found]
     audits = [audit] if isinstance(audit, Audit) else []
     for each in audits:

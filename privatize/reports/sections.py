@@ -67,9 +67,9 @@ class Subject:
         doc = inspect.getdoc(raw) if inspect.isfunction(raw) else None
         clip = "are brought into P's support first" if s.domain == "clip" else "are taken as they are"
         rows = [
-            ("function", self.function._label()),
+            ("function", self.function.definition.label),
             ("what it says it does", doc.splitlines()[0] if doc else ""),
-            ("private data", ", ".join(self.function._binding.names)),
+            ("private data", ", ".join(self.function.definition.binding.names)),
             ("other arguments", others),
             ("mechanism", repr(s.mechanism)),
             ("P, one record", repr(s.sampler)),

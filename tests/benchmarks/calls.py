@@ -19,9 +19,10 @@ from privatize import Laplace, privatize, samplers
 from privatize.calibration.global_rng import rng_guard
 from privatize.data import records
 from privatize.data import support as domains
-from privatize.function import private_function as decorator
+from privatize.function import calibrator, pipeline
 from privatize.function.binding import Binding
-from privatize.function.private_function import PrivateFunction
+from privatize.function.calibrator import Calibrator, store_of
+from privatize.function.template import Template
 from privatize.identity.fingerprint import fingerprint
 from privatize.outputs.structure import Leaf, Structure
 
@@ -48,19 +49,18 @@ def large(x: Any) -> Any:
 
 # What the parts of a call are, and which functions do them.
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
-    "fingerprint": ((decorator, "token"),),
-    "fingerprint and lookup": ((PrivateFunction, "_recalled"),),
+    "fingerprint": ((calibrator, "token"),),
+    "fingerprint and lookup": ((Calibrator, "recall"),),
     "binding": ((Binding, "bind"),),
     "policy, seals and schema": (
-        (decorator, "policy"),
-        (decorator, "_obey"),
-        (PrivateFunction, "_unsealed"),
-        (PrivateFunction, "_drawn"),
-        (PrivateFunction, "_like"),
+        (pipeline, "policy"),
+        (pipeline, "_unseal"),
+        (Template, "records"),
+        (Template, "match"),
     ),
     "domain": ((records, "bring_into"), (domains, "bring_usual")),
     "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
-    "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (decorator, "Release")),
+    "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (pipeline, "Release")),
     "noise": ((Laplace, "release"),),
 }
 
@@ -134,7 +134,7 @@ def remembered(quick: bool) -> list[Result]:
             known = microseconds(lambda p=private: p.estimate(1000), inner)
 
             def anew(p: Any = private) -> None:
-                p._memory.clear()
+                p.calibrator.memory.clear()
                 p.estimate(1000)
 
             found.append(
@@ -143,7 +143,7 @@ def remembered(quick: bool) -> list[Result]:
                        note="over one that this function object knows already; m=557")
             )  # fmt: skip
             with contextlib.suppress(AttributeError):
-                private._store().database.close()
+                store_of(private.settings).database.close()
     return found
 
 
@@ -169,7 +169,7 @@ def cold(quick: bool) -> list[Result]:
     """Time the first answer of a process, and the import."""
     rounds = 5 if quick else 10
     # As an installed package is: the bytecode of one that has just been edited may be stale.
-    compileall.compile_dir(Path(decorator.__file__).parent, quiet=1)
+    compileall.compile_dir(Path(pipeline.__file__).parents[1], quiet=1)
     first, bare = medians([fresh(FIRST) for _ in range(rounds)])
     ours, numpys = medians(
         [(*fresh(IMPORT.format("privatize")), *fresh(IMPORT.format("numpy"))) for _ in range(rounds)]

@@ -5,6 +5,7 @@ for is exceeded with probability 1e-6 in each test.
 """
 
 import copy
+import inspect
 import logging
 import math
 import pickle
@@ -52,6 +53,17 @@ QUICK = {
     "seed": 1,
     "min_sensitivity": 1e-9,
 }
+
+
+def test_its_options_are_those_of_the_decorator():
+    """An option with another default, or under another name, would promise something else."""
+    own = {"self", "estimator", "attributes", "constants", "constrain"}
+    given = inspect.signature(PrivateEstimator.__init__).parameters
+    known = inspect.signature(privatize).parameters
+    options = [name for name in given if name not in own]
+    assert set(known) - set(options) == {"function", "unknown", "data", "pair", "batch", "coins"}
+    for name in set(options) - {"sampler"}:
+        assert given[name].default == known[name].default, name
 
 
 # -- scikit-learn's own checks --

@@ -353,13 +353,16 @@ class Case:
         if self.first is not None:
             private.replace(gamma=self.first).estimate(self.n)
         if self.forge is not None:
-            made = private._sensitivity
+            made = private.calibrator.recall
 
-            def forged(*given):
-                found = made(*given)
-                return dataclasses.replace(found, value=self.forge(found))
+            def forged(asked):
+                found = made(asked)
+                value = self.forge(found.sensitivity)
+                return dataclasses.replace(
+                    found, sensitivity=dataclasses.replace(found.sensitivity, value=value)
+                )
 
-            private._sensitivity = forged
+            private.calibrator.recall = forged
         _source["rng"] = np.random.default_rng([seed, 1])
         with warnings.catch_warnings(action="ignore"), insecure_noise(seed):
             return audit(private, self.n, pairs=self.pairs, releases=self.releases, seed=seed)

@@ -1,0 +1,67 @@
+"""What is said when a private run ends without an answer: fixed texts, which hold nothing of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Advice"]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a function is called in messages, how to run it on public data, and usual causes of failures."""
+
+    name: str
+    trial: str
+    causes: str = ""
+
+    def about(self, text: str, places: list[str] | None = None) -> str:
+        """Return one of the texts below for this function, with the first few of some places."""
+        return (
+            text.format(name=self.name, trial=self.trial, places=" and ".join((places or [])[:5]))
+            + self.causes
+        )
+
+
+_HIDDEN = "What went wrong is not shown, since it could give the data away."
+_TRY = "Try {trial}, which runs the raw function on public data from P"
+_KEEP = (
+    "Keep what the function computes in its own variables and return it: work on copies (copy.deepcopy, "
+    "sklearn.base.clone), and keep counters, caches, logs and buffers out of what it refers to."
+)
+FAILED = f"{{name}}() failed on the private data. {_HIDDEN} {_TRY}, with the same other arguments."
+INTERNAL = (
+    f"{{name}}() could not bring the private data into the form that P draws, or handle its answer. "
+    f"{_HIDDEN} {_TRY}, and compare the two datasets."
+)
+UNFIT = (
+    f"{{name}}() returned, on the private data, something that is not finite or not of the structure that "
+    f"calibration saw, so nothing was released. Usual causes: a group or category that may be absent "
+    f"(observed=False, reindex(...), fillna(...)), rows that are dropped. {_TRY}."
+)
+LEFT = (
+    f"{{name}}() left something of its private run behind in {{places}}, where it could be read without "
+    f"noise, so nothing was released, and what was charged stays charged. What was there before was put back "
+    f"where that is possible. {_KEEP}"
+)
+UNSTEADY = (
+    f"{{name}}() changes what it depends on whenever it runs: {{places}}. Something of a private run would "
+    f"be left behind there, where it could be read without noise, so it was not run on the private data, and "
+    f"nothing was spent. {_KEEP} If another thread made the change, make it between calls."
+)
+CHANGED = (
+    "What {name}() depends on (a global, an attribute, a closure, a method of a library) changed while it "
+    "ran on the private data, so the noise that was calibrated may be too little. Nothing was released, and "
+    "what was charged stays charged. Change such things between calls, not in other threads during a call, "
+    "and keep counters, caches and fitted models out of what it refers to."
+)
+REACHABLE = (
+    "The private data can be reached from {0}() itself, through {1}, so it would take part in the "
+    "calibration. Pass the data as an argument only. If what is there is public and only has the values of "
+    "a private column, leave that column out of it, or sort it and round its numbers to fewer digits: a mere "
+    "copy has the same values."
+)
+BOOTSTRAPPED = (
+    "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
+    "records that the answer is to hide. Bootstrap from public data, or name P without looking at any."
+)

@@ -1,0 +1,79 @@
+"""What is asked without data: how many records, and a dataset without any; by a slip it may be the data."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from privatize.data import records
+from privatize.errors import ArgumentError, PrivatizeError, SettingsError
+from privatize.function.calibrator import Calibrator
+from privatize.function.question import Definition, Question
+from privatize.samplers.base import traits_of
+
+__all__ = ["miscounted", "questions"]
+
+
+def questions(
+    definition: Definition, calibrator: Calibrator, name: str, given: list[Any], *, several: bool = True
+) -> tuple[list[Question], bool]:
+    """Return the questions that a method of this name was asked by its arguments, and if they are several.
+
+    They are the number of records, or several, and the function's other arguments; and ``like=``, a dataset
+    without records. By a slip they may be the data, which no frame of an error may hold: they are taken out.
+    """
+    args, kwargs = given
+    given.clear()
+    like = kwargs.pop("like", None)
+    size = traits_of(definition.settings.sampler).size
+    if args:
+        n, *args = args
+    elif "n" in kwargs:
+        n = kwargs.pop("n")
+    elif size is not None:
+        n = size
+    else:
+        raise ArgumentError(f"{definition.name}.{name}(n, ...) needs the number of records n.")
+    wrong = miscounted(name, n, several=several) or _not_empty(like)
+    if wrong is not None:
+        del n, args, kwargs, like
+        raise wrong
+    template = calibrator.template(definition)
+    call = definition.binding.bind_public(tuple(args), kwargs)
+    schema = None if like is None else template.match(records.describe(like))
+    many = isinstance(n, list | tuple)
+    sizes = [template.used(operator.index(each))[0] for each in (n if many else [n])]
+    return [Question(definition, template, call, each, schema) for each in sizes], many
+
+
+def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:
+    """Return the error for what is no number of records, or None if it is one, or several.
+
+    It says nothing about what was passed instead but its type: it may be the data.
+    """
+    for each in n if several and isinstance(n, list | tuple) else [n]:
+        try:
+            count = -1 if isinstance(each, bool) else operator.index(each)
+        except TypeError:
+            count = -1
+        if not 1 <= count < 2**53:
+            shown = repr(n) if type(n) is int else f"a {type(n).__name__}"
+            return SettingsError(
+                f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs "
+                f"no private data."
+            )
+    return None
+
+
+def _not_empty(like: Any) -> SettingsError | None:
+    """Return the error for a `like=` that has records, or is no dataset; None if it is empty or absent."""
+    try:
+        size = 0 if like is None else records.count(like)
+    except PrivatizeError:
+        return SettingsError(f"like= takes a dataset without records, not a {type(like).__name__}.")
+    if size:
+        return SettingsError(
+            f"like= takes a dataset without records, such as data.head(0) or data[:0], and this one has "
+            f"{size}: it needs no private data."
+        )
+    return None

@@ -1,0 +1,22 @@
+"""The one place that holds private data during a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Box"]
+
+
+class Box:
+    """Private arguments, the dataset among them, and what the raw function returned."""
+
+    # Filled and emptied by plain stores, not by methods: an interrupt cannot come in between.
+    __slots__ = ("args", "data", "kwargs", "started", "value")
+    args: Any
+    kwargs: Any
+    data: Any
+    value: Any
+    started: bool  # whether the raw function has seen the data
+
+    def __repr__(self) -> str:
+        return "<private>"

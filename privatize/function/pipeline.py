@@ -1,0 +1,367 @@
+"""The release pipeline: the one way of a call from private arguments to a private answer.
+
+The rule that everything here follows: private arguments live in one `Box`, which is emptied
+before any error is raised. Errors are raised by frames that have let go of arguments and
+values, without cause, context or traceback of anything that has seen private data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from privatize import errors
+from privatize.budgets.budget import current, distinct
+from privatize.budgets.charges import Charge
+from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
+from privatize.calibration.global_rng import level, rng_guard, unwind
+from privatize.calibration.sensitivity import Sensitivity
+from privatize.config.policy import Policy, policy
+from privatize.data import records
+from privatize.data import support as domains
+from privatize.function import silence
+from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
+from privatize.function.binding import Call
+from privatize.function.box import Box
+from privatize.function.calibrator import Calibrator, Estimate, apart
+from privatize.function.question import Definition, Question
+from privatize.function.recursion import active_guards
+from privatize.function.release import Release
+from privatize.function.template import Template
+from privatize.identity.declared import declare
+from privatize.identity.public_data import is_private
+from privatize.mechanisms.base import complete
+from privatize.mechanisms.weighted import weighted
+from privatize.samplers.tables import columns_of, values_of
+
+__all__ = ["released"]
+
+
+def released(definition: Definition, calibrator: Calibrator, box: Box, *, entire: bool) -> Any:
+    """Return an entire release or its value, or raise from a frame that holds nothing private."""
+    outcome, failure = None, cast("BaseException | None", None)
+    try:
+        inside, raw = active_guards(), definition.binding.function
+        own = [guard for guard in inside if guard.root is definition.root]
+        if not entire and any(guard.calls(raw) for guard in own):
+            return raw(*box.args, **box.kwargs)  # it calls itself: its noise comes later
+        if inside:
+            failure = _nested(definition, inside[-1].root)
+        else:
+            outcome, failure = _attempted(definition, calibrator, box, entire)
+    finally:  # also if an interrupt comes before or after what follows could see to it
+        box.args = box.kwargs = box.data = box.value = None
+    if failure is not None:
+        raise failure
+    return outcome
+
+
+def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
+    """Return the error for a private function that is called while one is being evaluated."""
+    name = definition.name
+    if outer is definition.root:
+        return errors.SettingsError(
+            f"{name}() was called while it was being evaluated, by something that its own code does not "
+            f"name, such as a signal handler, a callback or a finalizer. That caller would get an answer "
+            f"without noise. Call {name}() afterwards; if this is how it calls itself, call "
+            f"{name}.__wrapped__(...) there."
+        )
+    return errors.SettingsError(
+        f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
+        f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
+        f"separately."
+    )
+
+
+def _attempted(
+    definition: Definition, calibrator: Calibrator, box: Box, entire: bool
+) -> tuple[Any, BaseException | None]:
+    """Return a release or its value, and the error to raise. Never raises; always empties the box."""
+    box.data = box.value = None
+    box.started = False
+    failure: BaseException
+    try:
+        return _run(definition, calibrator, box, entire), None
+    except BaseException as error:  # all of them leave through the same door
+        failure = error
+    finally:
+        started = box.started
+        box.args = box.kwargs = box.data = box.value = None
+    bare = _bare(failure, definition.advice.about(INTERNAL), started)
+    del failure  # its traceback leads to this frame
+    return None, bare
+
+
+def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
+    """Return an error that holds nothing of the frames it passed through."""
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if not isinstance(error, errors.PrivatizeError | errors.PrivatizeWarning) or (
+        started and type(error) is not errors.PrivateRunError
+    ):
+        return errors.PrivateRunError(internal)
+    error.__traceback__ = None
+    error.__context__ = None
+    # A cause stays only where it arose on sampled, public data.
+    if not isinstance(error, errors.CalibrationError | errors.SettingsError):
+        error.__cause__ = None
+    return error
+
+
+# --- the steps, in their order ----------------------------------------------------------------
+
+
+def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool) -> Any:
+    rules = policy()
+    definition.settings.obey(definition.name, rules)
+    box.data, call = definition.binding.bind(box.args, box.kwargs)
+    box.args = box.kwargs = None
+    subjects = _unseal(definition, box, call, rules)
+    if definition.settings.sampler is None and subjects.sampler is not None:
+        definition = calibrator.under(definition, subjects.sampler)
+    asked, positions = _compare(definition, calibrator.template(definition), call, box)
+    charge = _charge(asked, subjects) if subjects.budgets else None
+    if charge is not None:  # before the work of calibrating: there may be nothing left
+        _check(subjects, charge)
+    estimate = calibrator.recall(asked, box)
+    sensitivity = estimate.sensitivity
+    function = asked.function(sensitivity.coin_seed)
+    _convert(asked, box, positions)
+    if charge is not None:  # data that does not fit has cost nothing; what follows is spent, come what may
+        _reserve(subjects, charge, estimate)
+    before = estimate.snapshot(asked)
+    box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
+    left: list[str] = []
+    try:
+        returned = _evaluate(asked, box, function, sensitivity)
+    finally:
+        left = before.put_back()
+    if not returned:
+        raise errors.PrivateRunError(asked.definition.advice.about(FAILED))
+    if left:
+        raise errors.PrivateRunError(asked.definition.advice.about(LEFT, left))
+    if not estimate.holds():  # the noise is for what it was
+        raise errors.PrivateRunError(asked.definition.advice.about(CHANGED))
+    if box.value is None:
+        raise errors.PrivateRunError(asked.definition.advice.about(UNFIT))
+    return _noised(asked, box, sensitivity, entire)
+
+
+@dataclass(frozen=True, slots=True)
+class _Subjects:
+    """Whom the data is about, as it was declared, and which budgets pay for answers about them."""
+
+    budgets: list[Any]
+    dataset: str = ""
+    people: tuple[str, ...] = ()
+    sampler: Any = None  # the P that the data was sealed with
+
+
+def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
+    """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
+    name, settings, binding = definition.name, definition.settings, definition.binding
+    if call.plain() is None and hidden_in(call.others()):
+        raise errors.SealedError(
+            f"{name}() was given sealed data as an argument that is not its dataset. Only the dataset is "
+            f"opened: pass it as {', '.join(binding.names)}."
+        )
+    parts = box.data if binding.aligned else (box.data,)
+    sealed = {is_sealed(part) for part in parts}
+    if len(sealed) > 1:
+        raise errors.SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
+    if rules.require_sealed and sealed == {False}:
+        raise errors.PolicyError(
+            f"{name}() was called with data that is not sealed, and the policy has require-sealed. Seal it: "
+            f"seal(data, name=...)."
+        )
+    found = _Subjects([settings.budget, *current()])
+    if sealed == {True}:
+        found = _declared(parts, found.budgets, settings.sampler is None)
+        box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
+    budgets = distinct(found.budgets)
+    if rules.require_budget and not budgets:
+        raise errors.PolicyError(
+            f"{name}() has no budget, and the policy has require-budget. Pass budget=Budget(...), call it in "
+            f"`with budget:`, or seal the data with one."
+        )
+    return replace(found, budgets=budgets)
+
+
+def _declared(parts: tuple[Any, ...], budgets: list[Any], wanted: bool) -> _Subjects:
+    """Return what was declared about the parts of sealed data; with one P, if that is wanted."""
+    carry = [carried(part) for part in parts]
+    known = [sampler for sampler, _ in carry if sampler is not None]
+    if wanted and any(other != known[0] for other in known):
+        raise errors.SettingsError(
+            f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of them "
+            f"together, privatize(sampler=...)."
+        )
+    return _Subjects(
+        [*budgets, *(budget for _, budget in carry)],
+        " and ".join(dict.fromkeys(map(declared, parts))),
+        tuple(dict.fromkeys(map(people, parts))),
+        known[0] if known else None,
+    )
+
+
+def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:
+    """Compare the data with P; return the question for its sensitivity, and which records are used."""
+    n = records.count(box.data)
+    if n == 0:
+        raise errors.DataError(
+            "The dataset is empty: there is nobody to answer about, and nothing to answer."
+        )
+    if not template.fixed:  # P may be made of the data, and say so in an error
+        apart(definition.name, template.sampler, box)
+    alike = records.just_like(box.data, template.records())
+    schema = None if alike else template.match(records.describe(box.data))
+    if template.draws_public and is_private(template.sampler, box.data):
+        raise errors.DataError(BOOTSTRAPPED)
+    used, positions = template.used(n)
+    return Question(definition, template, call, used, schema), positions
+
+
+def _charge(asked: Question, subjects: _Subjects) -> Charge:
+    """Return what a release costs, as far as that is known before its estimate is."""
+    s = asked.settings
+    law = declare(s.sampler)
+    return Charge(
+        function=asked.definition.name,
+        key="",
+        dataset=subjects.dataset,
+        people=subjects.people,
+        n=asked.n,
+        mechanism=type(s.mechanism).__name__,
+        kind=complete(s.mechanism).composition_kind(s.epsilon, s.delta),
+        epsilon=s.epsilon,
+        delta=s.delta,
+        gamma=0.0 if subjects.dataset else s.gamma,
+        declared=(law.digest,),
+        described=law.description,
+        lossless=law.lossless,
+        columns=columns_of(s.sampler, asked.template.records()),
+        values=values_of(s.sampler),
+    )
+
+
+def _reserve(subjects: _Subjects, charge: Charge, estimate: Estimate) -> None:
+    """Charge a release to every budget, or refuse it."""
+    found = estimate.sensitivity
+    full = replace(
+        charge,
+        key=f"{estimate.key}:{found.seed}" if estimate.key else "",
+        gamma=found.gamma,
+        average_gamma=min(found.average_gamma, found.gamma),
+        looks=found.certified(),
+    )
+    if len(subjects.budgets) > 1:
+        _check(subjects, full)
+    for budget in subjects.budgets:
+        budget.reserve(full)
+
+
+def _check(subjects: _Subjects, charge: Charge) -> None:
+    """Refuse a release that one of the budgets cannot pay."""
+    for budget in subjects.budgets:
+        budget.afford(charge)
+
+
+def _convert(asked: Question, box: Box, positions: Any) -> None:
+    """Convert the data to what P draws, as calibration has done with what it has drawn."""
+    drawn, support = asked.template.records(), asked.template.support
+    box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+    if box.value is not None:
+        box.data, box.value = box.value, None
+        return
+    with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
+        if positions is not None:
+            box.data = records.take(box.data, positions)
+        box.data = records.bring_into(box.data, drawn, support)
+
+
+def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
+    """Run the raw function once on the private data; tell whether it returned.
+
+    What it returned is in the box: the flat vector, or None if that cannot be released.
+    """
+    hush = silence.quiet()
+    try:  # plainly: an interrupt could come between entering and what a `with` would protect
+        hush.__enter__()
+        returned = _run_raw(asked, box, function, found.coin_seed, hush)
+        if returned:
+            _flatten(box, found)
+        return returned
+    finally:
+        hush.__exit__()
+
+
+def _run_raw(asked: Question, box: Box, function: Callable[[Any], Any], s0: int, hush: Any) -> bool:
+    interrupted, entered = False, level()
+    try:
+        with rng_guard(s0) as rng, hush.everywhere():
+            rng.reseed()
+            box.value = asked.guard().run(function, box.data)
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # sys.exit(data) would leak as well
+        return False
+    finally:
+        unwind(entered)
+    if interrupted:
+        raise KeyboardInterrupt
+    return True
+
+
+def _flatten(box: Box, found: Sensitivity) -> None:
+    """Make what the function returned a flat vector; None if it is not finite or of another structure."""
+    interrupted = False
+    try:
+        flat = found.structure.flatten(box.value)
+        finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
+        box.value = flat if finite else None
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # an output's own methods are user code as well
+        box.value = None
+    if interrupted:
+        raise KeyboardInterrupt
+
+
+def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
+    """Add noise to the vector in the box, and return a release or its value."""
+    settings, mechanism = asked.settings, asked.settings.mechanism
+    used = weighted(mechanism, found.weights)
+    # The user's own may warn of what it gets.
+    with contextlib.nullcontext() if settings.own_mechanism else silence.quiet():
+        noised = used.release(
+            box.value,
+            sensitivity=found.value,
+            epsilon=settings.epsilon,
+            delta=settings.delta,
+            whole=found.whole,
+        )
+    box.data = box.value = None
+    wrap = complete(mechanism).wrap
+    value = wrap(noised) if wrap else found.structure.rebuild(noised)
+    if not entire:
+        return value
+    return Release(
+        value=value,
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        gamma=found.gamma,
+        average_gamma=found.average_gamma,
+        sensitivity=found.value,
+        scale=used.scale(found.value, settings.epsilon, settings.delta),
+        mechanism=type(mechanism).__name__,
+        noise=complete(mechanism).noise,
+        n=asked.n,
+        m=found.m,
+        k=found.k,
+        bound=found.bound,
+    )

@@ -1,0 +1,200 @@
+"""Definition and Question: a function under a promise, and what an estimate of it depends on."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.sensitivity import Memory, Sensitivity, estimate_sensitivity
+from privatize.config.policy import configured
+from privatize.data import records
+from privatize.errors import ArgumentError
+from privatize.function.advice import Advice
+from privatize.function.binding import Binding, Call
+from privatize.function.recursion import RecursionGuard, WorkerContext
+from privatize.function.settings import KeySettings, Settings
+from privatize.function.template import Template
+from privatize.identity.leftovers import Snapshot
+from privatize.identity.origin import origin
+from privatize.mechanisms.base import complete
+from privatize.samplers import draw
+
+__all__ = ["Converted", "Definition", "Question"]
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A raw function with its parameters, and a promise.
+
+    Attributes
+    ----------
+    name, label : str
+        The function's name, and that with its module.
+    advice : Advice
+        What is said where a private run ends without an answer.
+    binding : Binding
+        The raw function, and which of its parameters are the dataset.
+    settings : Settings
+        What `privatize` was told.
+    root : object
+        The private function that calls of the function to itself go to.
+    """
+
+    name: str
+    label: str
+    advice: Advice
+    binding: Binding
+    settings: Settings
+    root: Any
+
+    @functools.cached_property
+    def _method(self) -> Binding:
+        """The parameters of the function as a method, of whichever object."""
+        return self._of(types.MethodType(self.binding.function, self))
+
+    def _of(self, method: Any) -> Binding:
+        return Binding.of(method, self.settings.data, self.settings.coins)
+
+    def bound(self, method: Any) -> Definition:
+        """Return the same as a method of some object."""
+        plain = type(method) is types.MethodType
+        return replace(self, binding=self._method.bound(method) if plain else self._of(method))
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A function of data that P did not draw: it sees what private data would be converted to."""
+
+    function: Callable[[Any], Any]
+    drawn: Any
+    support: Any
+
+    def __call__(self, data: Any) -> Any:
+        """Convert the data as private data is, and evaluate the function."""
+        with np.errstate(all="ignore"):
+            converted = records.bring_into(data, self.drawn, self.support)
+        return self.function(converted)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The question how far one record can move a function's answer about n of them.
+
+    Attributes
+    ----------
+    definition : Definition
+        The function and the promise.
+    template : Template
+        What P draws.
+    call : Call
+        The function with its other arguments.
+    n : int
+        Number of records.
+    schema : Schema or None
+        What drawn records are converted to, to be like the private data; None if they are.
+    """
+
+    definition: Definition
+    template: Template
+    call: Call
+    n: int
+    schema: Any
+
+    @property
+    def settings(self) -> Settings:
+        """The promise."""
+        return self.definition.settings
+
+    def short(self) -> tuple[Any, ...] | None:
+        """Return what names the estimate as long as the function is the same; None if there is more to it."""
+        plain, function = self.call.plain(), self.call.function
+        if self.schema is not None or plain is None or type(self.settings.key) is not KeySettings:
+            return None
+        # A method is made anew whenever it is read, and what it is bound to may change.
+        bound = type(function) is types.MethodType
+        return None if bound else (self.n, id(self.settings), id(function), plain)
+
+    def facts(self) -> list[Any]:
+        """Return everything that the gaps depend on: the estimate's key."""
+        call, schema = self.call, self.schema
+        # Of the libraries whose objects, and so whose methods, the function gets.
+        names = self.template.libraries | (set() if schema is None else schema.libraries)
+        versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
+        return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr()]
+
+    def function(self, s0: int) -> Callable[[Any], Any]:
+        """Return the function of the dataset alone that is calibrated and released."""
+        call = self.call
+        evaluate = complete(self.settings.mechanism).evaluate
+        if evaluate is not None:
+            return functools.partial(evaluate(call, call.open is not None), s0=s0)
+        if call.open is not None:
+            signature = inspect.signature(call.function)
+            raise ArgumentError(f"{self.definition.name}{signature} was called without {call.open!r}.")
+        return call.function if call.bare() else functools.partial(call, s0=s0)
+
+    def converted(self, s0: int) -> Converted:
+        """Return the function of data that P did not draw."""
+        return Converted(self.function(s0), self.template.records(), self.template.support)
+
+    def guard(self) -> RecursionGuard:
+        """Return what lets the function's calls to itself run raw while it is evaluated."""
+        return self.worker_context().guard()
+
+    def worker_context(self) -> WorkerContext:
+        """Return what does the same in other processes."""
+        functions = self.call.function, self.settings.pair, self.settings.batch
+        return WorkerContext(self.definition.root, functions)
+
+    def workers(self, given: Any = None) -> Any:
+        """Return where pairs are evaluated: what was given, or set, or configured."""
+        return _first(given, _first(self.settings.workers, configured("workers", None)))
+
+    def calibrate(self, seed: int, memory: Memory | None) -> Sensitivity:
+        """Evaluate the pairs that no memory has, and return the estimate."""
+        settings = self.settings
+        return self.guard().run(
+            estimate_sensitivity,
+            self.function(streams.coin_seed(seed)),
+            n=self.n,
+            sampler=settings.sampler,
+            norm=settings.mechanism.norm,
+            plan=settings.plan,
+            seed=seed,
+            pair=settings.pair,
+            batch=settings.batch,
+            min_sensitivity=settings.min_sensitivity,
+            timeout=settings.timeout,
+            workers=self.workers(),
+            progress=_first(settings.progress, configured("progress", None)),
+            version=settings.version,
+            like=self.schema,
+            memory=memory,
+            label=self.definition.name,
+            scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
+            around=self.worker_context(),
+        )
+
+    def left_by_a_public_run(self, s0: int) -> list[str]:
+        """Evaluate the function on public data; put back what it left behind, and return the places."""
+        before = Snapshot(self.call.function, self.call.shared())
+        with contextlib.suppress(Exception):
+            drawn = draw(self.settings.sampler, self.n, streams.stream(s0, streams.PILOT, 2))
+            data = drawn if self.schema is None else records.adopt(drawn, self.schema)
+            with rng_guard(s0) as rng:
+                rng.reseed()
+                self.guard().run(self.function(s0), data)
+        return before.put_back() or ["something that it refers to"]
+
+
+def _first(own: Any, common: Any) -> Any:
+    return common if own is None else own

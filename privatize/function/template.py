@@ -1,0 +1,105 @@
+"""Template: what P draws, for private data to be compared with and converted to."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.data import records
+from privatize.errors import SamplerError, SettingsError
+from privatize.function.settings import Settings
+from privatize.identity.fingerprint import identity_of
+from privatize.identity.public_data import draws_public
+from privatize.samplers import draw
+from privatize.samplers.base import traits_of
+
+__all__ = ["Template"]
+
+_MANY = 1000  # records that are drawn to see what P draws
+
+
+class Template:
+    """Records of one P, in the container, with the names, dtypes and shapes that it draws."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.sampler: Any = settings.sampler
+        self.support: Any = settings.support_to_clip
+        self.traits = traits_of(self.sampler)
+        # Whether P never changes, and is made of no function of the user's.
+        self.fixed = self.traits.immutable and self.traits.stable
+        # Whether P may draw from public records, which must not be the private ones.
+        self.draws_public = not self.fixed or draws_public(self.sampler)
+        self._known: tuple[str, Any] | None = None  # P's state, and the records that it drew
+        self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the one to match
+
+    def records(self) -> Any:
+        """Return two records that P draws."""
+        # What is made of functions may draw something else later; without a state, every doubt is a new look.
+        state = "stable" if self.traits.stable else identity_of(self.sampler)
+        if self._known is None or state is None or self._known[0] != state:
+            self._known = state or "", self._draw()
+        return self._known[1]
+
+    def _draw(self) -> Any:
+        many = draw(self.sampler, _MANY, streams.stream(0, streams.PILOT))
+        few = draw(self.sampler, 2, streams.stream(0, streams.PILOT, 1))
+        # Of a list all: the first two may have nothing but missing values.
+        drawn = many if type(many) is list else records.head(many, 2)
+        if not records.alike(drawn, few) or _code(drawn) != _code(few):
+            raise SamplerError(
+                f"{self.sampler!r} draws records of different kinds: once {_code(drawn)}, once {_code(few)}. "
+                f"Have it draw the same container, columns, dtypes and categories each time, whatever the "
+                f"values."
+            )
+        if self.support is not None:
+            self._check_support(many, drawn)
+        return drawn
+
+    def _check_support(self, many: Any, drawn: Any) -> None:
+        """Refuse a P whose own records would be converted to something else."""
+        problem = records.fits(drawn, self.support)
+        if problem is not None:
+            raise SettingsError(
+                f"domain='clip' brings private records into P's support, which {self.sampler!r} does not "
+                f"allow: {problem}. Or use domain='as-is', and clip inside the function."
+            )
+        with np.errstate(all="ignore"):
+            converted = records.bring_into(many, drawn, self.support)
+        if not records.equal(converted, many):
+            raise SamplerError(
+                f"{self.sampler!r} draws records outside its own support {self.support!r}, so private data "
+                f"would be brought into something else than what is calibrated. Widen the support, or clip "
+                f"what is drawn."
+            )
+
+    def match(self, schema: Any) -> Any:
+        """Return the schema that drawn records are converted to for data of a schema; None if they fit."""
+        drawn, known = self.records(), self._matched
+        if known is None or known[0] is not drawn or known[1] != schema:
+            adopted = records.liken(drawn, schema, self.support)
+            made = None if adopted is drawn else records.describe(adopted)
+            target = None if made is None or made == records.describe(drawn) else made
+            known = self._matched = drawn, schema, target
+        return known[2]
+
+    def used(self, n: int) -> tuple[int, Any]:
+        """Return how many of n records are used, and which: None for all, if P has no number of its own."""
+        positions = None if self.traits.size is None else self.sampler.positions(n)
+        return (n, None) if positions is None else (len(positions), positions)
+
+    @functools.cached_property
+    def libraries(self) -> frozenset[str]:
+        """The packages that what P draws is from."""
+        try:
+            return records.describe(self.records()).libraries
+        except Exception:  # calibration says what is wrong with P
+            return frozenset({"numpy"})
+
+
+def _code(drawn: Any) -> Any:
+    """Return the schema of drawn records, without how long their texts happen to be."""
+    schema = records.describe(drawn).to_json()
+    return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema
