@@ -34,8 +34,8 @@ from privatize.calibration.run import Run
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.execution.job import Refused
 from privatize.execution.packaging.package import Package, pack, unpack
+from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
-from privatize.identity.reachable import bounds
 from privatize.samplers import as_sampler
 
 UNIT = samplers.uniform(0, 1)

@@ -177,6 +177,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
         >>> round(mean.error_at(1000), 3)  # within ± this, with 95% probability
@@ -210,6 +211,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
         >>> round(mean.epsilon_for(1000, error=2), 3)
@@ -280,6 +282,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean)
         >>> mean.replace(epsilon=0.1)

@@ -20,7 +20,7 @@ from privatize.identity.library import LIBRARY
 
 __all__ = [
     *("attribute_of", "compiled_digest", "extension_of", "is_builtin", "is_compiled", "is_installed"),
-    *("is_named", "is_static", "module_of", "name_of", "origin", "own_modules", "owner_of", "patched"),
+    *("is_named", "is_static", "module_of", "name_of", "origin", "own_modules", "owner_of"),
 ]
 
 _HEAP_TYPE = 1 << 9
@@ -139,14 +139,6 @@ def is_named(thing: Any, module: str | None, qualname: str) -> bool:
 def is_builtin(name: str) -> bool:
     """Tell whether a name is one of Python's own, and means what it always did."""
     return name in _BUILTINS and vars(builtins).get(name) is _BUILTINS[name]
-
-
-def patched(value: Any) -> bool:
-    """Tell whether what an installed module holds is the user's own."""
-    if isinstance(value, types.FunctionType):
-        return origin(value.__globals__.get("__name__")) is None
-    kind = value if isinstance(value, type) else type(value)
-    return isinstance(value, functools.partial) or owner_of(kind) is None
 
 
 def is_static(kind: type) -> bool:

@@ -258,9 +258,8 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
         stream = Stream()
         return [_laplace_one(t, shift, stream) for _ in range(size)]
     _, cuts = _laplace_cuts()
-    parts: list[Any] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> Any:
         u, _ = _kept(int(missing * 1.6) + 16, t, None)  # 1 - 1/e of them are kept
         words = _words(len(u))
         prefix = words >> np.uint64(1)
@@ -268,9 +267,16 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
         v = _STEPS - at
         for i in np.flatnonzero((at == 0) | (cuts[at - 1] == prefix)).tolist():
             v[i] = _geometric(int(prefix[i]), Stream())
-        x = _wide(v, t) + u >> shift
-        parts.append(_with_sign(x, words)[:missing])
-        missing -= len(parts[-1])
+        return _with_sign(_wide(v, t) + u >> shift, words)
+
+    return _many(draw, size)
+
+
+def _many(draw: Callable[[int], Any], size: int) -> Integers:
+    """Return numbers of a function that draws about as many as are missing, until there are enough."""
+    parts = [draw(size)[:size]]
+    while (missing := size - sum(map(len, parts))) > 0:
+        parts.append(draw(missing)[:missing])
     return np.concatenate(parts)
 
 
@@ -426,9 +432,8 @@ def discrete_gaussian(sigma: int, size: int) -> Integers | list[int]:
         stream = Stream()
         return [_gaussian_one(sigma, stream) for _ in range(size)]
     _, cuts = _normal_cuts()
-    parts: list[Any] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> Any:
         words = _words(int(missing * 1.42) + 16)  # about 0.71 of them are kept
         prefix = words >> np.uint64(1)
         at = np.searchsorted(cuts, prefix, side="right")
@@ -436,7 +441,6 @@ def discrete_gaussian(sigma: int, size: int) -> Integers | list[int]:
         for i in np.flatnonzero(cuts[at - 1] == prefix).tolist():
             k[i] = _steps(int(prefix[i]), Stream())
         j, where = _kept(len(words), sigma, k)
-        x = _wide(k[where], sigma) + j
-        parts.append(_with_sign(x, words[where])[:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts)
+        return _with_sign(_wide(k[where], sigma) + j, words[where])
+
+    return _many(draw, size)

@@ -7,7 +7,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -148,12 +148,6 @@ class Distribution(Kind, abc.ABC):
         if not 1 <= count < 2**53:
             raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
         return Fixed(self, count)
-
-    @overload
-    def __getitem__(self, columns: str) -> Distribution: ...
-
-    @overload
-    def __getitem__(self, columns: list[str]) -> Distribution: ...
 
     def __getitem__(self, columns: str | list[str]) -> Distribution:
         """Return the distribution of one column, or of several."""
