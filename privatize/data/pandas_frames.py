@@ -190,7 +190,7 @@ class PandasFrames(Tabular):
 
         if self.form == "series":
             return pd.Series(column.array, index=data.index, name=data.name)
-        made = data.copy(deep=False)
+        made = data.copy()  # an answer shares nothing with the estimate that it is made after
         made.isetitem(at, column.array)
         return made
 
