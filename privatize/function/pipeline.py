@@ -11,13 +11,14 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from privatize import errors
-from privatize.budgets.budget import current, distinct
+from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity
@@ -39,21 +40,33 @@ from privatize.mechanisms.base import complete
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of
 
-__all__ = ["released"]
+__all__ = ["Defined", "released"]
 
 
-def released(definition: Definition, calibrator: Calibrator, box: Box, *, entire: bool) -> Any:
+class Defined(Protocol):
+    """A private function, as the pipeline knows it."""
+
+    @property
+    def definition(self) -> Definition:
+        """What it is made of."""
+        ...
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """What makes its estimates."""
+        ...
+
+
+def released(function: Defined, box: Box, *, entire: bool) -> Any:
     """Return an entire release or its value, or raise from a frame that holds nothing private."""
-    outcome, failure = None, cast("BaseException | None", None)
-    try:
+    try:  # at once, and nothing is called before: an interrupt would leave the box as it is
+        definition, calibrator = function.definition, function.calibrator
         inside, raw = active_guards(), definition.binding.function
         own = [guard for guard in inside if guard.root is definition.root]
         if not entire and any(guard.calls(raw) for guard in own):
             return raw(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-        if inside:
-            failure = _nested(definition, inside[-1].root)
-        else:
-            outcome, failure = _attempted(definition, calibrator, box, entire)
+        nested = (None, _nested(definition, inside[-1].root)) if inside else None
+        outcome, failure = nested or _attempted(definition, calibrator, box, entire)
     finally:  # also if an interrupt comes before or after what follows could see to it
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
+from privatize.budgets.partition import Part
 from privatize.calibration import capacity, streams
 from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.sensitivity import PairFunction
@@ -128,7 +129,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("R", released(self.definition, self.calibrator, box, entire=False))
+        return cast("R", released(self, box, entire=False))
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
@@ -137,7 +138,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("Release", released(self.definition, self.calibrator, box, entire=True))
+        return cast("Release", released(self, box, entire=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.

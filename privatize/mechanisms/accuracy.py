@@ -19,10 +19,8 @@ _MARGIN = 1 + 2.0**-18
 
 def check_confidence(confidence: Any) -> float:
     """Return a probability strictly between 0 and 1, or refuse it."""
-    number = isinstance(confidence, int | float | np.integer | np.floating) and not isinstance(
-        confidence, bool
-    )
-    value = float(confidence) if number else math.nan
+    number = isinstance(confidence, int | float | np.integer | np.floating)
+    value = float(confidence) if number and not isinstance(confidence, bool) else math.nan
     if not 0 < value < 1:
         raise SettingsError(
             f"confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95 say."
