@@ -64,7 +64,8 @@ class PandasFrames(Tabular):
         values = pandas_layout.one_array(data)
         bare = not data.attrs and data.flags.allows_duplicate_labels and self.index(data) is None
         if values is None or not bare:
-            return self._numbered(pandas_layout.with_own_cells(data.take(positions)), data)
+            rows = pandas_layout.with_own_cells(data.take(positions))
+            return rows if self.index(data) is not None else pandas_layout.numbered(rows)
         import pandas as pd
 
         # The same, faster, and in the same order in memory: sums round as they do in pandas' own rows.
@@ -73,25 +74,10 @@ class PandasFrames(Tabular):
 
     def head(self, data: Any, n: int) -> Any:
         rows = data.iloc[:n] if pandas_layout.copies_on_write() else data.iloc[:n].copy()
-        return self._numbered(pandas_layout.with_own_cells(rows), data)
+        rows = pandas_layout.with_own_cells(rows)
+        return rows if self.index(data) is not None else pandas_layout.numbered(rows)
 
     first = head
-
-    def _numbered(self, rows: Any, data: Any) -> Any:
-        """Return rows that are numbered from 0 on, unless their index is a part of the records."""
-        index = rows.index
-        if (
-            type(index).__name__ == "RangeIndex"
-            and index.start == 0
-            and index.step == 1
-            and index.name is None
-        ):
-            return rows
-        if self.index(data) is None:
-            import pandas as pd
-
-            rows.index = pd.RangeIndex(len(rows))
-        return rows
 
     def concat(self, parts: Sequence[Any]) -> Any:
         import pandas as pd
@@ -190,7 +176,7 @@ class PandasFrames(Tabular):
 
         if self.form == "series":
             return pd.Series(column.array, index=data.index, name=data.name)
-        made = data.copy(deep=False)
+        made = data.copy()  # an answer shares nothing with the estimate that it is made after
         made.isetitem(at, column.array)
         return made
 

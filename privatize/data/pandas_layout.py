@@ -19,6 +19,16 @@ def levels(index: Any) -> list[Any]:
     return list(index.levels) if hasattr(index, "levels") else [index]
 
 
+def numbered(rows: Any) -> Any:
+    """Return rows that are numbered from 0 on."""
+    index = rows.index
+    if type(index).__name__ != "RangeIndex" or index.start != 0 or index.step != 1 or index.name is not None:
+        import pandas as pd
+
+        rows.index = pd.RangeIndex(len(rows))
+    return rows
+
+
 def labels_of(index: Any) -> list[Any]:
     """Return the labels of an index, level by level, as series."""
     import pandas as pd

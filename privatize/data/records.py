@@ -170,7 +170,8 @@ def match(drawn: Any, schema: Schema, support: Any = None) -> Any:
 def misfit(drawn: Any, support: Any) -> str | None:
     """Say why records like these cannot be converted into a support; None if they can."""
     try:
-        convert(drawn, drawn, support)
+        with np.errstate(all="ignore"):
+            convert(drawn, drawn, support)
     except (ValueError, TypeError, DataError) as error:
         return str(error).rstrip(".")
     return None

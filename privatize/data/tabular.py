@@ -22,15 +22,13 @@ from privatize.data.support import Maybe, is_pair, split
 from privatize.errors import DataError
 
 
-class Tabular(Container):
-    """The data frames, or the series, of a library."""
+class Columnar(Container):
+    """What the data frames, or the series, of a library do in their own ways."""
 
     library: str
 
     def __init__(self, form: str) -> None:
         self.form = form  # "frame" or "series"
-
-    # -- what libraries do in their own ways
 
     @abstractmethod
     def names(self, data: Any) -> list[Any]:
@@ -80,7 +78,9 @@ class Tabular(Container):
         """Return the columns as arrays, and an index that is a part of the records as one more."""
         return [columns.array_of_column(column) for column in self.columns(data)]
 
-    # -- records
+
+class Tabular(Columnar):
+    """The data frames, or the series, of a library: what they do in the same way."""
 
     def record(self, data: Any, at: int) -> Any:
         return self.take(data, np.array([at])) if self.form == "frame" else data[at]
