@@ -107,7 +107,7 @@ class Evaluator(ABC):
 
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        self.structure = self.structure or structure
+        self.structure = self.structure or copy.deepcopy(structure)  # without classes from elsewhere
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
