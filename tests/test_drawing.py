@@ -145,18 +145,6 @@ def test_the_curve_of_gaps_is_the_distribution():
     assert level.y == [1 - found.gamma] and upright.x == [found.value]
 
 
-def test_of_very_many_gaps_the_largest_are_drawn_where_they_belong():
-    """A user of a tiny gamma, of whose gaps only the largest are kept, would see a curve that is too high."""
-    every = np.sort(RNG.exponential(size=20_000))
-    chosen = plan(0.01, 20_000)
-    few = np.concatenate([every[chosen.k - 1 :], every[:50]])  # and some others
-    found = sensitivity(few, value=float(every[chosen.k - 1]), plan=chosen)
-    _, curve, _, _ = found.card().chart.layers
-    assert min(curve.x) == every[chosen.k - 1] and max(curve.x) == every[-1]
-    for x, y in zip(curve.x, curve.y, strict=True):
-        assert y == pytest.approx((every <= x).mean())
-
-
 def test_what_is_certain_is_what_the_plan_says():
     """A user would see a band in which the estimate is certain of another share than its plan is."""
     for bound in ("tolerance", "dkw", "marginal"):

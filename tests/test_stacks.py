@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.checks import check_trusted, largest
+from privatize.calibration.checks import check_trusted, largest, of_few_blocks
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.neighbours import stack_of
 from privatize.calibration.norms import NORMS as OURS
@@ -561,19 +561,34 @@ def test_torch_by_itself_is_no_randomness(monkeypatch):
 # --- what is compared with plain evaluation ---------------------------------------------------
 
 
-@pytest.mark.parametrize("m", [7, 256, 557, 5000])
-def test_pairs_of_two_blocks_are_compared_at_random(m, monkeypatch):
-    """Each would otherwise be drawn from the beginning of its own block, or the last stack be missed."""
+@pytest.mark.parametrize(
+    ("m", "block"), [(7, 256), (32, 256), (256, 256), (257, 256), (557, 256), (5000, 256), (300, 26), (40, 1)]
+)
+@pytest.mark.parametrize("most", [8, 32])
+def test_pairs_of_few_blocks_are_compared_at_random(m, block, most):
+    """Each would otherwise be drawn from the beginning of its own block; or too few be compared."""
+    gaps = np.ones(m)
+    for seed in range(20):
+        found = of_few_blocks(gaps, block, np.random.default_rng(seed), most)
+        assert len(found) == min(m, most) and min(found) >= 0 and max(found) < m
+        blocks = {index // block for index in found}
+        assert (m - 1) // block in blocks
+        assert len(blocks) <= max(3, 2 + most // block)
+    gaps[::2] = np.inf
+    found = of_few_blocks(gaps, block, np.random.default_rng(1), most)
+    assert np.isfinite(gaps[sorted(found)]).all()
+
+
+def test_the_pairs_that_are_compared_are_seen(monkeypatch):
+    """Those at random, the smallest gaps and the largest ones are evaluated plainly."""
     made = evaluator(mean, n=40, sampler=UNIT, norm=np.sum, seed=3, batch=lambda s: s.mean(axis=1))
     made.evaluate((0, 1), made.learned)
-    found, draw = made.evaluate((0, m), made.learned).gaps, made.pairs.pair_at
-    seen = []
-    monkeypatch.setattr(made.pairs, "pair_at", lambda index: seen.append(index) or draw(index))
+    found, draw = made.evaluate((0, 557), made.learned).gaps, made.pairs.pair_at
+    seen = set()
+    monkeypatch.setattr(made.pairs, "pair_at", lambda index: seen.add(index) or draw(index))
     check_trusted(made, found, 1.0)
     apart = {*largest(found, 8), *largest(-found, 2)}
-    assert len({index // 256 for index in set(seen) - apart}) <= 2
-    assert max(seen) // 256 == (m - 1) // 256
-    assert len(set(seen) - apart) >= min(m, 26) - 10
+    assert apart <= seen and len(seen - apart) >= 32 - len(apart)
 
 
 @settings(max_examples=100, deadline=None)

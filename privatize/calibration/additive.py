@@ -237,13 +237,13 @@ def additive(
         raise SettingsError(f"average={average!r} is neither True, for a mean, nor False, for a sum.")
     if g is None:
         return functools.partial(additive, average=average)
-    if hasattr(g, "estimate") and hasattr(g, "settings"):
+    if isinstance(g, Additive):
+        raise SettingsError(f"{g.__name__} is a sum over records already.")
+    if isinstance(g, Wrapper):
         raise SettingsError(
             f"{getattr(g, '__name__', 'the function')} is private already, and a sum of noisy rows is far "
             f"noisier than a noisy sum. Write @privatize(...) above @additive."
         )
-    if isinstance(g, Additive):
-        raise SettingsError(f"{g.__name__} is a sum over records already.")
     if not callable(g):
         raise SettingsError(
             f"additive() was applied to a {type(g).__name__}, which cannot be called. Apply it to a function "

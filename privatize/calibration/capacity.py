@@ -5,6 +5,7 @@ Memory decides only whether something is refused, and how many processes work, n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import CalibrationError, SettingsError
+from privatize.samplers import draw
 
 __all__ = ["check", "fewer", "footprint", "limit"]
 
@@ -27,8 +29,6 @@ def footprint(sampler: Any, n: int, rng: np.random.Generator) -> int:
     """Return about how many bytes n records of P take; 0 for so few that it does not matter."""
     if n <= _FEW:
         return 0
-    from privatize.samplers import draw
-
     return n * size_of(draw(sampler, _DRAWN, rng)) // _DRAWN
 
 
@@ -43,55 +43,43 @@ def size_of(data: Any) -> int:
     if isinstance(data, tuple):
         return sum(map(size_of, data))
     if isinstance(data, list):
-        return sys.getsizeof(data) + sum(map(_size_of_item, data))
-    usage = getattr(data, "memory_usage", None)
-    if callable(usage):  # pandas
-        return int(np.sum(usage(deep=True)))
-    estimated = getattr(data, "estimated_size", None)
-    if callable(estimated):  # polars
-        return int(estimated())
-    if isinstance(data, np.ndarray) and data.dtype.hasobject:
-        return data.nbytes + sum(map(_size_of_item, data.ravel().tolist()))
+        return _size_of_item(data)
+    if isinstance(data, np.ndarray):
+        inside = sum(map(_size_of_item, data.ravel().tolist())) if data.dtype.hasobject else 0
+        return data.nbytes + inside
+    if hasattr(data, "memory_usage"):  # pandas
+        return int(np.sum(data.memory_usage(deep=True)))
+    if hasattr(data, "estimated_size"):  # polars
+        return int(data.estimated_size())
     if hasattr(data, "indptr"):  # sparse
         return sum(part.nbytes for part in (data.data, data.indices, data.indptr))
     return int(getattr(data, "nbytes", 0) or _size_of_item(data))
 
 
 def _size_of_item(item: Any) -> int:
-    if isinstance(item, dict):
-        return sys.getsizeof(item) + sum(map(_size_of_item, item.values()))
-    if isinstance(item, list | tuple):
-        return sys.getsizeof(item) + sum(map(_size_of_item, item))
-    return sys.getsizeof(item)
+    inside = item.values() if isinstance(item, dict) else item if isinstance(item, list | tuple) else ()
+    return sys.getsizeof(item) + sum(map(_size_of_item, inside))
 
 
 def limit() -> int:
     """Return how many bytes this process may have: the least of all limits that are known."""
     known = [_UNKNOWN, *_machine(), *_group()]
-    try:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # another operating system
         import resource
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
         known += [soft] if soft != resource.RLIM_INFINITY else []
-    except (ImportError, OSError, ValueError):  # another operating system
-        pass
     return min(known)
 
 
 def _machine() -> list[int]:
     """Return the machine's memory, with its swap space where that is known."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        sizes = {
-            name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)
-        }
-        return [sizes["MemTotal"] + sizes["SwapTotal"]]
-    except (OSError, ValueError, KeyError, IndexError):
-        pass
-    try:
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        sizes = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
+        return [1024 * (int(sizes["MemTotal:"]) + int(sizes["SwapTotal:"]))]
+    with contextlib.suppress(AttributeError, ValueError, OSError):
         return [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    except (AttributeError, ValueError, OSError):
-        return []
+    return []
 
 
 def _group() -> list[int]:
@@ -109,10 +97,8 @@ def _group() -> list[int]:
         elif "memory" in controllers.split(","):
             places.append(root / "memory" / path.strip("/") / "memory.limit_in_bytes")
     for place in places:
-        try:
+        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
             found.append(int(place.read_text()))
-        except (OSError, ValueError):  # there is none, or it says "max"
-            continue
     return [size for size in found if size > 0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import Vector
-from privatize.errors import NotReproducibleError, PairError
+from privatize.errors import NotReproducibleError, PairError, PrivatizeError
 
 __all__ = ["check_drift", "check_repeats", "check_trusted"]
 
@@ -69,6 +70,18 @@ def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> li
     return found
 
 
+def of_few_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:
+    """Return the indices of some finite gaps at random: of the last block, which may be short, and of others.
+
+    They are of few blocks, since to draw one pair alone takes half of its block.
+    """
+    last, found = (len(gaps) - 1) // block, set[int]()
+    for at in (last, *rng.permutation(last)[:most].tolist()):
+        start, wanted = at * block, most // 2 if at == last > 0 else most - len(found)
+        found |= {start + i for i in at_random(gaps[start : start + block], rng, wanted)}
+    return found
+
+
 # -- what is compared --
 
 
@@ -116,24 +129,31 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
     if elsewhere:
         rng = streams.stream(evaluator.pairs.seed, streams.CHECK, 2)
         chosen |= {*at_random(gaps, rng), *smallest(gaps)}
-    kept = [evaluator.pairs.drop_buffers()]
     with rng_guard(evaluator.s0) as guard:
-        for index in sorted(chosen):
-            # Other arrays than for the last pair: a function may have noted their ids.
-            kept[1:] = [evaluator.pairs.drop_buffers()]
-            pair = evaluator.pairs.pair_at(index)
-            try:
-                a, b = evaluator.both(pair, guard)
-                gap = evaluator.norm.gap(a, b)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # sys.exit() as well
-                raise NotReproducibleError(DRIFTS) from None
+        for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
             before = float(gaps[index])
             differ = abs(gap - before)
             if gap != before and not (differ <= _slack(a, b) or (not exact and is_close(gap, before, a, b))):
                 raise NotReproducibleError(DRIFTS)
             evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
+
+
+def _again(
+    evaluator: Evaluator, chosen: set[int], guard: rng_guard, refusal: Callable[[int], PrivatizeError]
+) -> Iterator[tuple[int, Any, Any, float]]:
+    """Evaluate chosen pairs plainly; yield indices, flat outputs and gaps, or refuse where that fails."""
+    kept = [evaluator.pairs.drop_buffers()]
+    for index in sorted(chosen):
+        # Other arrays than for the last pair: a function may have noted their ids.
+        kept[1:] = [evaluator.pairs.drop_buffers()]
+        pair = evaluator.pairs.pair_at(index)
+        try:
+            a, b = evaluator.both(pair, guard)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() as well
+            raise refusal(index) from error
+        yield index, a, b, evaluator.norm.gap(a, b)
 
 
 def is_close(one: float, other: float, a: Any, b: Any) -> bool:
@@ -153,28 +173,21 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
 
     They may differ by rounding, by little relative to the ``value`` that was read from the gaps.
     """
-    which, block, m = evaluator.trusted, evaluator.block, len(gaps)
-    # At random within one block, and within the last one, which may be shorter: to draw a pair takes half of
-    # its block. A stack is cheap to compare with, and easily wrong for some of its datasets only.
-    rng = streams.stream(evaluator.pairs.seed, streams.CHECK)
-    most = 2 * CHECKED if evaluator.together else CHECKED // 2
-    chosen = {*smallest(gaps), *largest(gaps, CHECKED)}
-    for first in (int(rng.integers(m)) // block * block, (m - 1) // block * block):
-        chosen |= {first + at for at in at_random(gaps[first : first + block], rng, most)}
+    which, rng = evaluator.trusted, streams.stream(evaluator.pairs.seed, streams.CHECK)
+    # A stack is cheap to compare with, and easily wrong for some of its datasets only.
+    some = of_few_blocks(gaps, evaluator.block, rng, 4 * CHECKED if evaluator.together else CHECKED)
+    chosen = some | {*smallest(gaps), *largest(gaps, CHECKED)}
+
+    def refusal(index: int) -> PairError:
+        return PairError(
+            f"{which} disagrees with plain evaluation: the function fails on sampled pair {index}, or "
+            f"returns an output of another structure.",
+            index=index,
+        )
+
     with rng_guard(evaluator.s0) as guard:
-        for index in sorted(chosen):
-            pair = evaluator.pairs.pair_at(index)
-            try:
-                a, b = evaluator.both(pair, guard)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # sys.exit() as well
-                raise PairError(
-                    f"{which} disagrees with plain evaluation: the function fails on sampled pair {index}, "
-                    f"or returns an output of another structure.",
-                    index=index,
-                ) from error
-            plain, claimed = evaluator.norm.gap(a, b), float(gaps[index])
+        for index, a, b, plain in _again(evaluator, chosen, guard, refusal):
+            claimed = float(gaps[index])
             # Gaps beyond the sensitivity may differ by as much, relative to themselves.
             differ = abs(plain - claimed) * min(1.0, value / max(plain, claimed, value))
             if not is_close(plain, claimed, a, b) or differ > ROUNDING * value:

@@ -25,11 +25,9 @@ def gaps_chart(
 ) -> Chart:
     """Return the distribution of the gaps, with the estimate and, if there is one, a known bound."""
     gaps, m = np.sort(gaps), plan.m
-    if len(gaps) < m:  # of very many only the largest were kept, and some whose ranks are not known
-        gaps = gaps[-(m - plan.k + 1) :]
     finite = gaps[np.isfinite(gaps)]
     at = thin(len(finite))
-    ranks = np.array(at, dtype=np.float64) + 1 + (m - len(gaps))
+    ranks = np.array(at, dtype=np.float64) + 1
     x, shares = finite[at].tolist(), (ranks / m).tolist()
     seen = [
         Layer("band", x, certain(ranks, plan).tolist(), shares, _CERTAIN[plan.bound]),

@@ -70,12 +70,12 @@ class rng_guard:  # noqa: N801 - it is used like a function
     def __init__(self, s0: int) -> None:
         self._s0, self._start = s0, _start(s0)
         self._undo: list[Callable[[], object]] = []
-        self._owner, self._held = 0, False
+        self.owner, self._held = 0, False
         self._bits: Any = None
         self._first: tuple[Any, ...] = ()  # what `_peek` finds after a reseeding
 
     def __enter__(self) -> rng_guard:
-        self._owner = threading.get_ident()
+        self.owner = threading.get_ident()
         self._undo.append(functools.partial(self._release, _turn))
         self._held = _turn.acquire()
         _entered.append(self)
@@ -146,10 +146,6 @@ class rng_guard:  # noqa: N801 - it is used like a function
             self._held = False
             turn.release()
 
-    def is_mine(self) -> bool:
-        """Tell whether this thread has entered it."""
-        return self._owner == threading.get_ident()
-
 
 _entered: list[rng_guard] = []  # by the thread whose turn it is
 
@@ -167,14 +163,19 @@ def _torch_state() -> list[bytes]:
     return [state.cpu().numpy().tobytes() for state in states]
 
 
+def _mine() -> list[rng_guard]:
+    """Return the guards that this thread has entered."""
+    return [guard for guard in _entered if guard.owner == threading.get_ident()]
+
+
 def level() -> int:
     """Return how many of this thread's guards are entered, for `unwind`."""
-    return sum(guard.is_mine() for guard in _entered)
+    return len(_mine())
 
 
 def unwind(to: int) -> None:
     """Leave the guards of this thread that an interrupt kept from being left."""
-    for guard in [guard for guard in _entered if guard.is_mine()][to:][::-1]:
+    for guard in _mine()[to:][::-1]:
         guard.restore()
 
 

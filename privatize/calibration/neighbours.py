@@ -6,6 +6,7 @@ and ``i`` alone.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -118,7 +119,7 @@ class NeighbourSampler:
         """Return the generator of a pair's records, and the positions from it to its block's end."""
         block, offset = divmod(index, self.block)
         before, self._next = self._next, None
-        if before is not None and before[0] <= index and before[0] // self.block == block:
+        if before is not None and before[0] <= index < before[0] + len(before[2]):
             at, rng, positions = before  # go on from where the last ones ended
         else:
             at = index - offset
@@ -128,18 +129,19 @@ class NeighbourSampler:
         return rng, positions[offset - self.block :]
 
     def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
-        """Draw the records of pairs, many at once where that is possible, but a few megabytes at most."""
+        """Return the records of pairs, one after the other; each is handed out once, and its own."""
         if not self.streamable or count == 1:
-            for _ in range(count):
-                yield self.draw(rng)
-            return
+            return (self.draw(rng) for _ in range(count))
+        return itertools.chain.from_iterable(self._chunks(rng, count))
+
+    def _chunks(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+        """Draw the records of many pairs at once, but no more than a few megabytes."""
         size = 1
         while count > 0:
             size = min(size, count)
             drawn = self.draw(rng, size * (self.n + 1))
             count -= size
-            # Each is handed out once, and its own: what is done to it does not show in the others.
-            yield from drawn.reshape(size, self.n + 1, *drawn.shape[1:])
+            yield drawn.reshape(size, self.n + 1, *drawn.shape[1:])
             size = max(1, CHUNK * size // drawn.size)
 
     # -- pairs --
@@ -155,10 +157,7 @@ class NeighbourSampler:
             if heartbeat is not None:
                 heartbeat(index)
             yield next(datasets), position  # which keeps no reference: it is freed before the next is drawn
-        self._note(stop, rng, positions[stop - start :])
-
-    def _note(self, index: int, rng: np.random.Generator, positions: NDArray[np.int64]) -> None:
-        self._next = (index, rng, positions) if len(positions) else None
+        self._next = (stop, rng, positions[stop - start :])
 
     def pair_at(self, index: int) -> Pair:
         """Draw one pair by its index."""
@@ -181,7 +180,7 @@ class NeighbourSampler:
             self.width = sum(part[0].size for part in stack)
             yield at, stack, positions[at - start : at - start + count]
             at += count
-        self._note(stop, rng, positions[stop - start :])
+        self._next = (stop, rng, positions[stop - start :])
 
     def _stack(self, rng: np.random.Generator, count: int) -> Stack:
         if self.streamable:

@@ -147,13 +147,11 @@ class Run:
         self, evaluator: Evaluator, plan: Plan, memory: Memory | None, weights: tuple[int, ...] = ()
     ) -> None:
         if plan.m > _MOST_PAIRS:
-            raise PlanError(
+            what = (
                 f"m={plan.m} pairs are too many for one calibration: at most {_MOST_PAIRS} can be evaluated "
-                f"and kept. Choose a larger gamma or rho, or fewer samples.",
-                gamma=plan.gamma,
-                m=plan.m,
-                bound=plan.bound,
+                f"and kept. Choose a larger gamma or rho, or fewer samples."
             )
+            raise PlanError(what, gamma=plan.gamma, m=plan.m, bound=plan.bound)
         self.evaluator, self.plan, self.memory, self.weights = evaluator, plan, memory, weights
         self.known = np.full(plan.m, np.nan)
         self.failed = 0
@@ -237,13 +235,12 @@ class Run:
             return
         what = "what was remembered" if cause is None else cause.text
         done = plan.m - int(np.isnan(self.known).sum())
-        raise InfiniteSensitivityError(
+        text = (
             f"{self.failed} of the first {done} sampled pairs failed, and at most m-k={plan.m - plan.k} of "
-            f"m={plan.m} may. The first cause: {what.rstrip('.')}. {self._remedy()}",
-            failed=self.failed,
-            m=plan.m,
-            k=plan.k,
-        ) from (cause.exception() if cause is not None else None)
+            f"m={plan.m} may. The first cause: {what.rstrip('.')}. {self._remedy()}"
+        )
+        error = InfiniteSensitivityError(text, failed=self.failed, m=plan.m, k=plan.k)
+        raise error from (None if cause is None else cause.exception())
 
     def _remedy(self) -> str:
         if self.cause is not None and self.cause.kind in _REMEDIES:
@@ -276,10 +273,6 @@ def _joined(spans: list[Span]) -> list[Span]:
     >>> _joined([(3, 5), (0, 3), (7, 8)])
     [(0, 5), (7, 8)]
     """
-    found: list[Span] = []
-    for start, stop in sorted(spans):
-        if found and found[-1][1] == start:
-            found[-1] = (found[-1][0], stop)
-        else:
-            found.append((start, stop))
-    return found
+    ordered = np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
+    parts = np.split(ordered, np.flatnonzero(ordered[1:, 0] != ordered[:-1, 1]) + 1)
+    return [(int(part[0, 0]), int(part[-1, 1])) for part in parts if len(part)]

@@ -93,16 +93,16 @@ class Sensitivity:
     seed: int
     coin_seed: int
     failed: int
-    gaps: Vector = field(repr=False)
-    structure: Structure = field(repr=False)
-    schema: Schema | None = field(repr=False)
+    gaps: Vector
+    structure: Structure
+    schema: Schema | None
     min_sensitivity: float | None = None
-    jitter: float = field(default=0.0, repr=False)
-    weights: tuple[int, ...] = field(default=(), repr=False)
-    cause: str = field(default="", repr=False)
-    _looks: list[Plan] = field(default_factory=list, repr=False)
-    _note: Callable[[Plan], object] | None = field(default=None, repr=False)
-    _pickled: bool = field(default=False, repr=False)
+    jitter: float = 0.0
+    weights: tuple[int, ...] = ()
+    cause: str = ""
+    _looks: list[Plan] = field(default_factory=list)
+    _note: Callable[[Plan], object] | None = None
+    _pickled: bool = False
 
     @functools.cached_property
     def whole(self) -> NDArray[np.bool_]:
@@ -221,33 +221,29 @@ class Sensitivity:
         """
         chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
         if chosen not in self._looks:
+            wrong = ""
             if self._pickled:
-                raise PlanError(
+                wrong = (
                     "This estimate was unpickled: the original would not know of a further look at the same "
-                    "gaps, and its gamma would be too small. Call at() on the original, before pickling it.",
-                    gamma=gamma,
-                    m=self.m,
-                    bound=chosen.bound,
+                    "gaps, and its gamma would be too small. Call at() on the original, before pickling it."
                 )
-            if "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
-                raise PlanError(
+            elif "marginal" in (chosen.bound, *(look.bound for look in self._looks)):
+                wrong = (
                     "bound='marginal' holds for one look at the gaps only, and they have been looked at. "
-                    "Estimate anew with the gamma and bound you want.",
-                    gamma=gamma,
-                    m=self.m,
-                    bound=chosen.bound,
+                    "Estimate again with the gamma and bound you want."
                 )
+            if wrong:
+                raise PlanError(wrong, gamma=gamma, m=self.m, bound=chosen.bound)
             self._looks.append(chosen)  # before anything is shown, be it an error
             if self._note is not None:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights))
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
-    def __copy__(self) -> Sensitivity:
+    def __copy__(self, _: Any = None) -> Sensitivity:
         return self  # nothing of it changes but the plans read from the gaps, which all copies must count
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Sensitivity:
-        return self
+    __deepcopy__ = __copy__
 
     def __getstate__(self) -> dict[str, Any]:
         # Whom to tell of a further look is of this process.
@@ -279,33 +275,24 @@ class Sensitivity:
 
     def card(self, known: float | None = None) -> Card:
         """Return what a person sees of the estimate: names and values, and the gaps beside a known bound."""
-        rows = [
-            ("sensitivity", f"{self.value:.6g} ({self.norm})"),
-            ("records", f"n={self.n:,}"),
-            ("from", f"gap k={self.k:,} of m={self.m:,} sampled pairs"),
-            (
-                "holds for all but",
-                f"a share gamma={self.gamma:.4g} of neighbours, by the bound {self.bound!r}",
-            ),
-            ("on average over calibrations", f"a share {round_up(self.average_gamma)} at most"),
-        ]
-        if known is not None:
-            rows.insert(
-                1, ("known bound", f"{known:.6g}: the estimate is {self.value / known:.3g} times that")
-            )
-        if self.rho is not None:
-            rows.append(("of which for an unlucky calibration", f"rho={self.rho:.3g}"))
-        if self.min_sensitivity is not None:
-            rows.append(("floor", f"min_sensitivity={self.min_sensitivity:g}"))
-        if self.failed:
-            rows.append(("failed pairs", f"{self.failed:,}, which count as infinite gaps"))
-        if self.failed and self.cause:
-            rows.append(("the first cause", self.cause))
-        if self.looks > 1:
-            rows.append(("looks", f"{self.looks} plans were read from these gaps, which gamma allows for"))
-        rows.append(("seed", str(self.seed)))
+        looks = f"{self.looks} plans were read from these gaps, which gamma allows for"
+        share = f"a share gamma={self.gamma:.4g} of neighbours, by the bound {self.bound!r}"
+        rows = {
+            "sensitivity": f"{self.value:.6g} ({self.norm})",
+            "known bound": known and f"{known:.6g}: the estimate is {self.value / known:.3g} times that",
+            "records": f"n={self.n:,}",
+            "from": f"gap k={self.k:,} of m={self.m:,} sampled pairs",
+            "holds for all but": share,
+            "on average over calibrations": f"a share {round_up(self.average_gamma)} at most",
+            "of which for an unlucky calibration": self.rho and f"rho={self.rho:.3g}",
+            "floor": self.min_sensitivity and f"min_sensitivity={self.min_sensitivity:g}",
+            "failed pairs": self.failed and f"{self.failed:,}, which count as infinite gaps",
+            "the first cause": self.failed and self.cause,
+            "looks": looks if self.looks > 1 else "",
+            "seed": str(self.seed),
+        }
         chart = gaps_chart(self.gaps, self.plan, self.value, self.gamma, self.norm, self.n, known)
-        return Card("sensitivity", rows, chart)
+        return Card("sensitivity", [(name, str(text)) for name, text in rows.items() if text], chart)
 
     def certified(self) -> tuple[tuple[float, float], ...]:
         """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
@@ -414,76 +401,62 @@ rho=0.00541, bound=tolerance, seed=1)
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
         raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
     check_batch(batch, pair=pair, timeout=timeout)
-    chosen = streams.check_seed(seed)
-    used = streams.fresh_seed() if chosen is None else chosen
-    make = functools.partial(
-        evaluator,
-        function,
-        n=int(n),
-        sampler=sampler,
-        pair=pair,
-        batch=batch,
-        target=like,
-        s0=streams.coin_seed(used),
-        worker_context=around,
-        version=version,
-        timeout=check_timeout(timeout),
-    )
+    own = streams.seed_or_fresh(seed)
+    seconds, s0 = check_timeout(timeout), streams.coin_seed(own)
+    make = functools.partial(evaluator, function, n=int(n), sampler=sampler, pair=pair, batch=batch, s0=s0)
+    make = functools.partial(make, target=like, worker_context=around, version=version, timeout=seconds)
     name = label or str(getattr(function, "__name__", type(function).__name__))
     collector = Collector(workers, progress, name)
-    measured = NORMS[norm] if isinstance(norm, str) else norm
-    weights: tuple[int, ...] = ()
     opened = level()
     try:
-        if scaled is not None and memory is not None and memory.weights is not None:
-            weights = tuple(memory.weights)
-        elif scaled is not None:
-            own = streams.derived_seed(used, streams.PILOT, 2)  # pairs of their own
-            found = learn_weights(make(norm=scaled.norm, seed=own, coordinates=True), scaled, collector)
-            weights = tuple(found if memory is None else memory.agree(found))
+        weights = () if scaled is None else learn_weights(make, scaled, own, memory, collector)
         if weights:
-            measured = norm = Weighted(scaled, weights).norm
-        evaluating = make(norm=measured, seed=used)
-        run = Run(evaluating, plan, memory, weights)
+            norm = Weighted(scaled, weights).norm
+        measured = NORMS[norm] if isinstance(norm, str) else norm
+        run = Run(make(norm=measured, seed=own), plan, memory, weights)
         gaps = run.gaps(collector)
         value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights))
-        if evaluating.trusted:
-            check_trusted(evaluating, gaps, value)
-        if not evaluating.known_structure.complete:  # it was evaluated elsewhere or earlier
-            evaluating.outputs(int(np.isfinite(gaps).argmax()))
+        if run.evaluator.trusted:
+            check_trusted(run.evaluator, gaps, value)
+        if not run.evaluator.known_structure.complete:  # it was evaluated elsewhere, or earlier
+            run.evaluator.outputs(int(np.isfinite(gaps).argmax()))
     finally:
         unwind(opened)
-    jitter = max(evaluating.rounding_noise, 0.0 if memory is None else memory.jitter)
-    schema = evaluating.pairs.schema
+    return _sensitivity(run, value, min_sensitivity)
+
+
+def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
+    """Return what a run has found, as an estimate."""
+    evaluated, memory = run.evaluator, run.memory
+    pairs, jitter = evaluated.pairs, evaluated.rounding_noise
+    if memory is not None:
+        jitter = max(jitter, memory.jitter)
     # It sums in parallel, in whatever order, whether or not that was seen.
-    if schema is not None and "polars" in schema.libraries:
+    if pairs.schema is not None and "polars" in pairs.schema.libraries:
         jitter = max(jitter, SMALLEST)
-    gaps.setflags(write=False)
+    run.known.setflags(write=False)
     return Sensitivity(
         value=_widened(value, jitter),
-        jitter=jitter,
-        weights=weights,
-        n=int(n),
-        plan=plan,
-        norm=norm if isinstance(norm, str) else _norm_name(norm),
-        seed=used,
-        coin_seed=evaluating.s0,
+        n=pairs.n,
+        plan=run.plan,
+        norm=evaluated.norm.label,
+        seed=pairs.seed,
+        coin_seed=evaluated.s0,
         failed=run.failed,
+        gaps=run.known,
+        structure=evaluated.known_structure,
+        schema=pairs.schema,
+        min_sensitivity=floor,
+        jitter=jitter,
+        weights=run.weights,
         cause=run.first_cause(),
-        gaps=gaps,
-        structure=evaluating.known_structure,
-        schema=schema,
-        min_sensitivity=min_sensitivity,
-        _looks=[plan] if memory is None else memory.looks,
+        _looks=[run.plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
     )
 
 
 def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
-    """Return a floor in the norm that gaps are measured in: what is within it as it is, is so weighted.
-
-    No weight is above 1, so a gap of this size is at most itself over the least weight.
-    """
+    """Return a floor in the norm of the gaps: no weight is above 1, so dividing by the least is enough."""
     return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
@@ -499,11 +472,6 @@ def _widened(value: float, jitter: float) -> float:
     return value * (1 + 16 * ROUNDING) if jitter else value
 
 
-def _norm_name(norm: Any) -> str:
-    named = getattr(getattr(norm, "__self__", None), "norm_name", None)
-    return str(named or getattr(norm, "__qualname__", repr(norm)))
-
-
 def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:
     """Return the k-th smallest gap, or refuse it."""
     value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
@@ -511,12 +479,8 @@ def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:
         raise ValueError(f"{value} is not a gap.")  # nothing that was measured is
     if value == math.inf:
         failed = int(np.isinf(gaps).sum())
-        raise InfiniteSensitivityError(
-            f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite.",
-            failed=failed,
-            m=plan.m,
-            k=plan.k,
-        )
+        what = f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite."
+        raise InfiniteSensitivityError(what, failed=failed, m=plan.m, k=plan.k)
     if floor is not None:
         return max(value, floor)
     if value == 0:

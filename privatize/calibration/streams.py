@@ -16,7 +16,7 @@ import numpy as np
 
 from privatize.errors import SettingsError
 
-__all__ = ["SCHEME", "block_size", "check_seed", "coin_seed", "derived_seed", "fresh_seed", "stream"]
+__all__ = ["SCHEME", "block_size", "check_seed", "coin_seed", "derived_seed", "seed_or_fresh", "stream"]
 
 SCHEME = 2
 """Version of the streams, the coin seeds, and how datasets are laid out for functions; part of every key."""
@@ -68,6 +68,12 @@ def check_seed(seed: Any) -> int | None:
             f"It seeds calibration only; noise is never seeded."
         )
     return value
+
+
+def seed_or_fresh(seed: Any) -> int:
+    """Return the seed as an int, or a fresh one if there is none."""
+    checked = check_seed(seed)
+    return fresh_seed() if checked is None else checked
 
 
 def coin_seed(seed: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
     entire = {*top[:_ENTIRE], *some[:_ENTIRE]}
     evaluator.forget_steps()
     with rng_guard(evaluator.s0) as guard:
+        check = _SumCheck(evaluator, guard, rng)
         for index in sorted({*top, *smallest(gaps), *some}):
             gap = float(gaps[index])
             made = evaluator.steps_of(index // block, guard)
@@ -57,82 +59,103 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
                 raise NotReproducibleError(DRIFTS)
             if index in entire:
                 pair = pairs.pair_at(index)
-                _check_step(evaluator, index, made, guard, pair)
+                check.step(index, made, pair)
             else:
                 pair = pairs.both(pairs.records(index // block), index % block), 0
-            _check_rows(evaluator, index, made, guard, pair, rng)
-        _check_law(evaluator, gaps, made.slack, guard, rng)
+            check.rows(index, made, pair)
+        check.law(gaps, made.slack)
 
 
-def _check_rows(
-    evaluator: SummedEvaluator,
-    index: int,
-    made: Steps,
-    guard: rng_guard,
-    pair: Pair,
-    rng: np.random.Generator,
-) -> None:
-    """Refuse a sum whose rows depend on other records, on their places, or on their number."""
-    drawn, position = pair
-    last = records.count(drawn) - 1
-    offset = 2 * (index % evaluator.block)
-    some = rng.permutation(last)[: max(1, last // 2)]  # in another order
-    found = []
-    for places in (np.arange(last + 1), np.array([position]), np.array([last]), some):
-        guard.reseed()
-        rows = _checked(index, evaluator.rows, records.copy(records.take(drawn, places)))
-        exact = rows.dtype.kind != "f"
-        found.append(rows.astype(np.float64))
-    entire, alone, replaced, half = found
-    # A dataset may have larger records than a block has: what rounding adds to its sum then is noted.
-    slack = evaluator.slack(entire, exact=exact)
-    if slack > 2 * made.slack:
-        evaluator.rounding_noise = max(evaluator.rounding_noise, slack)
-    with np.errstate(all="ignore"):
-        # What may round differently, and what would not matter if it did more.
-        allowed = SLACK * np.abs(entire) + 1e-9 * np.abs(entire[position] - entire[last])
-        same = all(
-            bool((np.abs(entire[places] - rows) <= allowed[places]).all())
-            for places, rows in (
-                (position, made.rows[offset]),
-                (last, made.rows[offset + 1]),
-                (position, alone[0]),
-                (last, replaced[0]),
-                (some, half),
+@dataclass(frozen=True)
+class _SumCheck:
+    """A sum over records, evaluated once more: under a guard, on places that a generator chooses."""
+
+    evaluator: SummedEvaluator
+    guard: rng_guard
+    rng: np.random.Generator
+
+    def rows(self, index: int, made: Steps, pair: Pair) -> None:
+        """Refuse a sum whose rows depend on other records, on their places, or on their number."""
+        drawn, position = pair
+        last = records.count(drawn) - 1
+        offset = 2 * (index % self.evaluator.block)
+        some = self.rng.permutation(last)[: max(1, last // 2)]  # in another order
+        found = []
+        for places in (np.arange(last + 1), np.array([position]), np.array([last]), some):
+            self.guard.reseed()
+            rows = _checked(index, self.evaluator.rows, records.copy(records.take(drawn, places)))
+            exact = rows.dtype.kind != "f"
+            found.append(rows.astype(np.float64))
+        entire, alone, replaced, half = found
+        # A dataset may have larger records than a block has: what rounding adds to its sum then is noted.
+        slack = self.evaluator.slack(entire, exact=exact)
+        if slack > 2 * made.slack:
+            self.evaluator.rounding_noise = max(self.evaluator.rounding_noise, slack)
+        at = np.concatenate([[position, last, position, last], some])
+        again = np.concatenate([made.rows[offset : offset + 2], alone, replaced, half])
+        with np.errstate(all="ignore"):
+            # What may round differently, and what would not matter if it did more.
+            allowed = SLACK * np.abs(entire) + 1e-9 * np.abs(entire[position] - entire[last])
+            same = (np.abs(entire[at] - again) <= allowed[at]).all()
+        if not same:
+            raise PairError(
+                f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
+                f"record another number by itself than among others. It must follow from the record alone, "
+                f"and not from the other ones (their mean, ranks or number), its place or the global random "
+                f"generators. Fix it, or leave additive(...) out.",
+                index=index,
             )
-        )
-    if not same:
-        raise PairError(
-            f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
-            f"record another number by itself than among others. It must follow from the record alone, "
-            f"and not from the other ones (their mean, ranks or number), its place or the global random "
-            f"generators. Fix it, or leave additive(...) out.",
-            index=index,
-        )
 
+    def step(self, index: int, made: Steps, pair: Pair) -> None:
+        """Refuse a sum whose step for a pair is not that of the real function."""
+        drawn, position = pair
 
-def _check_step(evaluator: SummedEvaluator, index: int, made: Steps, guard: rng_guard, pair: Pair) -> None:
-    """Refuse a sum whose step for a pair is not that of the real function."""
-    drawn, position = pair
+        def both(data: Any) -> Any:
+            return self.evaluator.both((data, position), self.guard)
 
-    def both(data: Any) -> Any:
-        return evaluator.both((data, position), guard)
+        a, b = map(np.atleast_1d, _checked(index, both, records.copy(drawn)))
+        # One record moves a mean of fewer records farther.
+        times = self.evaluator.pairs.n / self.evaluator.pairs.size if self.evaluator.summand.average else 1.0
+        claimed = float(made.gaps[index % self.evaluator.block]) * times
+        plain = self.evaluator.norm.gap(a, b)
+        off = self.evaluator.norm.gap(a - b, made.steps[index % self.evaluator.block] * times)
+        if not off <= 1e-6 * claimed + made.slack:  # more than that disproves the slack for rounding
+            raise PairError(
+                f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
+                f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
+                f"follow from each record alone. Fix it, or leave additive(...) out.",
+                index=index,
+                pair=claimed,
+                evaluated=plain,
+            )
 
-    a, b = map(np.atleast_1d, _checked(index, both, records.copy(drawn)))
-    # One record moves a mean of fewer records farther.
-    times = evaluator.pairs.n / evaluator.pairs.size if evaluator.average else 1.0
-    claimed = float(made.gaps[index % evaluator.block]) * times
-    plain = evaluator.norm.gap(a, b)
-    off = evaluator.norm.gap(a - b, made.steps[index % evaluator.block] * times)
-    if not off <= 1e-6 * claimed + made.slack:  # more than that disproves the slack for rounding
-        raise PairError(
-            f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
-            f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
-            f"follow from each record alone. Fix it, or leave additive(...) out.",
-            index=index,
-            pair=claimed,
-            evaluated=plain,
-        )
+    def law(self, gaps: Vector, slack: float) -> None:
+        """Refuse a sampler that draws other records for a dataset than for the pairs, or in an order.
+
+        By the distribution of gaps: both samples keep within the bound of Dvoretzky, Kiefer and Wolfowitz.
+        """
+        pairs, count = self.evaluator.pairs, 0
+        rows: list[NDArray[Any]] = []
+        while count < 2 * _COMPARED:
+            drawn = pairs.draw(streams.stream(pairs.seed, streams.CHECK, _DATASETS + len(rows)))
+            self.guard.reseed()
+            some = self.rng.permutation(pairs.size + 1)[: 2 * _COMPARED - count]
+            rows.append(_checked(0, self.evaluator.rows, records.copy(drawn))[some])
+            count += len(some)
+        steps = self.evaluator.difference(np.concatenate(rows).astype(np.float64))
+        ours, there = np.sort(gaps[:_COMPARED]), np.sort(self.evaluator.norm.gaps(steps))
+        # Beyond what rounding adds to ours: where many gaps are the same they must count together.
+        at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * slack
+        shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
+        limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
+        distance = float(np.abs(shares[0] - shares[1]).max())
+        if distance > limit:
+            raise SamplerError(
+                f"{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1} of them "
+                f"than for {2 * pairs.block}, or its records depend on their order: the distributions of "
+                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
+                f"many there are."
+            )
 
 
 def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
@@ -147,34 +170,3 @@ def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
             f"sampler can draw, or leave additive(...) out.",
             index=index,
         ) from error
-
-
-def _check_law(
-    evaluator: SummedEvaluator, gaps: Vector, slack: float, guard: rng_guard, rng: np.random.Generator
-) -> None:
-    """Refuse a sampler that draws other records for a dataset than for the pairs, or in an order.
-
-    By the distribution of gaps: both samples keep within the bound of Dvoretzky, Kiefer and Wolfowitz.
-    """
-    pairs, count = evaluator.pairs, 0
-    rows: list[NDArray[Any]] = []
-    while count < 2 * _COMPARED:
-        drawn = pairs.draw(streams.stream(pairs.seed, streams.CHECK, _DATASETS + len(rows)))
-        guard.reseed()
-        some = rng.permutation(pairs.size + 1)[: 2 * _COMPARED - count]
-        rows.append(_checked(0, evaluator.rows, records.copy(drawn))[some])
-        count += len(some)
-    steps = evaluator.difference(np.concatenate(rows).astype(np.float64))
-    ours, there = np.sort(gaps[:_COMPARED]), np.sort(evaluator.norm.gaps(steps))
-    # Beyond what rounding adds to ours: where many gaps are the same they must count together.
-    at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * slack
-    shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
-    limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
-    distance = float(np.abs(shares[0] - shares[1]).max())
-    if distance > limit:
-        raise SamplerError(
-            f"{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1} of them "
-            f"than for {2 * evaluator.block}, or its records depend on their order: the distributions of "
-            f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
-            f"many there are."
-        )

@@ -8,6 +8,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
-from privatize.execution.job import Cause, Heartbeat, Learned, Refused, Span, SpanResult
+from privatize.execution.job import Cause, CauseKind, Heartbeat, Learned, Refused, Span, SpanResult
 from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
@@ -27,22 +28,31 @@ Function = Callable[[Any], Any]
 Context = Callable[[], contextlib.AbstractContextManager[object]]
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
-_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 
 
+@dataclass(kw_only=True, eq=False)
 class Evaluator(ABC):
     """Evaluates a function on both neighbours of pairs: every index yields its true gap, or infinity.
 
     Attributes
     ----------
+    function, pairs, norm
+        What is evaluated, on which neighbours, and how outputs are compared.
+    s0 : int
+        The public seed of the global generators.
+    worker_context : callable
+        Makes a context that other processes evaluate the pairs in.
+    version, timeout
+        See `privatize.execution.job.Job`.
+    coordinate_gaps : dict or None
+        The gaps of all numbers of the output by the pair's index, where they are wanted.
     structure : Structure or None
         Structure of the output, once one pair has worked.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
     rounding_noise : float
         By how much the same evaluation has been seen to differ, by rounding.
-    coordinate_gaps : dict or None
-        The gaps of all numbers of the output by the pair's index, where they are wanted.
     cause, heartbeat
         Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
     """
@@ -52,27 +62,22 @@ class Evaluator(ABC):
     together: ClassVar[bool] = False
     """Whether the pairs of a block are evaluated in one call."""
 
-    def __init__(
-        self,
-        function: Function,
-        pairs: NeighbourSampler,
-        norm: Norm,
-        *,
-        s0: int,
-        worker_context: Context = contextlib.nullcontext,
-        version: str | None = None,
-        timeout: float | None = None,
-        coordinates: bool = False,
-    ) -> None:
-        self.function, self.pairs, self.norm, self.s0 = function, pairs, norm, s0
-        self.worker_context, self.version, self.timeout = worker_context, version, timeout
-        self.block = pairs.block
-        self.structure: Structure | None = None
-        self.uses_global_rng = False
-        self.rounding_noise = 0.0
-        self.coordinate_gaps: dict[int, Vector] | None = {} if coordinates else None
-        self.cause: Cause | None = None
-        self.heartbeat: Heartbeat | None = None
+    function: Function
+    pairs: NeighbourSampler
+    norm: Norm
+    s0: int
+    worker_context: Context = contextlib.nullcontext
+    version: str | None = None
+    timeout: float | None = None
+    coordinate_gaps: dict[int, Vector] | None = None
+    structure: Structure | None = field(default=None, init=False)
+    uses_global_rng: bool = field(default=False, init=False)
+    rounding_noise: float = field(default=0.0, init=False)
+    cause: Cause | None = field(default=None, init=False)
+    heartbeat: Heartbeat | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.block = self.pairs.block
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, in another process say, must have what it learns for itself.
@@ -107,7 +112,8 @@ class Evaluator(ABC):
 
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
         """Take note of what was seen elsewhere or earlier."""
-        self.structure = self.structure or copy.deepcopy(structure)  # without classes from elsewhere
+        if self.structure is None:
+            self.structure = copy.deepcopy(structure)  # without its classes: here they may be others
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -126,7 +132,7 @@ class Evaluator(ABC):
             is not the user's, and which need the caller's context.
         """
         if self.structure != learned.structure:
-            self.structure = copy.deepcopy(learned.structure)  # without its classes: here they may be others
+            self.structure = copy.deepcopy(learned.structure)  # as in `learn`
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
         self.heartbeat = heartbeat
         context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
@@ -143,19 +149,12 @@ class Evaluator(ABC):
             end = min((at // self.block + 1) * self.block, stop)
             found.append(self.evaluate_block(at, end, rng))
             at = end
+        gaps = np.concatenate(found) if found else np.zeros(0)
+        seconds, learned = time.perf_counter() - began, (self.structure, self.uses_global_rng)
         cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         coordinates = self.coordinate_gaps or {}
         self.coordinate_gaps = None if self.coordinate_gaps is None else {}
-        return SpanResult(
-            start=span[0],
-            gaps=np.concatenate(found) if found else np.zeros(0),
-            seconds=time.perf_counter() - began,
-            structure=self.structure,
-            uses_global_rng=self.uses_global_rng,
-            cause=cause,
-            rounding_noise=self.rounding_noise,
-            coordinate_gaps=coordinates,
-        )
+        return SpanResult(span[0], gaps, seconds, *learned, cause, self.rounding_noise, coordinates)
 
     @abstractmethod
     def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
@@ -163,7 +162,7 @@ class Evaluator(ABC):
 
     # -- one pair --
 
-    def both(self, pair: Pair, rng: rng_guard, *, reseed: bool = True) -> tuple[Any, Any]:
+    def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
         one, other = self.pairs.neighbours(*pair)
         if reseed:
@@ -204,28 +203,24 @@ class Evaluator(ABC):
         self.reraise(error)
         if isinstance(error, StructureChanged):
             what = f"the function returned outputs of different structure: {error}"
-            return self.note(Cause(index, "structure", what))
+            return self.note(index, "structure", what)
         if self.cause is None:
             cause = Cause.of(index, error)
             # In a worker as text at once: the exception's frames hold what the next pairs may need.
             self.cause = cause if self.heartbeat is None else cause.plain()
         return math.inf
 
-    def note(self, cause: Cause) -> float:
+    def note(self, index: int, kind: CauseKind, what: str) -> float:
         """Note why a pair failed, if it is the first one, and return infinity."""
-        self.cause = self.cause or cause
+        self.cause = self.cause or Cause(index, kind, what)
         return math.inf
 
     def finite(self, gaps: Vector, start: int) -> Vector:
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
-        if not (gaps <= LARGEST).all():
-            for at in np.flatnonzero(~(gaps <= LARGEST)).tolist():
-                gaps[at] = self.not_finite(start + at)
+        wrong = np.flatnonzero(~(gaps <= LARGEST))
+        if len(wrong):
+            gaps[wrong] = self.note(start + int(wrong[0]), "not_finite", NOT_FINITE)
         return gaps
-
-    def not_finite(self, index: int) -> float:
-        """Note that an output was not finite, and return infinity."""
-        return self.note(Cause(index, "not_finite", _NOT_FINITE))
 
 
 def _difference(value: Any, structure: Structure) -> str:

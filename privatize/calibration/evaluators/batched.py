@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.evaluators.base import Function
 from privatize.calibration.evaluators.raw import RawEvaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import NeighbourSampler, Stack
-from privatize.calibration.norms import Norm, Vector
+from privatize.calibration.neighbours import Stack
+from privatize.calibration.norms import Vector
 from privatize.errors import PairError, SettingsError
 from privatize.execution.job import Span, SpanResult, shown
 from privatize.outputs.structure import StructureChanged
@@ -39,26 +39,23 @@ def check_batch(batch: Any, **others: Any) -> None:
             )
 
 
+@dataclass(kw_only=True, eq=False)
 class BatchedEvaluator(RawEvaluator):
     """Runs the user's `batch=` on stacks of datasets, and the function itself where that fails."""
 
     trusted = "batch="
     together = True
-
-    def __init__(
-        self, function: Function, pairs: NeighbourSampler, norm: Norm, *, batch: Batch, **rest: Any
-    ) -> None:
-        super().__init__(function, pairs, norm, **rest)
-        self._batch = batch
-        self._stacked, self._stop = False, 0
-        self._buffers: list[NDArray[Any]] = []
+    batch: Batch
+    _stacked: bool = field(default=False, init=False)
+    _stop: int = field(default=0, init=False)
+    _buffers: list[NDArray[Any]] = field(default_factory=list, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_buffers": []}
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
-        return super().identity() | {"batch=": self._batch}
+        return super().identity() | {"batch=": self.batch}
 
     def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
         """Evaluate the pairs of a span in stacks, once the structure of the output has been seen on one."""
@@ -113,7 +110,7 @@ class BatchedEvaluator(RawEvaluator):
 
     def _rows(self, stack: Stack, count: int) -> Vector:
         """Return what the function of a stack makes of it, as rows."""
-        batch: Any = self.function if self._batch is True else self._batch
+        batch: Any = self.function if self.batch is True else self.batch
         return self.known_structure.rows(batch(stack if self.pairs.aligned else stack[0]), count)
 
 

@@ -34,15 +34,12 @@ def evaluator(
     **rest: Any,
 ) -> Evaluator:
     """Return the evaluator of a function's pairs; with ``entire``, on entire datasets in any case."""
-    rest |= {"s0": coin_seed(seed) if s0 is None else s0}
+    rest |= {"function": function, "norm": Norm(norm), "s0": coin_seed(seed) if s0 is None else s0}
     # Two records make a pair of a sum over records, if P surely draws them independently.
     rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:
-        both = RecordSampler(sampler, n, seed, target)
-        return SummedEvaluator(function, both, Norm(norm), rows=rows, **rest)
-    pairs = NeighbourSampler(sampler, n, seed, target)
+        return SummedEvaluator(pairs=RecordSampler(sampler, n, seed, target), summand=rows, **rest)
+    rest["pairs"] = NeighbourSampler(sampler, n, seed, target)
     if pair is not None:
-        return PairedEvaluator(function, pairs, Norm(norm), pair=pair, **rest)
-    if batch:
-        return BatchedEvaluator(function, pairs, Norm(norm), batch=batch, **rest)
-    return RawEvaluator(function, pairs, Norm(norm), **rest)
+        return PairedEvaluator(pair=pair, **rest)
+    return BatchedEvaluator(batch=batch, **rest) if batch else RawEvaluator(**rest)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from privatize.calibration.checks import check_repeats
-from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function
+from privatize.calibration.evaluators.base import LARGEST, NOT_FINITE, Evaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import NeighbourSampler, Pair
-from privatize.calibration.norms import Norm
+from privatize.calibration.neighbours import Pair
 from privatize.data import records
 from privatize.errors import OutputError, PairError
-from privatize.execution.job import Cause
 
 __all__ = ["PairFunction", "PairedEvaluator", "RawEvaluator"]
 
@@ -33,9 +32,10 @@ class RawEvaluator(Evaluator):
     Examples
     --------
     >>> from privatize import samplers
-    >>> from privatize.calibration.norms import NORMS
+    >>> from privatize.calibration.neighbours import NeighbourSampler
+    >>> from privatize.calibration.norms import NORMS, Norm
     >>> pairs = NeighbourSampler(samplers.uniform(0, 1), n=100, seed=1)
-    >>> evaluator = RawEvaluator(np.mean, pairs, Norm(NORMS["l1"]), s0=5)
+    >>> evaluator = RawEvaluator(function=np.mean, pairs=pairs, norm=Norm(NORMS["l1"]), s0=5)
     >>> evaluator.evaluate((0, 3), evaluator.learned).gaps.round(4).tolist()
     [0.0024, 0.0044, 0.0018]
     """
@@ -86,8 +86,7 @@ class RawEvaluator(Evaluator):
                 return self.failed(index, error)
             if not described:
                 raise
-            what = "the function returned something that cannot be released"
-            return self.note(Cause(index, "output", what))
+            return self.note(index, "output", "the function returned something that cannot be released")
         if self.coordinate_gaps is not None:
             with np.errstate(all="ignore"):
                 self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
@@ -95,44 +94,32 @@ class RawEvaluator(Evaluator):
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
             if self.heartbeat is not None:  # what follows is not the pair's own time
                 self.heartbeat(index)
-            self.check_first(a, again, rng)
-        return gap if gap <= LARGEST else self.not_finite(index)
+            if self.trusted != "pair=":  # what that says is compared with plain evaluation afterwards
+                check_repeats(self, a, again, rng)
+        return gap if gap <= LARGEST else self.note(index, "not_finite", NOT_FINITE)
 
-    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
-        """Return the flat outputs of both neighbours that are measured."""
-        return self.both(pair, rng, reseed=reseed)
-
-    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
-        """Evaluate the first dataset again, after its neighbour."""
-        check_repeats(self, first, again, rng)
+    measured = Evaluator.both  # the flat outputs whose difference counts
 
 
+@dataclass(kw_only=True, eq=False)
 class PairedEvaluator(RawEvaluator):
     """Has both outputs of a pair from the user's `pair=`."""
 
     trusted = "pair="
-
-    def __init__(
-        self, function: Function, pairs: NeighbourSampler, norm: Norm, *, pair: PairFunction, **rest: Any
-    ) -> None:
-        super().__init__(function, pairs, norm, **rest)
-        self._pair = pair
+    pair: PairFunction
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
-        return super().identity() | {"pair=": self._pair}
+        return super().identity() | {"pair=": self.pair}
 
-    def measured(self, pair: Pair, rng: rng_guard, reseed: bool) -> tuple[Any, Any]:
+    def measured(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Return the flat outputs of `pair=`."""
         drawn, position = pair
         n = self.pairs.n
         if reseed:
             rng.reseed()
-        one, other = self._pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
+        one, other = self.pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
         found = self.flat(one), self.flat(other)
         if one is other and not isinstance(one, int | float | np.generic):
             raise _SharedOutput
         return found
-
-    def check_first(self, first: Any, again: Any, rng: rng_guard) -> None:
-        """Do nothing: what `pair=` says is compared with plain evaluation afterwards."""

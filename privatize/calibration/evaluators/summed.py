@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.additive import Rows
-from privatize.calibration.evaluators.base import Function
 from privatize.calibration.evaluators.raw import RawEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import RecordSampler
-from privatize.calibration.norms import Norm, Vector
+from privatize.calibration.norms import Vector
 from privatize.data import records
 from privatize.errors import OutputError
 from privatize.execution.job import Span, SpanResult
@@ -45,18 +44,14 @@ class Steps:
     gaps: Vector
 
 
+@dataclass(kw_only=True, eq=False)
 class SummedEvaluator(RawEvaluator):
     """Runs what is added up over records, on the two records of each pair of a block at once."""
 
     together = True
-
-    def __init__(
-        self, function: Function, pairs: RecordSampler, norm: Norm, *, rows: Rows, **rest: Any
-    ) -> None:
-        super().__init__(function, pairs, norm, **rest)
-        self.pairs: RecordSampler = pairs
-        self.average, self._rows_of = rows.average, rows.of
-        self._steps: tuple[int, Steps] | None = None
+    pairs: RecordSampler
+    summand: Rows
+    _steps: tuple[int, Steps] | None = field(default=None, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return super().__getstate__() | {"_steps": None}
@@ -90,7 +85,7 @@ class SummedEvaluator(RawEvaluator):
     def rows(self, data: Any) -> NDArray[Any]:
         """Return what is added up over records: one row for each."""
         count = records.count(data)
-        rows: NDArray[Any] = self._rows_of(records.fresh(data))
+        rows: NDArray[Any] = self.summand.of(records.fresh(data))
         if len(rows) != count:
             raise OutputError(f"The function made {len(rows)} rows of {count} records.")
         rows = rows.reshape(count, -1)
@@ -122,7 +117,7 @@ class SummedEvaluator(RawEvaluator):
     def difference(self, rows: Vector) -> Vector:
         """Return how far the output moves when a record is replaced by the one after it, for each two."""
         steps: Vector = rows[0::2] - rows[1::2]
-        return steps / self.pairs.n if self.average else steps
+        return steps / self.pairs.n if self.summand.average else steps
 
     def forget_steps(self) -> None:
         """Have the last block evaluated again if it is asked for."""
@@ -154,9 +149,9 @@ class SummedEvaluator(RawEvaluator):
         largest = np.abs(rows).max(axis=0)
         if not np.isfinite(largest).all():
             largest = np.where(np.isfinite(rows), np.abs(rows), 0.0).max(axis=0)
-        if exact and not self.average and n * float(largest.max(initial=0.0)) < 2**53:
+        if exact and not self.summand.average and n * float(largest.max(initial=0.0)) < 2**53:
             return 0.0
-        errors = 2 * (math.log2(n) + 16) * 2.0**-53 * largest * (1 if self.average else n)
+        errors = 2 * (math.log2(n) + 16) * 2.0**-53 * largest * (1 if self.summand.average else n)
         if errors.size == 1 and self.norm.absolute:
             return 2 * float(errors[0])
         signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
