@@ -128,7 +128,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("R", released(self.definition, self.calibrator, box, entire=False))
+        return cast("R", released(self, box, entire=False))
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
@@ -137,7 +137,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("Release", released(self.definition, self.calibrator, box, entire=True))
+        return cast("Release", released(self, box, entire=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.

@@ -13,6 +13,7 @@ import builtins
 import operator
 import types
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -92,33 +93,26 @@ class ChangeGuard:
             yield function, {name: value for name, value in names.items() if value is not NOTHING}, cells
 
 
+_facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__", "__qualname__", "__doc__")
+
+
 def _describe(function: types.FunctionType) -> tuple[Any, ...]:
     """Return a function's code, defaults, names, docstring and annotations."""
     annotations = function.__annotations__
-    return (
-        function.__code__,
-        function.__defaults__,
-        function.__module__,
-        function.__name__,
-        function.__qualname__,
-        function.__doc__,
-        getattr(function, DESCRIPTION[-1], None),
-        *annotations,
-        *annotations.values(),
-        None,  # so that more annotations than before are seen
-    )
+    types_of = getattr(function, DESCRIPTION[-1], None)
+    # The end is marked, so that more annotations than before are seen.
+    return (*_facts(function), types_of, *annotations, *annotations.values(), None)
 
 
 class _UnguardedError(Exception):
     """A guard would not see every change."""
 
 
+@dataclass(eq=False)
 class _Recorder(Encoder):
     """A walk over a function that notes every place, and raises if what it holds may change unnoticed."""
 
-    def __init__(self, read: Read) -> None:
-        super().__init__(read=read)
-        self.described: Described = {}
+    described: Described = field(default_factory=dict)
 
     def encode(self, value: Any) -> None:
         """Walk over a value."""
@@ -181,7 +175,7 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     False
     """
     read: Read = {}
-    walk = _Recorder(read)
+    walk = _Recorder(read=read)
     met = walk.met
     try:
         walk.encode(function)

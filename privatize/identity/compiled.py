@@ -38,13 +38,10 @@ def binary(encoder: Encoder, module: str) -> None:
 
 def library(encoder: Encoder, file: str) -> None:
     """Encode a compiled library by its content."""
-    try:
-        digest = compiled_digest(file)
-    except OSError:
-        encoder.doubt("a compiled library without a file")
-        return
+    digest = compiled_digest(file)
     if digest is None:
-        encoder.doubt(f"the compiled library {Path(file).name}, built after this program started")
+        name = Path(file).name
+        encoder.doubt(f"the compiled library {name}, built after this program started or missing")
     else:
         encoder.text(f"file {digest}")
 

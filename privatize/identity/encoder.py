@@ -125,6 +125,7 @@ class Met:
                 self.attributes.add(f"{way} by {name!r}")
 
 
+@dataclass(eq=False)
 class Encoder:
     """A walk, and the encoding as far as it has come.
 
@@ -138,21 +139,22 @@ class Encoder:
         Whether this is for another process: attributes count only of the modules that they are read from.
     read : dict, optional
         Is filled with the owner and the value of every place, by the id of the owner and the name.
+    libraries : set of str, optional
+        The libraries whose classes the user may have changed; None for all.
+    parts : list of bytes
+        The encoding.
+    met : Met
+        What was met.
     """
 
-    def __init__(
-        self,
-        version: str | None = None,
-        private: Private | Sized | None = None,
-        *,
-        narrow: bool = False,
-        read: Read | None = None,
-    ) -> None:
-        self.version, self.private, self.narrow, self.read = version, private, narrow, read
-        self.libraries: Set[str] | None = None  # whose classes the user may have changed; None for all
-        self.parts: list[bytes] = []
-        self.met = Met()
-        self._seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
+    version: str | None = None
+    private: Private | Sized | None = None
+    narrow: bool = False
+    read: Read | None = None
+    libraries: Set[str] | None = None
+    parts: list[bytes] = field(default_factory=list)
+    met: Met = field(default_factory=Met)
+    _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the objects: their ids stay theirs
 
     def note(self, owner: Any, name: str, value: Any) -> Any:
         """Return what was found in a place, and note it if anybody wants to know."""

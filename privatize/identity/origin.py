@@ -158,8 +158,11 @@ def extension_of(module: str | None) -> str | None:
 
 
 def compiled_digest(file: str) -> str | None:
-    """Return the hash of a compiled library that this process has loaded; None if it is newer than that."""
-    about = Path(file).stat()
+    """Return the hash of a compiled library that this process has loaded; None if it is newer, or missing."""
+    try:
+        about = Path(file).stat()
+    except OSError:
+        return None
     if max(about.st_mtime, about.st_ctime) > _STARTED:
         return None  # what was loaded may be an earlier build than what lies there now
     return _digest(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)

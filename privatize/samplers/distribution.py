@@ -13,7 +13,8 @@ import numpy as np
 
 from privatize.data import frames, records
 from privatize.data import support as domains
-from privatize.data.frames import Column
+from privatize.data.clipping import convert_numbers
+from privatize.data.columns import Column
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
@@ -377,7 +378,7 @@ class _Clipped(_Bounded):
 
     def draw(self, n: int, rng: Rng) -> Any:
         drawn = self.inner.draw(n, rng)
-        return domains.bring_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
+        return convert_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
 
     def __repr__(self) -> str:
         return self._code("clip")
