@@ -16,8 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from privatize import errors
-from privatize.budgets.budget import current, distinct
+from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
+from privatize.budgets.partition import Part
 from privatize.calibration import capacity, streams
 from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.sensitivity import PairFunction
