@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from privatize.budgets.charges import Charge, Totals, check_text
+from privatize.budgets.charges import Charge, check_text
 from privatize.budgets.combine import Combination, average_gamma
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
 from privatize.budgets.places import ledger_place
 from privatize.budgets.rows import Begun
+from privatize.budgets.spending_chart import COLORS, spending
 from privatize.display.cards import Card
-from privatize.display.charts import Chart, Color, Layer, onto, thin
+from privatize.display.charts import Chart, onto
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging.pickler import packing
@@ -26,9 +27,6 @@ from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
 
 __all__ = ["Amount", "Budget", "distinct"]
-
-
-_COLORS: dict[str, Color] = {"epsilon": "blue", "delta": "green", "gamma": "orange"}
 
 
 class _Numbers(NamedTuple):
@@ -253,7 +251,13 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         """
         name = check_text("The name of the data", people)
         found = declare(as_sampler(sampler))
-        self.ledger.declare_again(self._begun(), repr(name), found.digest, found.description, self._who())
+        self.ledger.declare_again(
+            Begun(self.name, self.cap, self.composition),
+            repr(name),
+            found.digest,
+            found.description,
+            _user_and_host() if self.who else "",
+        )
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
         """Divide the people into parts that a replaced record cannot leave: sites, years.
@@ -284,7 +288,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         """Return what a person sees of the budget: what is left of each part."""
         totals = self.ledger.totals(self.name).values()
         left, charges = self.remaining, sum(sum(total.counts.values()) for total in totals)
-        caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
+        caps = {symbol: float(getattr(self.cap, symbol)) for symbol in COLORS if getattr(self.cap, symbol)}
         rows = [(symbol, f"{getattr(left, symbol):.4g} of {cap:g} left") for symbol, cap in caps.items()]
         shares = (min(max(getattr(left, symbol) / cap, 0.0), 1.0) for symbol, cap in caps.items())
         note = f"{counted(charges, 'answer')} so far, composition {self.composition!r}"
@@ -307,59 +311,24 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def chart(self) -> Chart:
         """Return how the budget was used up, charge by charge."""
-        rows = self.ledger.history(self.name)
-        shown = set(thin(len(rows), 40 if self.composition == "tight" else 300))
-        totals: dict[tuple[str, str], Totals] = {}
-        shares = {symbol: [(0.0, 0.0)] for symbol in _COLORS if getattr(self.cap, symbol)}
-        for at, row in enumerate(rows):
-            total = totals.setdefault((row["partition"], row["part"]), Totals())
-            total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
-            if row["epsilon"] or row["delta"]:
-                total.counts = total.counts | {row["kind"]: total.counts.get(row["kind"], 0) + 1}
-            if at in shown:
-                cost = self._combination.least(totals)
-                for symbol, line in shares.items():
-                    line.append((at + 1.0, float(getattr(cost, symbol) / getattr(self.cap, symbol))))
-        layers = []
-        for symbol, line in shares.items():
-            x, y = map(list, zip(*line, strict=True))
-            dashed = symbol == "gamma"
-            layers.append(Layer("step", x, y, label=symbol, color=_COLORS[symbol], dashed=dashed))
-        everything = Layer("level", y=[1.0], color="red", dashed=True, label="all of it")
-        title = f"what was spent of {self.name}"
-        return Chart(title, "answers", "share of the budget", (*layers, everything), limits=(0.0, 1.05))
+        return spending(self.name, self.ledger.history(self.name), self._combination)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():
             return RemoteBudget, (self.name,)
-        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in _COLORS}
+        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in COLORS}
         options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
         return functools.partial(Budget, **options), (self.name,)
 
     def reserve(self, charge: Charge) -> None:
         """Spend what a release asks for, or raise."""
-        signed = replace(charge, who=self._who()) if self.who else charge
-        self.ledger.reserve(self._begun(), signed, self._combination)
+        signed = replace(charge, who=_user_and_host()) if self.who else charge
+        self.ledger.reserve(Begun(self.name, self.cap, self.composition), signed, self._combination)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
-        self.ledger.afford(self._begun(), charge, self._combination)
-
-    def _begun(self) -> Begun:
-        return Begun(self.name, self.cap, self.composition)
-
-    def _who(self) -> str:
-        """Return user and host, if they are wanted."""
-        if not self.who:
-            return ""
-        import getpass
-        import socket
-
-        try:
-            return f"{getpass.getuser()}@{socket.gethostname()}"
-        except (OSError, KeyError):
-            return f"?@{socket.gethostname()}"
+        self.ledger.afford(Begun(self.name, self.cap, self.composition), charge, self._combination)
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
@@ -392,6 +361,16 @@ def _amount(cost: Cost, note: str = "") -> Amount:
     if note:
         found.note = note
     return found
+
+
+def _user_and_host() -> str:
+    import getpass
+    import socket
+
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (OSError, KeyError):
+        return f"?@{socket.gethostname()}"
 
 
 def _unsealed(count: int) -> str:
