@@ -655,10 +655,10 @@ PROGRAM = """
 import os, sys, time
 import numpy as np
 from privatize import privatize, samplers
-from privatize.calibration import sensitivity
+from privatize.calibration import run
 
 notes = sys.argv[2]
-sensitivity._SAVED_EVERY = 0  # at once
+run._SAVED_EVERY = 0  # at once
 
 def slow(x):
     time.sleep(0.005)

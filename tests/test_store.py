@@ -190,9 +190,10 @@ def point(x):
 SLOW = """
     import os, sys, time
     import numpy as np
-    from privatize import privatize, samplers, sensitivity
+    from privatize import privatize, samplers
+    from privatize.calibration import run
 
-    sensitivity._SAVED_EVERY = 0  # at once
+    run._SAVED_EVERY = 0  # at once
     notes = os.environ.get("NOTES", "")
 
     @privatize(epsilon=1, gamma=.05, sampler=samplers.uniform(0, 1), seed=3, workers=2)
