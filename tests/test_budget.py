@@ -28,8 +28,9 @@ from hypothesis import strategies as st
 
 import privatize as package
 from privatize import Budget, Gaussian, privatize, samplers, seal
-from privatize.budgets.budget import current
-from privatize.budgets.ledger import Charge, open_ledger
+from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
+from privatize.budgets.ledger import open_ledger
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import (
     BudgetExceeded,
@@ -606,7 +607,7 @@ class TestBeginning:
         context = WorkerContext(f, (f.__wrapped__,))
         job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=context)
         payload = pack(job).payload
-        assert b"Elsewhere" in payload and str(path).encode() not in payload
+        assert b"RemoteBudget" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)
 
     def test_a_budget_in_memory_ends_with_its_process(self):
@@ -1034,7 +1035,7 @@ def test_any_sequence_of_requests(requests, caps):
             accepted = False
             assert everything(budget) == before
         assert accepted == model.ask(request)
-        cost = budget._combine(budget.ledger.totals(budget.name))
+        cost = budget._combination(budget.ledger.totals(budget.name))
         found = tuple(map(Fraction, (cost.epsilon, cost.delta, cost.gamma)))
         assert found == model.total(model.accepted)
         assert all(spent <= cap for spent, cap in zip(found, model.caps, strict=True))

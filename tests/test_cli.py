@@ -877,7 +877,7 @@ def test_damaged_estimates_are_skipped_and_said(store, app, run, facts):
 
 
 class TestCopying:
-    """Whatever happens when stores meet, nothing is overwritten and no look is lost."""
+    """Whatever happens when stores meet, nothing is overwritten."""
 
     PLANS = (plan(0.2), plan(0.3), plan(0.1))
 
@@ -903,43 +903,25 @@ class TestCopying:
         assert two.read("key").seed == 8 and two.read("key").looks == before.looks
         assert two.read("key").gaps.tolist() == [3, 4]
 
-    def test_looks_failures_and_gaps_are_united(self, tmp_path):
-        """A look that was taken elsewhere would not be paid for."""
-        one = self.made(
-            tmp_path / "a.db", 7, {0: [1, 2, 3], 8: [9]}, self.PLANS[:2], "*", checked=3, failed=0
-        )
-        two = self.made(
-            tmp_path / "b.db", 7, {0: [1, 2], 4: [5]}, self.PLANS[1:], "plan", checked=2, failed=5
-        )
-        listed = two.look("key", self.PLANS[1])
-        assert one.copy_to(two, "key") == "added"
-        found = two.read("key")
-        assert found.looks == [self.PLANS[1], self.PLANS[2], self.PLANS[0]] == listed
-        assert sorted(found.failure) == ["*", "plan"] and found.checked == 3
-        assert np.array_equal(found.gaps, [1, 2, 3, np.nan, 5, np.nan, np.nan, np.nan, 9], equal_nan=True)
-        assert two.entries()[0]["facts"]["failed"] == 0
-        assert one.copy_to(two, "key") == "there"
-        assert two.copy_to(one, "key") == "added" and one.read("key").looks[0] == self.PLANS[0]
-        assert set(one.read("key").looks) == set(self.PLANS)
-
-    def test_contradicting_gaps_are_left_alone_and_looks_are_not(self, tmp_path):
+    def test_what_is_there_stays_as_it_is(self, tmp_path):
         """A store that was sound would be damaged by what it is given."""
-        one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3]}, self.PLANS[:1], checked=3)
-        two = self.made(tmp_path / "b.db", 7, {0: [1, 9]}, self.PLANS[1:2], checked=2)
-        one.copy_to(two, "key")
-        found = two.read("key")
-        assert found.gaps.tolist() == [1, 9] and found.checked == 2
-        assert set(found.looks) == set(self.PLANS[:2])
-        assert one.copy_to(two, "key") == "other"
+        one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3]}, self.PLANS[:1], "*", checked=3)
+        for name, gaps, weights in (("b.db", {0: [1]}, {}), ("c.db", {0: [9]}, {"weights": [2]})):
+            two = self.made(tmp_path / name, 7, gaps, self.PLANS[1:2], "plan", checked=1, **weights)
+            before = two.entries()
+            assert one.copy_to(two, "key") == "there" and two.entries() == before
+            found = two.read("key")
+            assert found.gaps.tolist() == gaps[0] and found.looks == [self.PLANS[1]]
+            assert list(found.failure) == ["plan"] and found.checked == 1
 
-    def test_gaps_in_other_units_are_left_alone(self, tmp_path):
-        """Gaps that were measured with other weights would pass for its own."""
-        one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3]}, weights=[1])
-        two = self.made(tmp_path / "b.db", 7, {0: [4]}, weights=[2])
-        bare = self.made(tmp_path / "c.db", 7)
-        assert one.copy_to(two, "key") == "other" and two.read("key").gaps.tolist() == [4]
-        assert one.copy_to(bare, "key") == "added"
-        assert bare.read("key").weights == [1] and bare.read("key").gaps.tolist() == [1, 2, 3]
+    def test_everything_is_copied(self, tmp_path):
+        """A look or a failure that was left behind would not be paid for, or tried again."""
+        one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3], 8: [9]}, self.PLANS[:2], "*", weights=[1])
+        two = Store(tmp_path / "b.db")
+        assert one.copy_to(two, "key") == "copied" and two.entries() == one.entries()
+        assert two.read("key").looks == [*self.PLANS[:2]] and list(two.read("key").failure) == ["*"]
+        assert two.read("key").weights == [1]
+        assert np.array_equal(two.read("key").gaps, one.read("key").gaps, equal_nan=True)
 
     def test_a_damaged_one_there_is_not_mended(self, tmp_path):
         """What is wrong there would be hidden."""

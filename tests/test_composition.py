@@ -13,7 +13,7 @@ from scipy.special import comb, gammaln
 from scipy.stats import norm
 
 from privatize import Bernstein, Budget, Exponential, Gaussian, Laplace
-from privatize.budgets.ledger import Charge
+from privatize.budgets.charges import Charge
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import complete
 from privatize.noise import grid as noise

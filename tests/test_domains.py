@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from privatize import privatize, samplers
-from privatize.data import records
-from privatize.data import support as domains
-from privatize.data.support import Maybe, OneOf
+from privatize.data import clipping, records
+from privatize.data.support import Maybe, OneOf, bounded, join
 from privatize.errors import DataError, PrivateRunError, PrivatizeError, SettingsError
 from privatize.identity.public_data import is_private
 
@@ -33,7 +32,7 @@ def drawn_by(sampler, seed=0):
 
 def brought(data, sampler, seed=0):
     """Bring data into a sampler's dtypes and support."""
-    return records.bring_into(data, drawn_by(sampler, seed), sampler.support)
+    return records.convert(data, drawn_by(sampler, seed), sampler.support)
 
 
 def objects(values):
@@ -51,10 +50,10 @@ def private(sampler, function=len, **more):
 
 def alone(data, drawn, support):
     """Check that every record comes in as it would by itself, and return them all."""
-    made = records.bring_into(data, drawn, support)
+    made = records.convert(data, drawn, support)
     assert records.count(made) == records.count(data)
     for at in range(records.count(data)):
-        one = records.bring_into(records.take(data, np.array([at])), drawn, support)
+        one = records.convert(records.take(data, np.array([at])), drawn, support)
         assert records.equal(records.record(made, at), records.record(one, 0))
         assert records.describe(one) == records.describe(made)
     return made
@@ -84,7 +83,7 @@ def alone(data, drawn, support):
 )
 def test_bounded(support, expected):
     """domain="clip" is the default only where there is something to clip to."""
-    assert domains.bounded(support) is expected
+    assert bounded(support) is expected
 
 
 def test_supports_are_values_that_ship():
@@ -97,13 +96,13 @@ def test_supports_are_values_that_ship():
 
 def test_a_mixture_lies_in_all_of_its_supports():
     """A support that is too small would move private records that P does draw."""
-    assert domains.join([(0, 1), (5, 9)]) == (0, 9)
-    assert domains.join([(0, 1), None]) is None
-    assert domains.join([(0, 1), Maybe((5, 9))]) == Maybe((0, 9))
-    assert domains.join([OneOf((1, 2), 1), OneOf((2, 3), 3)]) == OneOf((1, 2, 3), 1)
-    assert domains.join([{"a": (0, 1)}, {"a": (2, 3)}]) == {"a": (0, 3)}
-    assert domains.join([((0, 1), OneOf((1,), 1)), ((2, 3), OneOf((2,), 2))]) == ((0, 3), OneOf((1, 2), 1))
-    assert domains.join([(0, 1), OneOf((1,), 1)]) is None
+    assert join([(0, 1), (5, 9)]) == (0, 9)
+    assert join([(0, 1), None]) is None
+    assert join([(0, 1), Maybe((5, 9))]) == Maybe((0, 9))
+    assert join([OneOf((1, 2), 1), OneOf((2, 3), 3)]) == OneOf((1, 2, 3), 1)
+    assert join([{"a": (0, 1)}, {"a": (2, 3)}]) == {"a": (0, 3)}
+    assert join([((0, 1), OneOf((1,), 1)), ((2, 3), OneOf((2,), 2))]) == ((0, 3), OneOf((1, 2), 1))
+    assert join([(0, 1), OneOf((1,), 1)]) is None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def test_a_mixture_lies_in_all_of_its_supports():
 )
 def test_missing(value, expected):
     """A missing value that is not seen as one would be an unknown category, or stay."""
-    assert domains.missing(value) is expected
+    assert clipping.is_missing(value) is expected
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -204,7 +203,7 @@ def test_every_number_of_a_list_comes_in_as_it_would_alone(values, support, targ
 @pytest.mark.parametrize("other", [5, 5.0, 2**70, nan, True])
 def test_a_large_integer_in_a_list_does_not_depend_on_the_others(other):
     """One float among integers would round all of them, so one record would change every other."""
-    assert records.bring_into([2**53 + 1, other], np.zeros(2, np.int64), None)[0] == 2**53 + 1
+    assert records.convert([2**53 + 1, other], np.zeros(2, np.int64), None)[0] == 2**53 + 1
 
 
 def test_a_missing_record_of_a_list_is_mapped():
@@ -215,23 +214,23 @@ def test_a_missing_record_of_a_list_is_mapped():
 
 def test_an_integer_beyond_the_support_does_not_slip_through_by_rounding():
     """A record outside the support is one that calibration has never seen."""
-    made = records.bring_into(np.array([2**53 + 1]), np.zeros(2, np.int64), (0, 2**53))
+    made = records.convert(np.array([2**53 + 1]), np.zeros(2, np.int64), (0, 2**53))
     assert made.tolist() == [2**53]
 
 
 def test_booleans_in_a_drawn_list_are_clipped_too():
     """A record outside the support is one that calibration has never seen."""
-    assert records.bring_into([True, 6.0], [7.0, 8.0], (5, 10)) == [5, 6.0]
+    assert records.convert([True, 6.0], [7.0, 8.0], (5, 10)) == [5, 6.0]
 
 
 def test_integers_come_in_as_the_floats_that_p_draws_in_a_list():
     """The function would run on integers where calibration ran on floats."""
-    assert [type(one) for one in records.bring_into([1, 6.0], [7.0, 8.0], (0, 10))] == [float, float]
+    assert [type(one) for one in records.convert([1, 6.0], [7.0, 8.0], (0, 10))] == [float, float]
 
 
 def test_many_records_of_a_drawn_list_come_in_at_once():
     """A numpy call for every record would take minutes for a million of them."""
-    made = records.bring_into([0.5, 2.0, nan] * 10_000, [0.1, 0.2], (0.0, 1.0))
+    made = records.convert([0.5, 2.0, nan] * 10_000, [0.1, 0.2], (0.0, 1.0))
     assert made[:3] == [0.5, 1.0, 0.5]
 
 
@@ -242,7 +241,7 @@ def test_bounds_by_coordinate_in_lists_and_arrays():
     expected = [[1.0, 10.0], [0.5, 15.0], [0.0, 20.0]]
     drawn = np.zeros((2, 2))
     assert alone(data, drawn, ends).tolist() == expected
-    assert records.bring_into(data.tolist(), drawn, ends) == expected
+    assert records.convert(data.tolist(), drawn, ends) == expected
 
 
 # --- dates ------------------------------------------------------------------------------------
@@ -355,19 +354,22 @@ def test_every_odd_value_comes_in_as_it_would_alone(kept, container, values):
 
 def test_numpys_texts_are_texts():
     """A text that comes from an array is the category it says."""
-    assert domains.bring_texts([np.str_("M"), "M"], OneOf(("F", "M"), "F")) == ["M", "M"]
+    assert clipping.convert_choices([np.str_("M"), "M"], OneOf(("F", "M"), "F")) == ["M", "M"]
 
 
 def test_true_is_not_one():
     """Booleans and numbers that compare equal are different categories."""
-    assert domains.bring_texts([True, 1, 0], OneOf((1, 2), unknown=2)) == [2, 1, 2]
+    assert clipping.convert_choices([True, 1, 0], OneOf((1, 2), unknown=2)) == [2, 1, 2]
 
 
 def test_equal_numbers_are_the_same_category():
     """One float among the categories makes floats of all of them: 2.0 must still be the category 2."""
-    assert domains.bring_texts([2.0, 3, 2.5], OneOf((1, 2, 3), unknown=1)) == [2, 3, 1]
-    assert domains.bring_texts([2, 7], OneOf((1.5, 2.0), unknown=1.5)) == [2.0, 1.5]
-    assert [type(one) for one in domains.bring_texts([2.0, 3], OneOf((1, 2, 3), unknown=1))] == [int, int]
+    assert clipping.convert_choices([2.0, 3, 2.5], OneOf((1, 2, 3), unknown=1)) == [2, 3, 1]
+    assert clipping.convert_choices([2, 7], OneOf((1.5, 2.0), unknown=1.5)) == [2.0, 1.5]
+    assert [type(one) for one in clipping.convert_choices([2.0, 3], OneOf((1, 2, 3), unknown=1))] == [
+        int,
+        int,
+    ]
 
 
 @pytest.mark.parametrize("width", ["U1", "U5", "U99"])
@@ -410,8 +412,8 @@ RECORD = st.fixed_dictionaries(
 def fine(value, support):
     """Tell whether one value lies in a support."""
     if isinstance(support, Maybe):
-        return domains.missing(value) or fine(value, support.inner)
-    if domains.missing(value):
+        return clipping.is_missing(value) or fine(value, support.inner)
+    if clipping.is_missing(value):
         return False
     if isinstance(support, OneOf):
         return value in support.values
@@ -458,7 +460,7 @@ def test_dicts_of_arrays_come_in_column_by_column():
         "pet": objects(["cat", TEXT, None, "dogs"]),
         "ok": np.array([True, False, True, False]),
     }
-    records.liken(drawn, records.describe(data), P.support)
+    records.match(drawn, records.describe(data), P.support)
     with np.errstate(all="ignore"):
         made = alone(data, drawn, P.support)
     assert records.describe(made) == records.describe(drawn)
@@ -486,7 +488,7 @@ def test_entries_of_a_sparse_matrix_that_are_stored_twice_are_one_number(support
     data = sparse.csr_array(
         (np.array([60.0, 60.0, 5.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
     )
-    made = records.bring_into(data, CSR, support)
+    made = records.convert(data, CSR, support)
     assert made.toarray().tolist() == [[100.0, 0.0], [0.0, 5.0]]
     assert data.nnz == 3  # and the caller's matrix is what it was
 
@@ -495,16 +497,16 @@ def test_a_sparse_matrix_saturates():
     """A number beyond the integers must be clipped to the upper bound, not wrap to the lower one."""
     data = sparse.csr_array(np.array([[1e30, nan], [0.0, 3.6]]))
     with np.errstate(all="ignore"):
-        made = records.bring_into(data, CSR.astype(np.int64), (0, 100))
+        made = records.convert(data, CSR.astype(np.int64), (0, 100))
     assert made.toarray().tolist() == [[100, 50], [0, 4]]
 
 
 def test_a_sparse_support_with_missing_values():
     """A support that was accepted must not fail on the private data."""
-    if records.fits(CSR, Maybe((0, 1))) is None:
+    if records.misfit(CSR, Maybe((0, 1))) is None:
         data = sparse.csr_array(np.array([[nan, 5.0], [0.0, 0.5]]))
         assert np.array_equal(
-            records.bring_into(data, CSR, Maybe((0, 1))).toarray(), [[nan, 1.0], [0.0, 0.5]], equal_nan=True
+            records.convert(data, CSR, Maybe((0, 1))).toarray(), [[nan, 1.0], [0.0, 0.5]], equal_nan=True
         )
 
 
@@ -513,8 +515,8 @@ def test_a_sparse_support_with_missing_values():
 def test_sparse_matrices_of_every_form(form, support):
     """A form that P may draw and that is accepted must not fail on the private data."""
     drawn, data = CSR.asformat(form), sparse.csr_array(np.array([[150.0, 0.0], [-3.0, 7.0]])).asformat(form)
-    assert records.fits(drawn, support) is None
-    made = records.bring_into(data, drawn, support)
+    assert records.misfit(drawn, support) is None
+    made = records.convert(data, drawn, support)
     assert made.format == form
     assert made.toarray().tolist() == [[100.0, 0.0], [0.0, 7.0]]
 
@@ -569,7 +571,7 @@ def test_the_callers_data_is_neither_changed_nor_shared(name):
     """A function that sorts in place would change the data of the person who asked."""
     data, drawn, support = copy.deepcopy(DATASETS[name])
     before = copy.deepcopy(data)
-    made = records.bring_into(data, drawn, support)
+    made = records.convert(data, drawn, support)
     assert records.equal(data, before)
     shaken(made)
     assert records.equal(data, before)
@@ -831,9 +833,9 @@ def test_the_usual_case_is_what_the_general_one_is(values, low, high, flat):
     data = data if flat else data.reshape(-1, 1)
     low, high = min(low, high), max(low, high)
     kept = data.copy()
-    found = domains.bring_usual(data, data[:0], (low, high))
+    found = clipping.convert_floats(data, data[:0], (low, high))
     with np.errstate(all="ignore"):
-        expected = domains.bring_numbers(data, data.dtype, (low, high))
+        expected = clipping.convert_numbers(data, data.dtype, (low, high))
     assert np.array_equal(data, kept, equal_nan=True)
     assert found is not None and found.dtype == expected.dtype and np.array_equal(found, expected)
     assert not np.shares_memory(found, data)
@@ -848,8 +850,8 @@ def test_no_record_has_an_effect_on_how_others_are_brought_in(values, other, at,
     two[at] = other
     low, high = min(low, high), max(low, high)
     for bring in (
-        lambda data: domains.bring_usual(data, data[:0], (low, high)),
-        lambda data: records.bring_into(data, np.zeros(2), (low, high)),
+        lambda data: clipping.convert_floats(data, data[:0], (low, high)),
+        lambda data: records.convert(data, np.zeros(2), (low, high)),
     ):
         with np.errstate(all="ignore"):
             found, neighbour = (np.delete(bring(data), at) for data in (one, two))
@@ -873,7 +875,7 @@ def test_no_record_has_an_effect_on_how_others_are_brought_in(values, other, at,
 )
 def test_everything_else_goes_the_general_way(data, drawn, support):
     """Only what is surely the usual case is treated as such."""
-    assert domains.bring_usual(data, drawn, support) is None
+    assert clipping.convert_floats(data, drawn, support) is None
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", "i8", "i4", "u1", "?", "U3", "O", "M8[D]", "i4,f8"])
@@ -883,6 +885,6 @@ def test_what_is_just_like_p_has_its_schema(dtype, shape):
     drawn = [np.zeros(size, dtype=d) for size in ((2,), (2, 2)) for d in ("f8", "i8", "O", "i4,f8", "?")]
     data = np.zeros(shape, dtype=dtype)
     for each in drawn:
-        if records.just_like(data, each):
+        if records.is_same_kind(data, each):
             assert records.describe(data) == records.describe(each)
-            assert records.liken(each, records.describe(data), None) is each
+            assert records.match(each, records.describe(data), None) is each

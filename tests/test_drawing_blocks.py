@@ -327,6 +327,8 @@ def test_parameters_that_change_are_seen():
     before = sampler.draw(100, streams.stream(1, 0))
     frozen.kwds["scale"] = 100.0
     assert np.array_equal(sampler.draw(100, streams.stream(1, 0)), 100 * before)
+    rng = streams.stream(1, 0)
+    assert np.array_equal(np.concatenate([sampler.draw(n, rng) for n in (1, 60, 39)]), 100 * before)
     frozen.kwds["scale"] = 1.0
     assert np.array_equal(sampler.draw(100, streams.stream(1, 0)), before)
     frozen.dist = stats.norm().dist

@@ -460,7 +460,7 @@ class TestThreads:
             return float(x.mean())
 
         # As if the orders came from another process.
-        submit, sender = Mapped.submit, orders.Place(("another", 0), 0)
+        submit, sender = Mapped.submit, ("another process", 0)
         monkeypatch.setattr(
             Mapped, "submit", lambda self, order: submit(self, dataclasses.replace(order, sender=sender))
         )

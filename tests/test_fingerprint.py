@@ -1037,3 +1037,35 @@ def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
     changed = there / "mechanisms" / "base.py"
     changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
     assert read() != ours
+
+
+@pytest.mark.parametrize(
+    "lookup",
+    [
+        'getattr(helpers, "LI" + END)',
+        'getattr(helpers, "LI%s" % END)',
+        'getattr(helpers, "LIMIT!"[:5])',
+        'globals()["LI" + END]',
+        'eval("LI" + END)',
+    ],
+)
+def test_names_that_are_put_together_are_computed(lookup):
+    """An attribute that no literal names would change without a new calibration."""
+    keys = set()
+    for limit in (1, 100):
+        helpers = types.ModuleType("helpers")
+        helpers.LIMIT = limit
+        program = {"__name__": "__main__", "helpers": helpers, "END": "MIT", "LIMIT": limit}
+        exec(f"def f(x): return x.mean() * {lookup}", program)
+        try:
+            keys.add(fingerprint(program["f"]))
+        except Unencodable:
+            keys.add(limit)
+    assert len(keys) == 2
+
+
+def test_functions_that_were_wrapped_or_compiled_count_where_they_patch_a_library(monkeypatch):
+    """A library's function that the user replaced would be taken for the library's own."""
+    before = fingerprint(lambda x: np.mean(x))
+    monkeypatch.setattr(np, "mean", functools.lru_cache(lambda x: 100 * x[0]))
+    assert fingerprint(lambda x: np.mean(x)) != before

@@ -15,8 +15,7 @@ pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
 from privatize import audit, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
-from privatize.data import frames, records  # noqa: E402
-from privatize.data import support as domains  # noqa: E402
+from privatize.data import clipping, columns, frames, pandas_frames, pandas_layout, records  # noqa: E402
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.function.question import Question  # noqa: E402
@@ -132,7 +131,7 @@ def framed(library, name, series):
 
 def values_of(frame, at=0):
     """Return a column of a frame as Python's values."""
-    return frames._nw(frames.columns(frame)[at]).to_list()
+    return columns.narwhals(frames.columns(frame)[at]).to_list()
 
 
 def dtype_of(frame, at=0):
@@ -144,8 +143,8 @@ def dtype_of(frame, at=0):
 def fine(value, support):
     """Tell whether one value lies in a support."""
     if isinstance(support, Maybe):
-        return domains.missing(value) or fine(value, support.inner)
-    if domains.missing(value):
+        return clipping.is_missing(value) or fine(value, support.inner)
+    if clipping.is_missing(value):
         return False
     if isinstance(support, OneOf):
         return value in support.values
@@ -164,7 +163,7 @@ def drawn_by(sampler, seed=0):
 
 def brought(data, sampler, seed=0):
     """Bring data into a sampler's dtypes and support."""
-    return records.bring_into(data, drawn_by(sampler, seed), sampler.support)
+    return records.convert(data, drawn_by(sampler, seed), sampler.support)
 
 
 def private(sampler, function=len, **more):
@@ -182,11 +181,11 @@ def test_every_row_comes_in_as_it_would_alone(library, name, dtype):
     P = samplers.table({name: COLUMNS[name]}, frame=library)
     drawn = drawn_by(P)
     data = framed(library, name, column(library, pool(library, name, dtype), dtype))
-    records.liken(drawn, records.describe(data), P.support)
+    records.match(drawn, records.describe(data), P.support)
     with np.errstate(all="ignore"):
-        made = records.bring_into(data, drawn, P.support)
+        made = records.convert(data, drawn, P.support)
         each = [
-            records.bring_into(records.take(data, np.array([at])), drawn, P.support)
+            records.convert(records.take(data, np.array([at])), drawn, P.support)
             for at in range(records.count(data))
         ]
     assert {str(dtype_of(one)) for one in [made, *each]} == {str(dtype_of(drawn))}
@@ -203,9 +202,9 @@ def test_without_a_support_rows_come_in_alone_too(library, name, dtype):
     drawn = drawn_by(P)
     data = framed(library, name, column(library, pool(library, name, dtype), dtype))
     with np.errstate(all="ignore"):
-        made = records.bring_into(data, drawn, None)
+        made = records.convert(data, drawn, None)
         each = [
-            values_of(records.bring_into(records.take(data, np.array([at])), drawn, None))
+            values_of(records.convert(records.take(data, np.array([at])), drawn, None))
             for at in range(records.count(data))
         ]
     assert dtype_of(made) == dtype_of(drawn)
@@ -235,8 +234,8 @@ def test_neighbours_stay_neighbours(library, data, n, position):
     drawn = drawn_by(P)
     position %= n
     with np.errstate(all="ignore"):
-        one = records.bring_into(records.head(frame, n), drawn, P.support)
-        other = records.bring_into(records.neighbour(frame, position, n), drawn, P.support)
+        one = records.convert(records.head(frame, n), drawn, P.support)
+        other = records.convert(records.neighbour(frame, position, n), drawn, P.support)
     assert records.describe(one) == records.describe(other) == records.describe(drawn)
     for at, name in enumerate(COLUMNS):
         assert dtype_of(one, at) == dtype_of(other, at) == dtype_of(drawn, at)
@@ -278,7 +277,7 @@ def test_a_large_integer_does_not_depend_on_a_missing_one(library, other):
     data = pd.DataFrame(frame) if library == "pandas" else pl.DataFrame(frame)
     data = data.to_arrow() if library == "pyarrow" else data
     for support in (P.support, {"x": (0, 2.0**62)}):
-        assert values_of(records.bring_into(data, drawn_by(P), support))[0] == 2**53 + 1
+        assert values_of(records.convert(data, drawn_by(P), support))[0] == 2**53 + 1
 
 
 def test_one_missing_value_changes_no_integer():
@@ -334,7 +333,7 @@ def test_whatever_stands_in_an_object_column_is_mapped(sampler, clip):
         cells[:] = ["M", None]
         cells[1] = odd
         data = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
-        made = records.bring_into(data, drawn, P.support if clip else None)
+        made = records.convert(data, drawn, P.support if clip else None)
         assert made["c"].dtype == drawn["c"].dtype
         assert made["c"][0] == "M"
 
@@ -405,7 +404,7 @@ def test_a_list_with_missing_texts_is_taken():
     """A drawn 1-D array becomes a list where the private data is one, with missing values too."""
     P = samplers.with_missing(samplers.choice(["a", "b"]), 0.5)
     data = ["a", None, "zz"]
-    records.liken(drawn_by(P), records.describe(data), P.support)
+    records.match(drawn_by(P), records.describe(data), P.support)
     assert brought(data, P) == ["a", None, "a"]
 
 
@@ -416,7 +415,7 @@ def test_another_time_zone_is_refused(library, zone):
     P = samplers.table(d=COLUMNS["seen"], frame=library)
     series = pl.Series([dt.datetime(2021, 1, 1)], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
     with pytest.raises(DataError, match="time zone"):
-        records.liken(drawn_by(P), records.describe(framed(library, "d", series)), P.support)
+        records.match(drawn_by(P), records.describe(framed(library, "d", series)), P.support)
 
 
 def test_arrow_days_in_pandas():
@@ -424,7 +423,7 @@ def test_arrow_days_in_pandas():
     P = samplers.table(d=DAYS)
     days = pd.Series([dt.date(2021, 1, 1), None], dtype=pd.ArrowDtype(pa.date32()))
     data = pd.DataFrame({"d": days})
-    records.liken(drawn_by(P), records.describe(data), P.support)
+    records.match(drawn_by(P), records.describe(data), P.support)
     assert brought(data, P)["d"].dt.date.tolist() == [dt.date(2021, 1, 1), dt.date(2022, 7, 2)]
 
 
@@ -433,7 +432,7 @@ def test_arrow_moments_with_a_zone_in_pandas():
     P = samplers.table(d=COLUMNS["seen"])
     moments = pd.Series(pd.to_datetime(["2021-01-01"]).tz_localize(ZONE))
     data = pd.DataFrame({"d": moments.astype(pd.ArrowDtype(pa.timestamp("us", tz=ZONE)))})
-    records.liken(drawn_by(P), records.describe(data), P.support)
+    records.match(drawn_by(P), records.describe(data), P.support)
     assert brought(data, P)["d"].tolist() == moments.tolist()
 
 
@@ -443,7 +442,7 @@ def test_integers_of_128_bits_are_clipped_or_refused_by_their_schema():
     P = samplers.table(x=samplers.integers(0, 9), frame="polars")
     data = pl.DataFrame({"x": pl.Series([1, 2**70, None], dtype=pl.Int128)})
     try:
-        records.liken(drawn_by(P), records.describe(data), P.support)
+        records.match(drawn_by(P), records.describe(data), P.support)
     except DataError:
         return
     assert brought(data, P)["x"].to_list() == [1, 9, 4]
@@ -474,7 +473,7 @@ def test_data_of_ps_own_kind_comes_in_unchanged(library, name, clip):
     """Dtypes, categories, time zones and missing values survive."""
     data = CONVERT[library](FULL[[name]])
     P = samplers.bootstrap(data)
-    made = records.bring_into(data, drawn_by(P), P.support if clip else None)
+    made = records.convert(data, drawn_by(P), P.support if clip else None)
     assert records.equal(made, data)
     assert dtype_of(made) == dtype_of(data)
     assert made.equals(data)
@@ -504,7 +503,7 @@ def test_row_numbers_are_no_part_of_the_records(index):
     P = samplers.table(x=samplers.uniform(0, 1))
     data = pd.DataFrame({"x": [0.1, 0.2, 0.3]}, index=index)
     for support in (P.support, None):
-        made = records.bring_into(data, drawn_by(P), support)
+        made = records.convert(data, drawn_by(P), support)
         assert made.index.identical(pd.RangeIndex(3))
         assert made["x"].tolist() == [0.1, 0.2, 0.3]
 
@@ -513,13 +512,13 @@ def test_the_index_brings_nothing_but_its_labels():
     """A regular step, and labels of rows that are gone, are no part of any record."""
     P = samplers.table(d=DAYS, x=samplers.uniform(0, 1)).map(lambda frame: frame.set_index("d"))
     days = pd.date_range("2021-01-01", periods=4, name="d").astype(drawn_by(P).index.dtype)
-    made = records.bring_into(pd.DataFrame({"x": 0.5}, index=days), drawn_by(P), None)
+    made = records.convert(pd.DataFrame({"x": 0.5}, index=days), drawn_by(P), None)
     assert made.index.tolist() == days.tolist()
     assert made.index.freq is None
     Q = samplers.table(a=samplers.choice(["u", "v"]), b=samplers.integers(0, 9), x=samplers.uniform(0, 1))
     Q = Q.map(lambda frame: frame.set_index(["a", "b"]))
     data = pd.DataFrame({"a": ["u", "v", TEXT], "b": [1, 2, 3], "x": 0.5}).set_index(["a", "b"]).iloc[:2]
-    made = records.bring_into(data, drawn_by(Q), None)
+    made = records.convert(data, drawn_by(Q), None)
     assert TEXT not in made.index.levels[0]
 
 
@@ -528,7 +527,7 @@ def test_notes_on_a_frame_stay_outside():
     data = pd.DataFrame({"x": [1.0, 2.0]})
     data.attrs["mean"] = NUMBER
     for support in ({"x": (0, 1)}, None):
-        made = records.bring_into(data, pd.DataFrame({"x": [0.5, 0.5]}), support)
+        made = records.convert(data, pd.DataFrame({"x": [0.5, 0.5]}), support)
         assert made.attrs == {} and made["x"].attrs == {}
 
 
@@ -549,7 +548,7 @@ def test_the_callers_frame_is_neither_changed_nor_shared(clip):
     P = samplers.table(COLUMNS)
     data = P.draw(5, np.random.default_rng(2))
     before = copy.deepcopy(data)
-    made = records.bring_into(data, drawn_by(P), P.support if clip else None)
+    made = records.convert(data, drawn_by(P), P.support if clip else None)
     for name in made.columns:
         values = made[name].iloc[::-1].tolist()
         for at in range(len(made)):
@@ -567,9 +566,7 @@ def test_objects_in_a_column_are_copied_too(series):
     """A list in a cell can be changed in place like everything else."""
     data = pd.DataFrame({"o": pd.Series([[0], [1]], dtype=object)})
     drawn = copy.deepcopy(data)
-    made = (
-        records.bring_into(data["o"], drawn["o"], None) if series else records.bring_into(data, drawn, None)
-    )
+    made = records.convert(data["o"], drawn["o"], None) if series else records.convert(data, drawn, None)
     (made if series else made["o"])[0].append(9)
     assert data["o"].tolist() == [[0], [1]]
 
@@ -578,7 +575,7 @@ def test_objects_in_a_column_are_copied_too(series):
 def test_a_series_adopted_from_an_array_shares_nothing(library):
     """The private series and what the function gets are two things."""
     data = pd.Series([0.1, 0.2]) if library == "pandas" else pl.Series([0.1, 0.2])
-    made = records.bring_into(data, np.zeros(2), None)
+    made = records.convert(data, np.zeros(2), None)
     made[0] = 5.0
     assert data.to_list() == [0.1, 0.2]
 
@@ -721,8 +718,8 @@ def test_a_frame_made_of_an_array_is_what_the_private_one_becomes():
     """Calibration and release must run on the same kind of data."""
     for data in (EMPTY[name][1] for name in ("DataFrame", "integer names", "two levels of names", "Table")):
         drawn = np.zeros((2, 2))
-        adopted = records.liken(drawn, records.describe(data), PAIRS.support)
-        made = records.bring_into(data, drawn, PAIRS.support)
+        adopted = records.match(drawn, records.describe(data), PAIRS.support)
+        made = records.convert(data, drawn, PAIRS.support)
         assert records.describe(adopted) == records.describe(made)
         if hasattr(made, "iloc"):
             assert made.columns.identical(adopted.columns)
@@ -949,14 +946,14 @@ def test_a_missing_code_is_not_the_code_zero():
     """What fills the gap of a nullable column would be taken for a person's answer."""
     P = samplers.table(code=samplers.categorical([0, 1], unknown=1))
     data = pd.DataFrame({"code": pd.array([0, None, 1], dtype="Int64")})
-    assert frames.bring(data, P.draw(3, np.random.default_rng(0)), P.support)["code"].tolist() == [0, 1, 1]
+    assert records.convert(data, P.draw(3, np.random.default_rng(0)), P.support)["code"].tolist() == [0, 1, 1]
 
 
 def test_a_fill_value_is_not_kept():
     """A private number would stay behind in the library, as a part of a dtype."""
     frame = pd.DataFrame({"x": pd.arrays.SparseArray([31415926.5] * 4, fill_value=31415926.5)})
     records.describe(frame)
-    assert not any("31415926" in repr(dtype) for dtype in frames._KNOWN)
+    assert not any("31415926" in repr(dtype) for dtype in columns._known_kinds)
 
 
 def test_unusual_columns_must_be_of_the_very_same_dtype():
@@ -966,9 +963,9 @@ def test_unusual_columns_must_be_of_the_very_same_dtype():
     ]
     one, other = (pl.DataFrame({"x": pl.Series([None, None], dtype=kind)}) for kind in kinds)
     assert records.describe(one) == records.describe(other)
-    assert frames.bring(one, one, None)["x"].dtype == kinds[0]
+    assert records.convert(one, one, None)["x"].dtype == kinds[0]
     with pytest.raises(DataError, match="very dtype"):
-        frames.bring(one, other, None)
+        records.convert(one, other, None)
 
 
 @pytest.mark.parametrize(
@@ -1071,24 +1068,24 @@ def test_the_head_of_a_frame_shares_nothing_that_can_be_written():
         lambda f: f.pop("age"),
         lambda f: f.insert(0, "first", 1),
     ):
-        change(frames.head(frame, 5))
+        change(records.head(frame, 5))
         pd.testing.assert_frame_equal(frame, before)
     series = frame["age"]
-    head = frames.head(series, 5)
+    head = records.head(series, 5)
     head.iloc[0] = -1.0
     assert series.equals(before["age"])
     lists = pd.DataFrame({"a": [[1], [2], [3]]})
-    frames.head(lists, 2)["a"].iloc[0].append(9)
+    records.head(lists, 2)["a"].iloc[0].append(9)
     assert lists["a"].tolist() == [[1], [2], [3]]
     one = pd.Series([[1], [2]])
-    frames.head(one, 1).iloc[0].append(9)
+    records.head(one, 1).iloc[0].append(9)
     assert one.tolist() == [[1], [2]]
 
 
 def test_cells_of_mixed_columns_are_their_own():
     """One column of lists among columns of numbers is found, whichever block it is in."""
     mixed = pd.DataFrame({"x": [1.0, 2.0], "cells": [{"a": 1}, {"a": 2}], "t": ["a", "b"]})
-    for made in (frames.head(mixed, 2), frames.copy(mixed), frames.take(mixed, np.array([0, 1]))):
+    for made in (records.head(mixed, 2), frames.copy(mixed), records.take(mixed, np.array([0, 1]))):
         made["cells"].iloc[0]["a"] = 99
         assert mixed["cells"].tolist() == [{"a": 1}, {"a": 2}]
 
@@ -1175,12 +1172,12 @@ def test_rows_are_those_that_pandas_takes(layout, index):
             at = np.array(positions, dtype=np.intp)
             if at.size and not (-len(data) <= at.min() and at.max() < len(data)):
                 with pytest.raises(IndexError):
-                    frames.take(data, at)
+                    records.take(data, at)
                 continue
             expected = data.take(at)
             if index in ("numbers", "other numbers"):
                 expected = expected.reset_index(drop=True)
-            found = frames.take(data, at)
+            found = records.take(data, at)
             pd.testing.assert_frame_equal(found, expected, check_exact=True)
             assert found.attrs == expected.attrs == attrs
             with np.errstate(invalid="ignore"):
@@ -1193,11 +1190,11 @@ def test_rows_are_nobody_elses():
     for layout in ("by rows", "by columns", "a part", "one by one", "mixed"):
         data = LAYOUTS[layout]()
         before = data.copy()
-        rows = frames.take(data, np.arange(5))
+        rows = records.take(data, np.arange(5))
         rows.iloc[:, 0] = 99.0
         rows.loc[1, "b"] = 77
         rows.index.name = "mine"
-        if frames._copies_on_write():  # before, names of columns are shared among all that is taken
+        if pandas_layout.copies_on_write():  # before, names of columns are shared among all that is taken
             rows.columns.name = "mine"
         pd.testing.assert_frame_equal(data, before)
 
@@ -1205,7 +1202,7 @@ def test_rows_are_nobody_elses():
 def test_forbidding_labels_twice_stays_forbidden():
     """A flag that the user has set holds for the rows that are taken, too."""
     data = LAYOUTS["by rows"]().set_flags(allows_duplicate_labels=False)
-    assert not frames.take(data, np.array([0, 1])).flags.allows_duplicate_labels
+    assert not records.take(data, np.array([0, 1])).flags.allows_duplicate_labels
 
 
 SUPPORTS = {
@@ -1251,13 +1248,13 @@ def test_numbers_come_in_the_same_on_the_short_way(drawn, support, monkeypatch):
     def brought(own):
         data = pd.DataFrame({"x": column_as(own), "y": column_as(own)}).set_axis([5, 3, 1, 0, 2])
         try:
-            return frames.bring(data, template, ends)
+            return records.convert(data, template, ends)
         except DataError as error:  # an unusual dtype
             return str(error)
 
     with np.errstate(all="ignore"):
         short = [brought(own) for own in every]
-        monkeypatch.setattr(frames, "_straight", lambda *_: False)
+        monkeypatch.setattr(pandas_frames, "is_quick", lambda *_: False)
         long = [brought(own) for own in every]
     for one, other in zip(short, long, strict=True):
         if isinstance(other, str):
@@ -1276,7 +1273,7 @@ def test_what_the_function_sees_is_not_the_private_data_itself(layout, support):
     data = LAYOUTS[layout]()
     before = data.copy()
     ends = None if support == "none" else dict.fromkeys(frames.names(data), (-1.0, 2.5))
-    made = frames.bring(data, frames.head(data, 2), ends)
+    made = records.convert(data, records.head(data, 2), ends)
     for at in range(made.shape[1]):
         own, private = made.iloc[:, at], data.iloc[:, at]
         if isinstance(own.dtype, np.dtype):
@@ -1292,7 +1289,7 @@ def test_a_column_may_be_called_name(domain):
     """A column called "name" is the private one, and not what P drew for it."""
     P = samplers.table(name=samplers.uniform(0, 1), age=samplers.uniform(0, 100))
     data = P.draw(6, np.random.default_rng(2))
-    made = frames.bring(data, P.draw(2, np.random.default_rng(3)), P.support if domain == "clip" else None)
+    made = records.convert(data, P.draw(2, np.random.default_rng(3)), P.support if domain == "clip" else None)
     pd.testing.assert_frame_equal(made, data)
 
     @privatize(epsilon=1e5, gamma=0.2, sampler=P, domain=domain, store=None, seed=1)
@@ -1325,14 +1322,20 @@ def test_a_drawn_frame_is_its_columns_side_by_side(called):
     for n in (0, 1, 50):
         drawn = frames.make("pandas", table := P.drawn(n, np.random.default_rng(4)))
         pd.testing.assert_frame_equal(
-            drawn, pd.DataFrame({name: frames._pandas(column) for name, column in table.items()})
+            drawn,
+            pd.DataFrame(
+                {
+                    name: pandas_frames.PandasFrames("frame").from_column(column)
+                    for name, column in table.items()
+                }
+            ),
         )
 
 
 def test_what_was_drawn_is_not_the_samplers_own():
     """A sampler that keeps what it drew must not find it changed by the function."""
     kept = np.array([1.0, 2.0, 3.0])
-    drawn = frames.make("pandas", {"a": frames.Column(kept), "b": frames.Column(kept)})
+    drawn = frames.make("pandas", {"a": columns.Column(kept), "b": columns.Column(kept)})
     drawn.iloc[0, 0] = 99.0
     assert kept.tolist() == [1.0, 2.0, 3.0]
     assert drawn["b"].tolist() == [1.0, 2.0, 3.0]
@@ -1343,8 +1346,8 @@ def test_polars_numbers_are_the_same_with_and_without_missing_ones(dtype):
     """What becomes of a number must not depend on whether another one is missing."""
     values = [True, False, True] if dtype == "Boolean" else [0, 1, 100]
     full = pl.Series("x", values, dtype=getattr(pl, dtype))
-    short, gone = frames._split(full)
-    long, lost = frames._split(full.extend_constant(None, 1))
+    short, gone = columns.values_of(full)
+    long, lost = columns.values_of(full.extend_constant(None, 1))
     assert short.dtype == long.dtype
     assert short.tolist() == long[:3].tolist()
     assert gone.tolist() == [False] * 3
@@ -1356,7 +1359,7 @@ def test_polars_numbers_are_the_same_with_and_without_missing_ones(dtype):
 def test_numbers_of_frames_leave_out_what_is_none():
     """Booleans and labels are no numbers of an answer, in whatever arrays pandas keeps them."""
     for data in (LAYOUTS["mixed"](), LAYOUTS["texts"](), LAYOUTS["nullable"](), LAYOUTS["one by one"]()):
-        wanted = [column for _, column in data.items() if frames._kind_of(column) in ("int", "float")]
+        wanted = [column for _, column in data.items() if columns.kind_of(column) in ("int", "float")]
         found = frames.numbers(data)
         assert len(found) == len(wanted)
         for values, column in zip(found, wanted, strict=True):
@@ -1389,9 +1392,11 @@ def test_what_is_noted_on_a_dtype_is_not_kept():
     dtype = np.dtype("f8", metadata={"note": TEXT})
     data = pd.DataFrame({"a": np.array([1.0, 2.0]).astype(dtype)}, copy=False)
     frames.describe(data)
-    frames.bring(data, pd.DataFrame({"a": [0.0]}), None)
+    records.convert(data, pd.DataFrame({"a": [0.0]}), None)
     kept = [
-        each for known in (frames._KNOWN, frames._NUMPYS, frames._PLAIN, frames._SPELLED) for each in known
+        each
+        for known in (columns._known_kinds, columns._known_dtypes, columns.NUMPY_KINDS, columns._SPELLED)
+        for each in known
     ]
     assert not any(getattr(each, "metadata", None) for each in kept)
 

@@ -17,7 +17,8 @@ import pytest
 
 import privatize as package
 from privatize import Budget, privatize, samplers, seal
-from privatize.budgets.ledger import Charge, Ledger, open_ledger
+from privatize.budgets.charges import Charge
+from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.ledger_layout import VERSION, names_in
 from privatize.errors import LedgerError, SettingsError
 

@@ -25,12 +25,12 @@ def sampled(schema):
 
 def bring_into(data, schema, support=None):
     """Bring records in, by the schema of what P draws."""
-    return records.bring_into(data, sampled(schema), support)
+    return records.convert(data, sampled(schema), support)
 
 
 def match(schema, drawn):
     """Refuse private data that P could not have drawn, by the schema of what P draws."""
-    records.liken(sampled(drawn), schema)
+    records.match(sampled(drawn), schema)
 
 
 inf, nan = math.inf, math.nan
@@ -485,14 +485,14 @@ def test_a_mismatch_shows_no_private_value():
 def test_adopt_gives_the_private_datas_container():
     """A function of lists would be calibrated on arrays, where + and len mean something else."""
     drawn = np.arange(3.0)
-    assert records.adopt(drawn, ListSchema()) == [0.0, 1.0, 2.0]
-    assert {type(value) for value in records.adopt(drawn, ListSchema())} == {float}
-    assert records.adopt(np.arange(4).reshape(2, 2), ListSchema()) == [[0, 1], [2, 3]]
-    assert records.adopt(drawn, ArraySchema("<f8", ())) is drawn
-    assert records.adopt(drawn, None) is drawn
+    assert records.cast(drawn, ListSchema()) == [0.0, 1.0, 2.0]
+    assert {type(value) for value in records.cast(drawn, ListSchema())} == {float}
+    assert records.cast(np.arange(4).reshape(2, 2), ListSchema()) == [[0, 1], [2, 3]]
+    assert records.cast(drawn, ArraySchema("<f8", ())) is drawn
+    assert records.cast(drawn, None) is drawn
     listed = [1, 2]
-    assert records.adopt(listed, ListSchema()) is listed
-    one, two = records.adopt((drawn, np.arange(3)), AlignedSchema((ListSchema(), ArraySchema("<i8", ()))))
+    assert records.cast(listed, ListSchema()) is listed
+    one, two = records.cast((drawn, np.arange(3)), AlignedSchema((ListSchema(), ArraySchema("<i8", ()))))
     assert one == [0.0, 1.0, 2.0]
     assert isinstance(two, np.ndarray)
 
@@ -576,9 +576,10 @@ def test_objects_and_structures_are_copied_not_clipped():
     """A support for numbers would be applied to what has no order."""
     for name in ("objects", "strings", "structured"):
         data = make(name)
-        brought = bring_into(data, records.describe(data), (0.0, 1.0))
+        brought = bring_into(data, records.describe(data), None)
         assert records.equal(brought, data)
         assert not np.shares_memory(brought, data)
+        assert "support" in records.misfit(data, (0.0, 1.0))
 
 
 @pytest.mark.parametrize("data", [[[1, 2], [3, 4]], [[[1]], [[2]]], []])

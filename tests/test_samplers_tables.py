@@ -27,6 +27,7 @@ from privatize.data import records
 from privatize.errors import SamplerError
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import (
+    Distribution,
     Maybe,
     OneOf,
     as_sampler,
@@ -55,6 +56,11 @@ def rng(seed=0):
 def earned(columns, generator):
     """Make a column from another one, with coins."""
     return generator.normal(500 * columns["age"], 9000)
+
+
+def made_by_a_user() -> Distribution:
+    """Make a sampler, as the library's own functions do."""
+    return uniform(0, 1)
 
 
 def doubled(columns):
@@ -864,6 +870,7 @@ def test_a_sampler_is_no_sequence():
         (lambda: table(a=stats.gamma), "shape parameters"),
         (lambda: table(a=integers), "integers is not called"),
         (lambda: table(a=uniform), "uniform is not called"),
+        (lambda: table(a=made_by_a_user), "made_by_a_user is not called"),
         (lambda: table(a=uniform(0, 1, size=2)), "draws records of several numbers.*no column"),
         (lambda: table(a=with_missing(uniform(0, 1, size=2), 0.1)), "no column"),
         (lambda: table(a=table(b=uniform(0, 1))), "column"),

@@ -390,3 +390,14 @@ def test_private_data_in_the_function_is_found_out_all_the_same():
     other = data
     with pytest.raises(DataError):
         private(data)
+
+
+@pytest.mark.parametrize("reading", ["np.random", "random"])
+def test_what_a_nested_module_gets_later_is_seen(reading, monkeypatch):
+    """A default would count for as long as the process lives, though the code reads something else by now."""
+    program = {"__name__": "__main__", "np": np}
+    exec(f"def f(x):\n    random = np.random\n    return getattr({reading}, 'FACTOR', 1) * x.mean()", program)
+    before, guarded = fingerprint(program["f"]), guard(program["f"])
+    assert guarded.same()
+    monkeypatch.setattr(np.random, "FACTOR", 100, raising=False)
+    assert not guarded.same() and fingerprint(program["f"]) != before

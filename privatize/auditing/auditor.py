@@ -31,6 +31,7 @@ from privatize.execution.job import SpanResult
 from privatize.function.asking import questions
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Question
+from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
@@ -231,7 +232,7 @@ class _Auditor:
                 raise CalibrationError(
                     f"The function failed on fresh pair {index}, on which it worked before."
                 ) from error
-            shown = None if hasattr(settings.mechanism, "responses") else Units.of(scale, a, b)
+            shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b)
             # Answers from a finite set may repeat, however private they are.
             repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
             gap = float(gaps[index])

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import contextvars
-import math
+import functools
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
-from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from privatize.budgets.charges import Charge, Totals, check_text
-from privatize.budgets.ledger import Begun, Ledger, open_ledger
-from privatize.config.policy import ruled
+from privatize.budgets.combine import Combination, average_gamma
+from privatize.budgets.entered import Entered
+from privatize.budgets.ledger import Ledger, open_ledger
+from privatize.budgets.partition import Part, Partition
+from privatize.budgets.places import ledger_place
+from privatize.budgets.rows import Begun
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Color, Layer, onto, thin
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
-from privatize.planning.bounds import exact
-from privatize.planning.composition import NOTHING, Cost, tight
+from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
 
-__all__ = ["Amount", "Budget", "Part", "Partition", "current", "distinct"]
+__all__ = ["Amount", "Budget", "distinct"]
 
 
 _COLORS: dict[str, Color] = {"epsilon": "blue", "delta": "green", "gamma": "orange"}
@@ -47,39 +47,7 @@ class Amount(_Numbers):
         return f"Amount({numbers}{f'; {self.note}' if self.note else ''})"
 
 
-_entered: contextvars.ContextVar[tuple[Budget | Part, ...]] = contextvars.ContextVar("budgets", default=())
-
-
-def current() -> tuple[Budget | Part, ...]:
-    """Return the budgets of the ``with`` blocks that surround the caller."""
-    return _entered.get()
-
-
-class _Entered:
-    """What a budget and a part of one have in common: ``with``, and that no answer depends on them."""
-
-    __slots__ = ()
-    opaque: ClassVar[bool] = True  # to fingerprints
-
-    def __enter__(self: Any) -> Any:
-        _entered.set((*_entered.get(), self))
-        return self
-
-    def __copy__(self: Any) -> Any:
-        return self  # books that are copied would be spent twice
-
-    def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        inside = list(_entered.get())
-        at = max((i for i, one in enumerate(inside) if one is self), default=None)
-        if at is not None:
-            del inside[at]
-        _entered.set(tuple(inside))
-
-
-class Budget(_Entered):
+class Budget(Entered):
     """What may be spent in all on answers about some people.
 
     A release reserves its ε, δ and γ before the function sees any data, in one transaction, and what was
@@ -140,10 +108,10 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             if not delta:
                 raise SettingsError("composition='tight' needs a delta: with delta=0, epsilons add up.")
             tight({"dp 1.0 0.0": 1}, float(delta))  # or refused
-        self.name, self.composition = name, composition
+        self.name, self.who = name, bool(who)
+        self.composition: str = composition
         self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
-        self.who = bool(who)
-        where = _where(ledger)
+        where = ledger_place(ledger)
         if where is None:
             warnings.warn(
                 f"The budget {name!r} exists only in the memory of this process: every other process that "
@@ -178,39 +146,36 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         >>> Budget.begun("as begun", ledger="memory")
         Budget('as begun', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)
         """
-        kept = ledger if isinstance(ledger, Ledger) else open_ledger(_where(ledger) or "memory")
+        kept = ledger if isinstance(ledger, Ledger) else open_ledger(ledger_place(ledger) or "memory")
         known = {each.name: each for each in kept.begun()}
         if name not in known:
             names = ", ".join(sorted(map(repr, known))) or "none"
             raise LedgerError(f"There is no budget {name!r} in {kept.url}. There are: {names}.")
         found = cls.__new__(cls)
-        found.name, found.cap, found.composition = name, known[name].cap, _composition(known[name])
-        found.who = False
-        found.ledger = kept
+        if known[name].composition not in ("sum", "tight"):
+            raise LedgerError(f"The ledger is damaged: {name!r} has {known[name].caps()}.")
+        found.name, found.cap, found.composition = name, known[name].cap, known[name].composition
+        found.who, found.ledger = False, kept
         return found
 
-    # -- what a user reads --
+    @property
+    def _combination(self) -> Combination:
+        return Combination(self.composition, self.cap)
 
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self._least(self.ledger.totals(self.name)), self._caveat())
+        return _amount(self._combination.least(self.ledger.totals(self.name)), self._caveat())
 
     @property
     def remaining(self) -> Amount:
         """What is left."""
-        return _amount(self.cap - self._least(self.ledger.totals(self.name)))
+        return _amount(self.cap - self._combination.least(self.ledger.totals(self.name)))
 
     @property
     def average_gamma(self) -> float:
         """The share of pairs under P that is not covered, on average over calibrations."""
-        base, largest = Fraction(0), dict[str, Fraction]()
-        for (partition, _), total in self.ledger.totals(self.name).items():
-            if partition:
-                largest[partition] = max(largest.get(partition, Fraction(0)), total.average)
-            else:
-                base = total.average
-        return float(base + sum(largest.values()))
+        return average_gamma(self.ledger.totals(self.name))
 
     @property
     def statement(self) -> str:
@@ -227,27 +192,15 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         if spent.gamma:
             words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
         count, one = self.ledger.unsealed(self.name)
-        many = "1 answer was" if count == 1 else f"{count} answers were"
         if count and one:
-            return f"{words}. {many} about unsealed data, and all answers are under one P"
+            return f"{words}. {_unsealed(count)}, and all answers are under one P"
         return f"{words}. {self._caveat()}" if count else words
 
     def _caveat(self) -> str:
         """Return in words what could not be checked about the total, or an empty string."""
         count, one = self.ledger.unsealed(self.name)
-        if one:
-            return ""
-        many = "1 answer was" if count == 1 else f"{count} answers were"
         rule = "it cannot be checked that all answers about the same people are under one P"
-        return f"{many} about unsealed data: {rule}"
-
-    def _least(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
-        """Return the same as `_combine`, by whichever bound is smaller."""
-        cost = self._combine(totals)
-        if self.composition == "sum" or not cost.epsilon:
-            return cost
-        tighter = self._tightly(totals, cost)
-        return tighter if tighter.epsilon < cost.epsilon else cost
+        return "" if one else f"{_unsealed(count)}: {rule}"
 
     def history(self) -> Any:
         """Return every charge, the oldest first: a DataFrame if pandas is installed, else a list of dicts."""
@@ -273,7 +226,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             raise LedgerError(f"The ledger says that {self.name!r} has the caps {begun.cap}, not {self.cap}.")
         if kept != made:
             raise LedgerError(f"The ledger's totals for {self.name!r} are not what its charges add up to.")
-        spent = self._combine(made.totals)
+        spent = self._combination(made.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
         return _amount(spent, self._caveat())
@@ -300,8 +253,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         """
         name = check_text("The name of the data", people)
         found = declare(as_sampler(sampler))
-        who = self._who() if self.who else ""
-        self.ledger.declare_again(self._begun(), repr(name), found.digest, found.description, who)
+        self.ledger.declare_again(self._begun(), repr(name), found.digest, found.description, self._who())
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
         """Divide the people into parts that a replaced record cannot leave: sites, years.
@@ -330,20 +282,14 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def card(self) -> Card:
         """Return what a person sees of the budget: what is left of each part."""
-        left, charges = self.remaining, sum(self._counts().values())
+        totals = self.ledger.totals(self.name).values()
+        left, charges = self.remaining, sum(sum(total.counts.values()) for total in totals)
         caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
         rows = [(symbol, f"{getattr(left, symbol):.4g} of {cap:g} left") for symbol, cap in caps.items()]
         shares = (min(max(getattr(left, symbol) / cap, 0.0), 1.0) for symbol, cap in caps.items())
         note = f"{counted(charges, 'answer')} so far, composition {self.composition!r}"
         note += f"; in all {self.statement}" if charges else ""
         return Card(f"budget {self.name}", rows, note=note, shares=tuple(shares))
-
-    def _counts(self) -> dict[str, int]:
-        """Return how many charges there are of each kind."""
-        found: dict[str, int] = {}
-        for total in self.ledger.totals(self.name).values():
-            found = _joined(found, total.counts)
-        return found
 
     def plot(self, ax: Any = None) -> Any:
         """Plot how the budget was used up, answer by answer.
@@ -364,90 +310,56 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         rows = self.ledger.history(self.name)
         shown = set(thin(len(rows), 40 if self.composition == "tight" else 300))
         totals: dict[tuple[str, str], Totals] = {}
-        shares: dict[str, list[tuple[int, float]]] = {
-            symbol: [(0, 0.0)] for symbol in _COLORS if getattr(self.cap, symbol)
-        }
+        shares = {symbol: [(0.0, 0.0)] for symbol in _COLORS if getattr(self.cap, symbol)}
         for at, row in enumerate(rows):
             total = totals.setdefault((row["partition"], row["part"]), Totals())
             total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
             if row["epsilon"] or row["delta"]:
-                total.counts = _joined(total.counts, {row["kind"]: 1})
+                total.counts = total.counts | {row["kind"]: total.counts.get(row["kind"], 0) + 1}
             if at in shown:
-                cost = self._least(totals)
+                cost = self._combination.least(totals)
                 for symbol, line in shares.items():
-                    line.append((at + 1, float(getattr(cost, symbol) / getattr(self.cap, symbol))))
-        layers = [
-            Layer(
-                "step",
-                [float(at) for at, _ in line],
-                [share for _, share in line],
-                label=symbol,
-                color=_COLORS[symbol],
-                dashed=symbol == "gamma",
-            )
-            for symbol, line in shares.items()
-        ]
+                    line.append((at + 1.0, float(getattr(cost, symbol) / getattr(self.cap, symbol))))
+        layers = []
+        for symbol, line in shares.items():
+            x, y = map(list, zip(*line, strict=True))
+            dashed = symbol == "gamma"
+            layers.append(Layer("step", x, y, label=symbol, color=_COLORS[symbol], dashed=dashed))
         everything = Layer("level", y=[1.0], color="red", dashed=True, label="all of it")
         title = f"what was spent of {self.name}"
         return Chart(title, "answers", "share of the budget", (*layers, everything), limits=(0.0, 1.05))
 
-    def __copy__(self) -> Budget:
-        return self  # a copy would be another purse
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
-        return self
-
     def __reduce__(self) -> tuple[Any, ...]:
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():
-            return Elsewhere, (self.name,)
-        return _again, (self.name, self.ledger.database.url, self.cap, self.composition, self.who)
-
-    # -- what the decorator asks --
+            return RemoteBudget, (self.name,)
+        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in _COLORS}
+        options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
+        return functools.partial(Budget, **options), (self.name,)
 
     def reserve(self, charge: Charge) -> None:
         """Spend what a release asks for, or raise."""
-        self.ledger.reserve(self._begun(), self._signed(charge), self._combine)
+        signed = replace(charge, who=self._who()) if self.who else charge
+        self.ledger.reserve(self._begun(), signed, self._combination)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
-        self.ledger.afford(self._begun(), self._signed(charge), self._combine)
+        self.ledger.afford(self._begun(), charge, self._combination)
 
     def _begun(self) -> Begun:
-        return Begun(self.name, self.cap, self.composition, 0, "")
-
-    def _signed(self, charge: Charge) -> Charge:
-        return replace(charge, who=self._who()) if self.who else charge
+        return Begun(self.name, self.cap, self.composition)
 
     def _who(self) -> str:
+        """Return user and host, if they are wanted."""
+        if not self.who:
+            return ""
+        import getpass
         import socket
 
-        return f"{_user()}@{socket.gethostname()}"
-
-    def _combine(self, totals: Mapping[tuple[str, str], Totals]) -> Cost:
-        """Return what totals cost together: parts of one partition cost as much as the largest."""
-        base = totals.get(("", ""), Totals())
-        largest: dict[str, Cost] = {}
-        for (partition, _), total in totals.items():
-            if partition:
-                largest[partition] = largest.get(partition, NOTHING).larger(total.cost)
-        summed = base.cost
-        for cost in largest.values():
-            summed += cost
-        if self.composition == "sum" or summed.fits(self.cap):
-            return summed
-        return self._tightly(totals, summed)
-
-    def _tightly(self, totals: Mapping[tuple[str, str], Totals], summed: Cost) -> Cost:
-        """Return the same with the ε that holds at the whole of the budget's δ, if that is less."""
-        base = totals.get(("", ""), Totals()).counts
-        parts = [(key[0], total.counts) for key, total in totals.items() if key[0]]
-        delta = float(self.cap.delta)
-        if len({partition for partition, _ in parts}) > 1:  # one after the other: their sum holds
-            return summed
-        found = max([tight(_joined(base, counts), delta) for _, counts in parts] or [tight(base, delta)])
-        less = math.isfinite(found) and (exact(found) < summed.epsilon or summed.delta > self.cap.delta)
-        return Cost(exact(found), self.cap.delta, summed.gamma) if less else summed
+        try:
+            return f"{getpass.getuser()}@{socket.gethostname()}"
+        except (OSError, KeyError):
+            return f"?@{socket.gethostname()}"
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
@@ -459,7 +371,7 @@ def distinct(budgets: Sequence[Any]) -> list[Any]:
     for each in budgets:
         if each is None:
             continue
-        whole = getattr(each, "budget", each)
+        whole = each.budget if isinstance(each, Part) else each
         if not isinstance(whole, Budget):  # anything that can be charged
             found.setdefault(("", str(id(each))), each)
             continue
@@ -475,10 +387,6 @@ def distinct(budgets: Sequence[Any]) -> list[Any]:
     return list(found.values())
 
 
-def _joined(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {kind: one.get(kind, 0) + other.get(kind, 0) for kind in {*one, *other}}
-
-
 def _amount(cost: Cost, note: str = "") -> Amount:
     found = Amount(*(max(float(part), 0.0) for part in (cost.epsilon, cost.delta, cost.gamma)))
     if note:
@@ -486,70 +394,11 @@ def _amount(cost: Cost, note: str = "") -> Amount:
     return found
 
 
-def _place(url: str) -> str:
-    """Return a path from the root, so that it is the same wherever the process goes."""
-    return url if "://" in url or url == "memory" else str(Path(url).expanduser().absolute())
+def _unsealed(count: int) -> str:
+    return f"{'1 answer was' if count == 1 else f'{count} answers were'} about unsealed data"
 
 
-def _where(ledger: str | os.PathLike[str] | None) -> str | None:
-    """Return the ledger's place: from the argument, the environment or the policy; None if none names it."""
-    where, source = ledger, "Budget(ledger=...)"
-    if where is None and "PRIVATIZE_LEDGER" in os.environ:
-        where, source = os.environ["PRIVATIZE_LEDGER"], "PRIVATIZE_LEDGER"
-    if where is None:
-        where, source = ruled("ledger"), "The ledger of the policy"
-    return None if where is None else checked_place(where, source)
-
-
-def checked_place(where: Any, source: str) -> str:
-    """Return where a ledger is, as an absolute path or a URL; refuse what names no ledger."""
-    if not isinstance(where, str | os.PathLike):
-        raise SettingsError(f"{source} is a {type(where).__name__}, not a path, a URL, or 'memory'.")
-    text = os.fspath(where)
-    if not isinstance(text, str) or not text.strip():
-        raise SettingsError(
-            f"{source} is empty, so it does not say where budgets are kept. Name a ledger (a path, "
-            f"sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set it."
-        )
-    try:
-        fine = b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        fine = False
-    if not fine:  # not shown: it may hold a password
-        raise SettingsError(f"{source} has characters that no file and no URL can have. Choose another name.")
-    return _place(text)
-
-
-def _composition(begun: Begun) -> Literal["sum", "tight"]:
-    if begun.composition == "sum":
-        return "sum"
-    if begun.composition == "tight":
-        return "tight"
-    raise LedgerError(f"The ledger is damaged: {begun.name!r} has composition={begun.composition!r}.")
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "?"
-
-
-def _again(name: str, url: str, cap: Cost, composition: Any, who: bool) -> Budget:
-    return Budget(
-        name,
-        epsilon=float(cap.epsilon),
-        delta=float(cap.delta),
-        gamma=float(cap.gamma),
-        ledger=url,
-        composition=composition,
-        who=who,
-    )
-
-
-class Elsewhere(_Entered):
+class RemoteBudget(Entered):
     """A budget that is in the memory of another process: nothing can be spent from it here."""
 
     def __init__(self, name: str) -> None:
@@ -563,62 +412,3 @@ class Elsewhere(_Entered):
         )
 
     afford = reserve
-
-
-class Partition(Mapping[str, "Part"]):
-    """The parts of a budget that a replaced record cannot leave. Made by `Budget.partition`."""
-
-    opaque: ClassVar[bool] = True  # to fingerprints
-
-    def __init__(self, budget: Budget, name: str, parts: Sequence[str]) -> None:
-        listed = [parts] if isinstance(parts, str) else list(parts)
-        texts = all(isinstance(part, str) and part for part in listed)
-        if not isinstance(name, str) or not name or not texts or not listed or len(set(listed)) < len(listed):
-            raise SettingsError(
-                f"partition({name!r}, parts={parts!r}): it needs a name, and a list of different parts."
-            )
-        for text in (name, *listed):
-            check_text("The name of a partition or part", text)
-        self.budget, self.name = budget, name
-        self._parts = {part: Part(budget, name, part) for part in listed}
-
-    def __getitem__(self, part: str) -> Part:
-        if part not in self._parts:
-            raise SettingsError(
-                f"{part!r} is not a part of {self.name!r}: they are {', '.join(self._parts)}."
-            )
-        return self._parts[part]
-
-    def __contains__(self, part: object) -> bool:
-        return part in self._parts
-
-    def get(self, part: str, default: Any = None) -> Any:
-        """Return a part, or the default if there is no such part."""
-        return self._parts.get(part, default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parts)
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-
-class Part(_Entered):
-    """One part of a partition: used like the budget itself."""
-
-    def __init__(self, budget: Budget, partition: str, part: str) -> None:
-        self.budget, self.partition, self.part = budget, partition, part
-
-    def _placed(self, charge: Charge) -> Charge:
-        return replace(charge, partition=self.partition, part=self.part)
-
-    def reserve(self, charge: Charge) -> None:
-        """Spend what a release asks for, or raise."""
-        self.budget.reserve(self._placed(charge))
-
-    def afford(self, charge: Charge) -> None:
-        """Raise if there is not enough left; spend nothing."""
-        self.budget.afford(self._placed(charge))
-
-    def __repr__(self) -> str:
-        return f"<part {self.part!r} of {self.partition!r} in {self.budget!r}>"

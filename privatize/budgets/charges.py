@@ -1,4 +1,4 @@
-"""Charges: what one release asks of a budget, and the rules by which they add up. Knows no database."""
+"""Charges: what one release asks of a budget, and the rules by which they add up."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 from privatize.errors import LedgerError, SettingsError
 from privatize.planning.bounds import exact
 from privatize.planning.composition import NOTHING, Cost
-
-__all__ = ["COMPARABLE", "Book", "Charge", "Due", "Person", "Totals", "check_text"]
+from privatize.storage.database import storable
 
 STRENGTHS = ("plain", "sampled")
 PURPOSES = ("answer", "declaration", "learning", "check")
@@ -24,19 +23,13 @@ _LONGEST = 255
 
 def check_text(what: str, text: Any) -> str:
     """Return a name that every database can keep; refuse any other."""
-    fine = isinstance(text, str) and 0 < len(text) <= _LONGEST and "\0" not in text
-    if fine:
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            fine = False
-    if not fine:
+    if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or storable(text) != text:
         shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
         raise SettingsError(
             f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: names are strings of "
             f"1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose another."
         )
-    return str(text)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +122,11 @@ class Charge:
         if self.strength == "plain" and (self.declared or self.gamma):
             raise SettingsError("A plain charge holds for all pairs: it has gamma=0, and no P.")
 
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Who it is about; ("",) for data without a name."""
+        return self.people or (self.dataset,)
+
 
 @dataclass
 class Totals:
@@ -151,6 +149,11 @@ class Person:
     part: str
     declared: tuple[str, ...] | None = None
     described: str = ""
+
+    @property
+    def comparable(self) -> list[bool]:
+        """Which of the P have a name that is the same in every process and version."""
+        return [digest.startswith(COMPARABLE) for digest in self.declared or ()]
 
 
 @dataclass(frozen=True)
@@ -229,15 +232,8 @@ class Book:
             if gamma < cost.gamma or (written.cost.epsilon, written.cost.delta) != (cost.epsilon, cost.delta):
                 raise LedgerError("it was charged less than it costs")
         else:
-            # Of plans that may have been charged before, what holds for them now.
-            seen = [exact(now) for asked, now in charge.looks if once and exact(asked) <= known]
-            gamma = max([cost.gamma, *seen])
-            # What was charged, and is not among the plans that this one's store knows, is of another store.
-            plans = {exact(each) for look in charge.looks for each in look}
-            elsewhere = bool(plans) and known > 0 and known not in plans
-            further = charge.average_gamma is None or gamma > cost.gamma or elsewhere
-            mean = max(average, gamma if further else exact(charge.average_gamma or 0.0))
-            gamma = max(gamma, known)
+            gamma, mean = _asked(charge, cost.gamma, known)
+            gamma, mean = max(gamma, known), max(mean, average)
         if once and (gamma, mean) > (Fraction(0), Fraction(0)):
             self.gammas[where] = (gamma, mean)
         return Due(Cost(cost.epsilon, cost.delta, gamma - known), mean - average)
@@ -245,7 +241,7 @@ class Book:
     def _place(self, charge: Charge, *, checked: bool) -> None:
         """Refuse a second P for the same people, and people in two parts of a partition."""
         where = (charge.partition, charge.part)
-        for name in charge.people or (charge.dataset,):  # versions are of the same people
+        for name in charge.subjects:  # versions are of the same people
             known = self.people.get(name, Person(*where))
             if (known.partition, known.part) != where and checked:
                 raise SettingsError(
@@ -276,7 +272,7 @@ class Book:
             )
         again = (
             ""
-            if any(digest.startswith(COMPARABLE) for digest in known.declared)
+            if any(known.comparable)
             else f" The ledger has the first P under a name that cannot be compared (from an earlier version "
             f"of this library, from another Python, or for one object only). If the two are the same P, "
             f"declare that: budget.declare_again({name}, P)."
@@ -304,15 +300,20 @@ class Book:
                 f"a record that is replaced within a part must be distributed as one that is replaced in "
                 f"all of the data. {remedy}"
             )
+        self._check_columns(charge, sampled, shown, remedy)
+
+    def _check_columns(self, charge: Charge, sampled: list[Person], shown: str, remedy: str) -> None:
+        """Refuse a P under which a replaced record could move to another part."""
+        layers = sorted({person.partition for person in sampled} - {""})
         both = f"The budget {self.name!r} would have answers {shown}"
         why = (
             f"Under P a replaced record may change its value there, within a part it may not. These are two "
             f"distributions of pairs, and their gammas do not add up. {remedy}"
         )
         for name in charge.columns:
-            if any(_essence(name) == _essence(each) for each in layers if each):
+            if any(_essence(name) == _essence(each) for each in layers):
                 raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
-        for layer in filter(None, layers):
+        for layer in layers:
             parts = {person.part for person in sampled if person.partition == layer}
             if any(parts <= values for values in charge.values):
                 raise SettingsError(
@@ -330,7 +331,7 @@ class Book:
                     f"The budget {self.name!r} has no P for {name} that could be declared again. The first "
                     f"sampled answer about people declares their P."
                 )
-            if any(digest.startswith(COMPARABLE) for digest in known.declared):
+            if any(known.comparable):
                 raise SettingsError(
                     f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
                     f"compared, so there is nothing to declare again. Use this P, or begin another budget."
@@ -342,6 +343,18 @@ class Book:
         """Return all names whose P was written down in the same way."""
         declared = self.people[name].declared
         return tuple(sorted(each for each, person in self.people.items() if person.declared == declared))
+
+
+def _asked(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fraction, Fraction]:
+    """Return γ and the average γ that hold for a charge, beside a γ that was charged before."""
+    # Of plans that may have been charged before, what holds for them now.
+    once = charge.dataset and charge.key
+    most = max([gamma, *(exact(now) for asked, now in charge.looks if once and exact(asked) <= known)])
+    # What was charged, and is not among the plans that this one's store knows, is of another store.
+    plans = {exact(each) for look in charge.looks for each in look}
+    elsewhere = bool(plans) and known > 0 and known not in plans
+    further = charge.average_gamma is None or most > gamma or elsewhere
+    return most, most if further else exact(charge.average_gamma or 0.0)
 
 
 def _where(partition: str, part: str) -> str:

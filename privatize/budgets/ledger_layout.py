@@ -12,8 +12,6 @@ from typing import Any
 from privatize.errors import LedgerError
 from privatize.storage.database import Run
 
-__all__ = ["CREATE", "VERSION", "check", "prepare"]
-
 # 1 is the layout from before there was a number. Whoever changes a table raises this, and adds a migration.
 VERSION = 2
 
@@ -122,7 +120,8 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
         if table not in found:
             continue  # it was created just now
         for column, value in columns.items():
-            kind = "BIGINT" if postgres and column == "migrated" else _kind(column)
+            number = "BIGINT" if postgres else "INTEGER"
+            kind = number if column == "migrated" else "TEXT"
             run(f"ALTER TABLE {table} ADD COLUMN {column} {kind} NOT NULL DEFAULT {value}")
             if postgres:  # or an earlier version could insert rows without it
                 run(f"ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
@@ -132,6 +131,12 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
     run("UPDATE spent SET average = gamma")
     run("UPDATE gammas SET average = gamma")
     run("UPDATE charges SET average = gamma, average_charged = charged")
+    _place_people(run)
+    run("DROP TABLE datasets")
+
+
+def _place_people(run: Run) -> None:
+    """Write down who charges were about, and under which P all answers about them hold."""
     declared = {
         (budget, dataset): (sampler, described)
         for budget, dataset, sampler, described in run(
@@ -163,11 +168,6 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
             "UPDATE people SET declared = ?, described = ? WHERE budget = ? AND name = ?",
             *(json.dumps(sorted(common)), described, budget, name),
         )
-    run("DROP TABLE datasets")
-
-
-def _kind(column: str) -> str:
-    return "INTEGER" if column == "migrated" else "TEXT"
 
 
 def _fractions(run: Run) -> None:

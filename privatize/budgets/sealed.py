@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
 from privatize.budgets.charges import check_text
+from privatize.budgets.partition import Part
 from privatize.data import records
 from privatize.errors import PrivatizeError, SealedError, SettingsError
 from privatize.identity.library import Opaque
@@ -37,6 +38,14 @@ _NoAttribute.__name__ = _NoAttribute.__qualname__ = "SealedError"
 _NoAttribute.__module__ = SealedError.__module__
 
 
+class _Facts(NamedTuple):
+    name: str
+    version: str | None
+    kind: str
+    n: int
+    schema: Any
+
+
 class Sealed:
     """Data that only private functions can open, as their dataset argument. Made by `seal`.
 
@@ -47,11 +56,12 @@ class Sealed:
 
     __slots__ = ("__weakref__", "_budget", "_facts", "_sampler")
     opaque: ClassVar[bool] = True  # to fingerprints
+    _facts: _Facts
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
         put = object.__setattr__
         n, schema = records.count(data), records.describe(data).public().to_json()
-        put(self, "_facts", (name, version, _type(data), n, schema))
+        put(self, "_facts", _Facts(name, version, _type(data), n, schema))
         put(self, "_sampler", sampler)
         put(self, "_budget", budget)
         _CONTENT[id(self)] = data
@@ -64,27 +74,25 @@ class Sealed:
     @property
     def name(self) -> str:
         """Name of the dataset."""
-        return str(self._facts[0])
+        return self._facts.name
 
     @property
     def version(self) -> str | None:
         """Version of the dataset."""
-        found: str | None = self._facts[1]
-        return found
+        return self._facts.version
 
     @property
     def n(self) -> int:
         """Number of records."""
-        return int(self._facts[3])
+        return self._facts.n
 
     @property
     def schema(self) -> Any:
         """Containers, names, dtypes and shapes, as JSON; of texts not how long they are."""
-        return self._facts[4]
+        return self._facts.schema
 
     def __repr__(self) -> str:
-        facts: tuple[Any, ...] = self._facts
-        name, version, kind, n, _ = facts
+        name, version, kind, n, _ = self._facts
         return f"<sealed {name!r}{'' if version is None else f' version {version!r}'}: {kind}, n={n}>"
 
     def __str__(self) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.data import frames, records
+from privatize.data.columns import array_of
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
 
@@ -303,7 +304,7 @@ def means() -> Additive:
 def _membership(categories: tuple[Any, ...], data: Any) -> Array:
     codes = {category: at for at, category in enumerate(categories)}
     plain = isinstance(data, list) and frames.kind(data) is None
-    values = frames.array_of(data) if plain else np.asarray(data)
+    values = array_of(data) if plain else np.asarray(data)
     if values.ndim != 1:
         raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
     # Each different value is looked up once, where values can be sorted.

@@ -74,7 +74,7 @@ class NeighbourSampler:
     def draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
         """Draw the records of one pair, or as many as are asked for, in the container of the data."""
         drawn = draw(self.sampler, self.size + 1 if count is None else count, rng)
-        return drawn if self.target is None else records.adopt(drawn, self.target)
+        return drawn if self.target is None else records.cast(drawn, self.target)
 
     def check(self) -> None:
         """Draw twice from the same stream: a sampler must be a pure function of its generator."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from privatize.cli.command import Argument, Outcome, command
 from privatize.cli.importing import exists, functions, modules
+from privatize.cli.showing import columns
 from privatize.config.policy import Lenient, lenient, policy
 from privatize.display.figures import counted
 from privatize.errors import PrivatizeError
@@ -118,12 +119,10 @@ def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
 
 def table(findings: list[Finding]) -> str:
     """Return findings as lines of text."""
-    width = max((len(finding.function) for finding in findings), default=0)
-    lines = []
+    rows = []
     for finding in findings:
-        state = "FAILS" if finding.problems else "ok"
-        lines.append(f"{state:5s}  {finding.function:<{width}}  {finding.promise}")
-        lines += [f"       {'':<{width}}  {problem}" for problem in finding.problems]
+        rows.append(("FAILS" if finding.problems else "ok", finding.function, finding.promise))
+        rows += [("", "", problem) for problem in finding.problems]
     failed = sum(bool(finding.problems) for finding in findings)
-    lines.append(f"{counted(len(findings), 'private function')}, {failed} with problems")
-    return "\n".join(lines)
+    total = f"{counted(len(findings), 'private function')}, {failed} with problems"
+    return f"{columns(rows)}\n{total}" if rows else total

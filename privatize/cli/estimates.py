@@ -15,7 +15,9 @@ from privatize.errors import CalibrationError, SettingsError
 from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
+from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
+from privatize.samplers.base import traits_of
 
 __all__ = ["estimate"]
 
@@ -68,8 +70,8 @@ def _sizes(given: argparse.Namespace, call: Call) -> list[int]:
         if n < 1:
             raise SettingsError(f"-n {n} is not a number of records: it is 1 or more.")
     sampler = call.function.settings.sampler
-    fixed = [int(sampler.size)] if getattr(sampler, "positions", None) is not None else []
-    sizes = given.n or policy().sizes.get(call.name) or fixed
+    fixed = None if sampler is None else traits_of(sampler).size
+    sizes = given.n or policy().sizes.get(call.name) or ([] if fixed is None else [fixed])
     if not sizes:
         raise SettingsError(
             f'How many records? Pass -n 1000, or put them into the policy: n = {{"{call.name}" = [1000]}} in '
@@ -109,7 +111,7 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
 
 def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:
     what = ("noise scale", "± with 95%")
-    if hasattr(function.settings.mechanism, "responses"):  # it chooses; there is no noise to speak of
+    if isinstance(function.settings.mechanism, Exponential):  # it chooses; there is no noise to speak of
         what = ("temperature", "below best, 95%")
     rows = [("n", "sensitivity", "m", "k", "gamma", *what, "")]
     for row in facts["rows"]:

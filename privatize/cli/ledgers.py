@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from privatize.budgets.budget import Budget, checked_place
-from privatize.budgets.ledger import Begun, Ledger
+from privatize.budgets.budget import Budget
+from privatize.budgets.ledger import Ledger
+from privatize.budgets.places import checked_place
+from privatize.budgets.rows import Begun
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import as_json, columns, hide, one_line, place, visible
-from privatize.config.policy import ruled
+from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
 
@@ -31,7 +33,7 @@ def whereabouts(given: str | None) -> str | None:
     """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
     found, source = given or os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"
     if found is None:
-        found, source = ruled("ledger"), "The ledger of the policy"
+        found, source = policy().ledger, "The ledger of the policy"
     hide(str(found))
     if found is not None:
         checked_place(found, source)  # or refused

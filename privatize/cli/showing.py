@@ -12,6 +12,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from privatize.storage.urls import without_password
+
 __all__ = ["as_json", "columns", "cost", "discreet", "duration", "hide", "labelled", "one_line", "place"]
 
 
@@ -78,9 +80,8 @@ def discreet(text: str) -> str:
 
 def place(url: str) -> str:
     """Return where a database is, as it may be shown."""
-    scheme, sign, rest = url.partition("://")
     hide(url)
-    return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else url
+    return without_password(url)
 
 
 def visible(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_workers
 
-__all__ = ["Policy", "configure", "configured", "policy", "ruled"]
+__all__ = ["Policy", "configure", "configured", "policy"]
 
 _UNSET: Any = object()
 _chosen: dict[str, Any] = {}
@@ -113,9 +114,6 @@ class Lenient:
 
 lenient: contextvars.ContextVar[Lenient] = contextvars.ContextVar("lenient", default=Lenient(False))  # noqa: B039
 
-_NUMBERS = ("max-epsilon", "max-delta", "max-gamma")
-_FLAGS = ("require-budget", "require-sealed")
-_PLACES = ("ledger", "store")
 _read: dict[str, Policy] = {}
 
 
@@ -129,11 +127,6 @@ def policy() -> Policy:
     if found is None:
         found = _read[here] = _find(Path(here))
     return found
-
-
-def ruled(name: str) -> Any:
-    """Return what the policy says about a place."""
-    return getattr(policy(), name)
 
 
 def _find(start: Path) -> Policy:
@@ -155,36 +148,41 @@ def _find(start: Path) -> Policy:
     return Policy()
 
 
+def _is_sizes(value: Any) -> bool:
+    lists = isinstance(value, dict) and all(isinstance(each, list) for each in value.values())
+    return lists and all(type(n) is int and n > 0 for each in value.values() for n in each)
+
+
+_NUMBER = (lambda value: type(value) in (int, float) and value >= 0, "a number")
+_FLAG = (lambda value: isinstance(value, bool), "true or false")
+_PLACE = (lambda value: isinstance(value, str) and value != "", "a path or a URL")
+_KNOWN: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(("max-epsilon", "max-delta", "max-gamma"), _NUMBER),
+    **dict.fromkeys(("require-budget", "require-sealed"), _FLAG),
+    **dict.fromkeys(("ledger", "store"), _PLACE),
+    "n": (_is_sizes, 'a table of lists: n = {"module:function" = [1000]}'),
+}
+
+
+def _checked(table: Any, file: Path) -> Policy:
+    if not isinstance(table, dict):
+        raise PolicyError("[tool.privatize] is not a table.")
+    for name, value in table.items():
+        if name not in _KNOWN:
+            raise PolicyError(f"[tool.privatize] has {name!r}, which is not known: {', '.join(_KNOWN)}.")
+        fine, rule = _KNOWN[name]
+        if not fine(value):
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is {rule}.")
+    rules = {"sizes" if name == "n" else name.replace("-", "_"): value for name, value in table.items()}
+    for name in ("ledger", "store"):
+        if name in rules:
+            rules[name] = _placed(rules[name], file.parent)
+    return Policy(**rules, file=file)
+
+
 def _placed(place: str, folder: Path) -> str:
     """Return a path in the policy from the folder of its file: the same one, wherever the program runs."""
     relative = place.removeprefix("sqlite:///")
     if "://" in relative or place == "memory":
         return place
     return str(folder / Path(relative).expanduser())
-
-
-def _checked(table: Any, file: Path) -> Policy:
-    known = (*_NUMBERS, *_FLAGS, *_PLACES, "n")
-    if not isinstance(table, dict):
-        raise PolicyError("[tool.privatize] is not a table.")
-    for name, value in table.items():
-        if name not in known:
-            raise PolicyError(f"[tool.privatize] has {name!r}, which is not known: {', '.join(known)}.")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if name in _NUMBERS and not (number and value >= 0):
-            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a number.")
-        if name in _FLAGS and not isinstance(value, bool):
-            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is true or false.")
-        if name in _PLACES and not (isinstance(value, str) and value):
-            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is a path or a URL.")
-    sizes = table.get("n", {})
-    fine = isinstance(sizes, dict) and all(
-        isinstance(each, list) and all(type(n) is int and n > 0 for n in each) for each in sizes.values()
-    )
-    if not fine:
-        raise PolicyError('[tool.privatize] n is a table of lists: n = {"module:function" = [1000]}.')
-    plain = {name.replace("-", "_"): value for name, value in table.items() if name != "n"}
-    for name in _PLACES:
-        if name in plain:
-            plain[name] = _placed(plain[name], file.parent)
-    return Policy(**plain, sizes=sizes, file=file)

@@ -12,29 +12,18 @@ from privatize.data.schema import (
     FrameSchema,
     ListSchema,
     Schema,
-    TensorSchema,
     bare,
     to_dtype,
 )
 from privatize.data.support import is_fixed, split
 
-# What the private data's columns may be, where P draws a column of a kind.
-_ACCEPTED = {
-    "int": ("bool", "int", "float"),
-    "float": ("bool", "int", "float"),
-    "bool": ("bool",),
-    "text": ("text", "object", "category"),
-    "category": ("category", "text", "object"),
-    "object": ("object", "text", "category"),
-    "date": ("date",),
-    "duration": ("duration",),
-}
+# Kinds of columns that can be converted to each other.
+_NUMBERS, _STRINGS = ("int", "float"), ("text", "category", "object")
+_CONVERT = "Convert it, or have the sampler draw what it is."
 _FIXES = {
-    "int": "Convert it with astype(float), or have the sampler draw what it is.",
-    "float": "Convert it with astype(float), or have the sampler draw what it is.",
     "category": "Its values must be of the same type: convert it with astype, or write P's as they are.",
     "bool": "Convert it to booleans (astype('boolean') where some are missing).",
-    "date": "Convert it to dates of the same time zone, or give dates(...) its tz=.",
+    "date": "Convert it to dates of the same time zone (pd.to_datetime(...)), or give dates(...) its tz=.",
 }
 
 
@@ -48,7 +37,7 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
     'The dataset is an array of float64 with records of shape (2,), but the sampler draws an array of ...
     """
     if isinstance(own, AlignedSchema) and isinstance(drawn, AlignedSchema):
-        if own.names == drawn.names and len(own.parts) == len(drawn.parts):
+        if own.keys == drawn.keys:
             return _parts_mismatch(own, drawn, support)
     elif isinstance(own, FrameSchema) and isinstance(drawn, FrameSchema) and own.form == drawn.form:
         return _frames_mismatch(own, drawn)
@@ -56,6 +45,10 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
         return None
     if isinstance(own, ListSchema) and isinstance(drawn, ListSchema):
         return None
+    return _other_container(own, drawn)
+
+
+def _other_container(own: Schema, drawn: Schema) -> str:
     if str(own) == str(drawn):
         return (
             f"The dataset is {own} with longer strings than the sampler can draw. Have the "
@@ -76,8 +69,7 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
 
 
 def _parts_mismatch(own: AlignedSchema, drawn: AlignedSchema, support: Any) -> str | None:
-    keys = range(len(own.parts)) if own.names is None else own.names
-    for key, *part in zip(keys, own.parts, drawn.parts, split(support, keys), strict=True):
+    for key, *part in zip(own.keys, own.parts, drawn.parts, split(support, own.keys), strict=True):
         problem = mismatch(*part)
         if problem is not None:
             what = f"Part {key + 1} of the dataset, which is a tuple," if isinstance(key, int) else ""
@@ -91,7 +83,7 @@ def _matches(own: ArraySchema, drawn: ArraySchema, support: Any) -> bool:
         return False
     if own.dtype == drawn.dtype:
         return True
-    if isinstance(own, TensorSchema):
+    if own.tag == "tensor":
         return not {own.dtype[0], drawn.dtype[0]} & {"c", "q"} and drawn.dtype != "bool"
     one, other = to_dtype(own.dtype), to_dtype(drawn.dtype)
     if other.kind in "UO" and one.kind in "UO" and is_fixed(support):
@@ -104,22 +96,16 @@ def _matches(own: ArraySchema, drawn: ArraySchema, support: Any) -> bool:
 
 def _frames_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
     if own.library != drawn.library:
-        fix = (
-            f"Have it draw the same: table(..., frame={own.library!r})."
-            if own.form == "frame"
-            else "Convert the dataset, or have the sampler draw what the dataset is."
-        )
+        same = f"Have it draw the same: table(..., frame={own.library!r})."
+        fix = same if own.form == "frame" else _CONVERT
         return f"The dataset is {own}, but the sampler draws {drawn}. {fix}"
     if own.form == "frame" and (problem := _names_mismatch(own, drawn)) is not None:
         return problem
     for one, other in zip(own.columns, drawn.columns, strict=True):
         if not _column_matches(one, other):
             column = f"The column {one.name!r}" if own.form == "frame" else "The dataset"
-            shown = bare(one.dtype) if one.kind == "other" else one.dtype
-            fix = _FIXES.get(other.kind, "Convert it, or have the sampler draw what it is.")
-            if other.kind == "date" and one.kind in ("text", "object"):
-                fix = "Convert it: pd.to_datetime(...), str.to_datetime(...)."
-            return f"{column} is {shown}, but the sampler draws {other.dtype}. {fix}"
+            fix = _FIXES.get(other.kind, _CONVERT)
+            return f"{column} is {one.public_dtype}, but the sampler draws {other.dtype}. {fix}"
     if own.index != drawn.index:
         return (
             f"The dataset has {_index_in_words(own)}, and the sampler draws {_index_in_words(drawn)}. Drop "
@@ -130,12 +116,16 @@ def _frames_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
 
 
 def _column_matches(own: ColumnSchema, drawn: ColumnSchema) -> bool:
-    fits = own.kind in _ACCEPTED.get(drawn.kind, ()) or own.dtype == drawn.dtype
+    if own.zone != drawn.zone:
+        return False
     if drawn.kind == "category":  # of numbers, or of strings
-        categorical = own.kind == "category"
-        numeric = own.dtype == "category of numbers" if categorical else own.kind in ("int", "float")
-        fits = (fits or numeric) and numeric == (drawn.dtype == "category of numbers")
-    return fits and own.zone == drawn.zone
+        numeric = own.dtype == "category of numbers" if own.kind == "category" else own.kind in _NUMBERS
+        return (numeric or own.kind in _STRINGS) and numeric == (drawn.dtype == "category of numbers")
+    if drawn.kind in _NUMBERS:
+        return own.kind in (*_NUMBERS, "bool")
+    if drawn.kind in _STRINGS:
+        return own.kind in _STRINGS
+    return own.dtype == drawn.dtype or own.kind == drawn.kind != "other"
 
 
 def _index_in_words(schema: FrameSchema) -> str:
@@ -152,22 +142,8 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
     more = [name for name in ours if name not in theirs]
     less = [name for name in theirs if name not in ours]
     if less:
-        lacking = f"The dataset lacks the columns {less!r} that the sampler draws"
-        if set(map(str, less)) <= set(map(str, more)):
-            return f"{lacking}: its names are not strings. Rename: data.columns = data.columns.astype(str)."
-        indexed = [name for name in less if own.index is not None and name in own.index.names]
-        if indexed:
-            return f"{lacking}: {indexed[0]!r} is the index. Pass data.reset_index()."
-        if more:
-            return (
-                f"{lacking}, and has {more!r}, which it does not draw. Rename them "
-                f"(data.rename(columns={{{more[0]!r}: {less[0]!r}}})), or write P for the columns that "
-                f"there are."
-            )
-        return (
-            f"{lacking}. Draw only those that there are (sampler=P[['age', 'sex']], say), or add them to the "
-            f"dataset."
-        )
+        advice = _advice(less, more, own)
+        return f"The dataset lacks the columns {less!r} that the sampler draws{advice}"
     if more:
         return (
             f"The dataset has the columns {more!r}, which the sampler does not draw. Pass only "
@@ -179,3 +155,16 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
             f"Pass data[{theirs!r}]."
         )
     return None
+
+
+def _advice(less: list[Any], more: list[Any], own: FrameSchema) -> str:
+    """Return what to do about columns that the dataset lacks."""
+    if set(map(str, less)) <= set(map(str, more)):
+        return ": its names are not strings. Rename them: data.columns = data.columns.astype(str)."
+    indexed = [name for name in less if own.index is not None and name in own.index.names]
+    if indexed:
+        return f": {indexed[0]!r} is the index. Pass data.reset_index()."
+    if more:
+        rename = f"data.rename(columns={{{more[0]!r}: {less[0]!r}}})"
+        return f", and has {more!r}, which it does not draw. Rename them ({rename}), or adapt P."
+    return ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them."

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.data.support import missing
+from privatize.data.clipping import is_missing, objects
 
 Array = NDArray[Any]
 
@@ -33,13 +33,6 @@ def parts_of(data: Any) -> list[tuple[Any, Any]] | None:
     if isinstance(data, list) and data and all(isinstance(record, dict) for record in data):
         return [(name, [record.get(name) for record in data]) for name in data[0]]
     return None
-
-
-def objects(values: list[Any]) -> Array:
-    """Return values as an array of objects."""
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
 
 
 def as_array(data: Any) -> Array:
@@ -79,7 +72,7 @@ def comparable(values: Array) -> Array:
             return values.astype(np.float32)
     if values.dtype.kind in "mM":
         return (values.astype("M8[us]") if values.dtype.kind == "M" else values).astype(np.int64)
-    return _comparable_objects([None if missing(value) else value for value in values.tolist()])
+    return _comparable_objects([None if is_missing(value) else value for value in values.tolist()])
 
 
 def _comparable_objects(items: list[Any]) -> Array:

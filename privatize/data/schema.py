@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class Schema(ABC):
 
     libraries: frozenset[str] = frozenset({"numpy"})
     """The packages that its containers are from; numpy is in all of them."""
+    container: tuple[str, str]
+    """The package and the class of its container."""
 
     @abstractmethod
     def to_json(self) -> list[Any]:
@@ -35,6 +38,8 @@ class Schema(ABC):
 @dataclass(frozen=True)
 class ListSchema(Schema):
     """A list of records."""
+
+    container = ("builtins", "list")
 
     def to_json(self) -> list[Any]:
         return ["list"]
@@ -55,53 +60,39 @@ class ArraySchema(Schema):
 
     dtype: Any
     shape: tuple[int, ...]
+    place: str = ""
+    container = ("numpy", "ndarray")
+    tag: ClassVar[str] = "array"
 
     def to_json(self) -> list[Any]:
-        return ["array", self.dtype, list(self.shape)]
+        return [self.tag, self.dtype, list(self.shape), *([self.place] if self.place else [])]
 
     def public(self) -> Schema:
         return replace(self, dtype=_public_code(self.dtype))
 
     def __str__(self) -> str:
-        return f"an array of {_in_words(to_dtype(self.dtype))}{self._records}"
+        return f"{self._words()}{f' with records of shape {self.shape}' if self.shape else ''}"
 
-    @property
-    def _records(self) -> str:
-        return f" with records of shape {self.shape}" if self.shape else ""
+    def _words(self) -> str:
+        return f"an array of {_in_words(to_dtype(self.dtype))}"
 
 
-@dataclass(frozen=True)
 class SparseSchema(ArraySchema):
-    """A sparse matrix of SciPy's, whose records are rows."""
+    """A sparse matrix of SciPy's, whose records are rows; its place is its layout."""
 
-    layout: str
-    libraries = frozenset({"numpy", "scipy"})
+    libraries, container, tag = frozenset({"numpy", "scipy"}), ("scipy", "csr_array"), "sparse"
 
-    def to_json(self) -> list[Any]:
-        return ["sparse", self.dtype, list(self.shape), self.layout]
-
-    def public(self) -> Schema:
-        return self
-
-    def __str__(self) -> str:
-        return f"a sparse {self.layout} of {to_dtype(self.dtype).name}{self._records}"
+    def _words(self) -> str:
+        return f"a sparse {self.place} of {to_dtype(self.dtype).name}"
 
 
-@dataclass(frozen=True)
 class TensorSchema(ArraySchema):
-    """A tensor of torch's."""
+    """A tensor of torch's; its place is its device."""
 
-    device: str
-    libraries = frozenset({"numpy", "torch"})
+    libraries, container, tag = frozenset({"numpy", "torch"}), ("torch", "Tensor"), "tensor"
 
-    def to_json(self) -> list[Any]:
-        return ["tensor", self.dtype, list(self.shape), self.device]
-
-    def public(self) -> Schema:
-        return self
-
-    def __str__(self) -> str:
-        return f"a torch tensor of {self.dtype} on {self.device}{self._records}"
+    def _words(self) -> str:
+        return f"a torch tensor of {self.dtype} on {self.place}"
 
 
 @dataclass(frozen=True)
@@ -110,6 +101,12 @@ class AlignedSchema(Schema):
 
     parts: tuple[Schema, ...]
     names: tuple[str, ...] | None = None
+    container = ("builtins", "tuple")
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        """The keys of the parts: their names, or places."""
+        return range(len(self.parts)) if self.names is None else self.names
 
     @property
     def libraries(self) -> frozenset[str]:  # type: ignore[override]
@@ -139,6 +136,11 @@ class ColumnSchema(NamedTuple):
     kind: str
     zone: str | None = None
 
+    @property
+    def public_dtype(self) -> str:
+        """Its dtype without what may be taken from values."""
+        return bare(self.dtype) if self.kind == "other" else self.dtype
+
 
 class IndexSchema(NamedTuple):
     """A pandas index that is a part of the records."""
@@ -162,6 +164,11 @@ class FrameSchema(Schema):
     def libraries(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"numpy", self.library})
 
+    @property
+    def container(self) -> tuple[str, str]:  # type: ignore[override]
+        table = "Table" if self.library == "pyarrow" else "DataFrame"
+        return (self.library, "Series" if self.form == "series" else table)
+
     def to_json(self) -> list[Any]:
         return [self.form, self.library, *map(_as_lists, (self.columns, self.index, self.heading))]
 
@@ -175,11 +182,10 @@ class FrameSchema(Schema):
     def __str__(self) -> str:
         shown = [own if own.kind != "other" else own._replace(dtype=bare(own.dtype)) for own in self.columns]
         if self.form == "series":
-            return f"a {self.library} Series of {shown[0].dtype}"
-        listed = ", ".join(f"{own.name!r}: {own.dtype}" for own in shown[:12])
+            return f"a {self.library} Series of {shown[0].public_dtype}"
+        listed = ", ".join(f"{own.name!r}: {own.public_dtype}" for own in shown[:12])
         more = ", ..." if len(shown) > 12 else ""
-        thing = "Table" if self.library == "pyarrow" else "DataFrame"
-        return f"a {self.library} {thing} with the columns {{{listed}{more}}}"
+        return f"a {' '.join(self.container)} with the columns {{{listed}{more}}}"
 
 
 def _as_lists(value: Any) -> Any:

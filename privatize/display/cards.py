@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -121,6 +120,8 @@ def preview(value: Any) -> str:
 
 def page(title: str, body: str) -> str:
     """Return a page that needs nothing else, for light and dark, wide and narrow screens."""
+    from importlib import resources  # which takes longer to import than all of this package
+
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return (
         f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'/>"

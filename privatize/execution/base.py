@@ -11,8 +11,6 @@ from privatize.execution.job import Job, Refused, SpanResult
 from privatize.execution.progress import Progress
 from privatize.execution.span_queue import SpanQueue
 
-__all__ = ["Executor", "collect"]
-
 
 class Executor(Protocol):
     """Where pairs are evaluated.

@@ -27,8 +27,6 @@ from privatize.execution.packaging.package import pack
 from privatize.execution.processes.pool import Processes, is_warm
 from privatize.execution.span_queue import SpanQueue
 
-__all__ = ["Auto", "check_timeout", "check_workers", "cores", "executor"]
-
 _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
 
@@ -151,7 +149,7 @@ class Auto:
                 _log.info(
                     "%d pairs are left, about %.3g s each: on %d cores", queue.left, queue.cost, workers
                 )
-                yield from Processes(workers).run_packed(package, job.timeout, queue)
+                yield from Processes(workers).run(job, queue, package)
             except Refused as error:
                 _log.warning("inline, on one core, since other processes do not do: %s", error)
                 workers = 1

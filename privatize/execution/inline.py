@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from privatize.execution.job import Job, SpanResult
 from privatize.execution.span_queue import SpanQueue
 
-__all__ = ["Inline"]
-
 
 @dataclass(frozen=True)
 class Inline:

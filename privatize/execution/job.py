@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
-from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
-
-__all__ = ["Cause", "Job", "Learned", "Refused", "RemoteTraceback", "Reply", "Span", "SpanResult", "shown"]
 
 Vector = NDArray[np.float64]
 Span = tuple[int, int]
@@ -136,6 +134,11 @@ class SpanResult:
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
 
+    def plain(self) -> SpanResult:
+        """Return the same for another process, where an output may have other classes of the same name."""
+        cause = None if self.cause is None else self.cause.plain()
+        return replace(self, cause=cause, structure=copy.deepcopy(self.structure))
+
 
 class Job(Protocol):
     """A function, P and a seed: what the gaps of pairs follow from, wherever they are evaluated.
@@ -200,7 +203,7 @@ class Reply:
             found = evaluate()
             if found is None:
                 return cls("missing")
-            return cls("found", [replace(each, cause=each.cause and each.cause.plain()) for each in found])
+            return cls("found", [each.plain() for each in found])
         except PrivatizeError as error:
             return cls("error", error=error.plain().facts())
         except Refused as error:
@@ -225,29 +228,3 @@ class Reply:
                 f"Drawing the pairs failed in a worker: {self.cause.text}."
             ) from self.cause.exception()
         return self.results
-
-    def to_plain(self) -> tuple[Any, ...]:
-        """Return the answer as values for `marshal`, which needs nothing that a function may have spoilt."""
-        results = [
-            vars(each)
-            | {"gaps": each.gaps.tobytes(), "cause": each.cause and astuple(each.cause)}
-            | {"structure": each.structure and each.structure.to_json()}
-            | {"coordinate_gaps": {index: gaps.tobytes() for index, gaps in each.coordinate_gaps.items()}}
-            for each in self.results
-        ]
-        return self.status, results, self.error, self.reason, self.cause and astuple(self.cause)
-
-    @classmethod
-    def from_plain(cls, plain: tuple[Any, ...]) -> Reply:
-        """Return the answer that `to_plain` was made from."""
-        status, results, error, reason, cause = plain
-        found = [
-            SpanResult(
-                **each
-                | {"gaps": np.frombuffer(each["gaps"]), "cause": each["cause"] and Cause(*each["cause"])}
-                | {"structure": each["structure"] and from_json(each["structure"])}
-                | {"coordinate_gaps": {i: np.frombuffer(gaps) for i, gaps in each["coordinate_gaps"].items()}}
-            )
-            for each in results
-        ]
-        return cls(status, found, error, reason, cause and Cause(*cause))

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from typing import Any
-
-__all__ = ["Progress"]
 
 _PATIENCE = 1.0  # seconds that nobody needs a bar for
 
@@ -32,16 +29,17 @@ class Progress:
     """
 
     def __init__(self, label: str, total: int, done: int = 0, show: bool | None = None) -> None:
-        self._label, self._total, self._done = label, total, done
-        self._first = done
-        self._show = sys.stderr is not None and (_watched() if show is None else show)
-        self._from = 0.0 if show else time.monotonic() + _PATIENCE
-        self._began = time.monotonic()
         self._bar: Any = None
+        if sys.stderr is None or not (_watched() if show is None else show):
+            return
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
+            from tqdm.auto import tqdm
+
+        when: Any = {"delay": 0 if show else _PATIENCE, "smoothing": 0, "leave": False}
+        self._bar = tqdm(total=total, initial=done, desc=label, unit=" pairs", file=sys.stderr, **when)
 
     def __enter__(self) -> Progress:
-        if self._show and self._from == 0.0:
-            self._open()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -50,28 +48,8 @@ class Progress:
 
     def add(self, pairs: int) -> None:
         """Count pairs that have been done."""
-        self._done += pairs
         if self._bar is not None:
             self._bar.update(pairs)
-        elif self._show and time.monotonic() > self._from:
-            self._open()
-
-    def _open(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
-            from tqdm.auto import tqdm
-
-        self._bar = tqdm(
-            total=self._total,
-            initial=self._first,
-            desc=self._label,
-            unit=" pairs",
-            smoothing=0,
-            file=sys.stderr,
-            leave=False,
-        )
-        self._bar.start_t -= time.monotonic() - self._began  # it began before anybody saw it
-        self._bar.update(self._done - self._first)
 
 
 def _watched() -> bool:

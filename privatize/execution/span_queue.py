@@ -7,8 +7,6 @@ import math
 from privatize.execution.job import Learned, Span, SpanResult
 from privatize.outputs.structure import Structure
 
-__all__ = ["SpanQueue"]
-
 # Seconds that a span should take: long enough to make handing it out cheap, short enough to balance.
 _INLINE, _TASK = 0.1, 0.3
 _PAIRS = 2**16  # whatever they take, so that what is found fits into little memory

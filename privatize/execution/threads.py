@@ -10,8 +10,6 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["limit", "restore"]
-
 # What was found among the loaded libraries, and how many modules there were then.
 _known: tuple[int, list[Any]] = (-1, [])
 

@@ -11,19 +11,20 @@ import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol
 
 import numpy as np
 
 from privatize import errors
-from privatize.budgets.budget import current, distinct
+from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
 from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
-from privatize.data import support as domains
+from privatize.data.clipping import convert_floats
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
 from privatize.function.binding import Call
@@ -39,21 +40,33 @@ from privatize.mechanisms.base import complete
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of
 
-__all__ = ["released"]
+__all__ = ["Defined", "released"]
 
 
-def released(definition: Definition, calibrator: Calibrator, box: Box, *, entire: bool) -> Any:
+class Defined(Protocol):
+    """A private function, as the pipeline knows it."""
+
+    @property
+    def definition(self) -> Definition:
+        """What it is made of."""
+        ...
+
+    @property
+    def calibrator(self) -> Calibrator:
+        """What makes its estimates."""
+        ...
+
+
+def released(function: Defined, box: Box, *, entire: bool) -> Any:
     """Return an entire release or its value, or raise from a frame that holds nothing private."""
-    outcome, failure = None, cast("BaseException | None", None)
-    try:
+    try:  # at once, and nothing is called before: an interrupt would leave the box as it is
+        definition, calibrator = function.definition, function.calibrator
         inside, raw = active_guards(), definition.binding.function
         own = [guard for guard in inside if guard.root is definition.root]
         if not entire and any(guard.calls(raw) for guard in own):
             return raw(*box.args, **box.kwargs)  # it calls itself: its noise comes later
-        if inside:
-            failure = _nested(definition, inside[-1].root)
-        else:
-            outcome, failure = _attempted(definition, calibrator, box, entire)
+        nested = (None, _nested(definition, inside[-1].root)) if inside else None
+        outcome, failure = nested or _attempted(definition, calibrator, box, entire)
     finally:  # also if an interrupt comes before or after what follows could see to it
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:
@@ -218,7 +231,7 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
         )
     if not template.fixed:  # P may be made of the data, and say so in an error
         apart(definition.name, template.sampler, box)
-    alike = records.just_like(box.data, template.records())
+    alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
     if template.draws_public and is_private(template.sampler, box.data):
         raise errors.DataError(BOOTSTRAPPED)
@@ -274,14 +287,14 @@ def _check(subjects: _Subjects, charge: Charge) -> None:
 def _convert(asked: Question, box: Box, positions: Any) -> None:
     """Convert the data to what P draws, as calibration has done with what it has drawn."""
     drawn, support = asked.template.records(), asked.template.support
-    box.value = domains.bring_usual(box.data, drawn, support) if positions is None else None
+    box.value = convert_floats(box.data, drawn, support) if positions is None else None
     if box.value is not None:
         box.data, box.value = box.value, None
         return
     with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
         if positions is not None:
             box.data = records.take(box.data, positions)
-        box.data = records.bring_into(box.data, drawn, support)
+        box.data = records.convert(box.data, drawn, support)
 
 
 def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:

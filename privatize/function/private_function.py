@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
+from privatize.budgets.partition import Part
 from privatize.calibration import capacity, streams
 from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.sensitivity import PairFunction
@@ -128,7 +129,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("R", released(self.definition, self.calibrator, box, entire=False))
+        return cast("R", released(self, box, entire=False))
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
@@ -137,7 +138,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
-        return cast("Release", released(self.definition, self.calibrator, box, entire=True))
+        return cast("Release", released(self, box, entire=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
@@ -177,6 +178,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
         >>> round(mean.error_at(1000), 3)  # within ± this, with 95% probability
@@ -210,6 +212,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100), seed=1)(np.mean)
         >>> round(mean.epsilon_for(1000, error=2), 3)
@@ -280,6 +283,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from privatize import privatize, samplers
         >>> mean = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean)
         >>> mean.replace(epsilon=0.1)

@@ -81,7 +81,7 @@ class Converted:
     def __call__(self, data: Any) -> Any:
         """Convert the data as private data is, and evaluate the function."""
         with np.errstate(all="ignore"):
-            converted = records.bring_into(data, self.drawn, self.support)
+            converted = records.convert(data, self.drawn, self.support)
         return self.function(converted)
 
 
@@ -189,7 +189,7 @@ class Question:
         before = Snapshot(self.call.function, self.call.shared())
         with contextlib.suppress(Exception):
             drawn = draw(self.settings.sampler, self.n, streams.stream(s0, streams.PILOT, 2))
-            data = drawn if self.schema is None else records.adopt(drawn, self.schema)
+            data = drawn if self.schema is None else records.cast(drawn, self.schema)
             with rng_guard(s0) as rng:
                 rng.reseed()
                 self.guard().run(self.function(s0), data)

@@ -135,7 +135,7 @@ class Settings:
         """What the gaps depend on of the settings; one value if none of it can change."""
         own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
         found = (streams.SCHEME, *own, self.seed, self.timeout)
-        mechanism = self.own_mechanism and library.traits_of(type(self.mechanism)).immutable
+        mechanism = self.own_mechanism and getattr(type(self.mechanism), "immutable", False)
         fixed = mechanism and traits_of(self.sampler).immutable
         return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
 

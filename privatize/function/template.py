@@ -60,14 +60,14 @@ class Template:
 
     def _check_support(self, many: Any, drawn: Any) -> None:
         """Refuse a P whose own records would be converted to something else."""
-        problem = records.fits(drawn, self.support)
+        problem = records.misfit(drawn, self.support)
         if problem is not None:
             raise SettingsError(
                 f"domain='clip' brings private records into P's support, which {self.sampler!r} does not "
                 f"allow: {problem}. Or use domain='as-is', and clip inside the function."
             )
         with np.errstate(all="ignore"):
-            converted = records.bring_into(many, drawn, self.support)
+            converted = records.convert(many, drawn, self.support)
         if not records.equal(converted, many):
             raise SamplerError(
                 f"{self.sampler!r} draws records outside its own support {self.support!r}, so private data "
@@ -79,7 +79,7 @@ class Template:
         """Return the schema that drawn records are converted to for data of a schema; None if they fit."""
         drawn, known = self.records(), self._matched
         if known is None or known[0] is not drawn or known[1] != schema:
-            adopted = records.liken(drawn, schema, self.support)
+            adopted = records.match(drawn, schema, self.support)
             made = None if adopted is drawn else records.describe(adopted)
             target = None if made is None or made == records.describe(drawn) else made
             known = self._matched = drawn, schema, target

@@ -37,6 +37,8 @@ _CLASSES = {
 }
 _VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset, np.ndarray, np.generic)
 _ADDING_NOTHING = ("abc", "typing", "builtins")  # their classes add nothing to those that derive from them
+_CODE = (types.FunctionType, type, property, staticmethod, classmethod, np.ufunc)
+_PARTS = ("__func__", "fget", "fset", "func", "__wrapped__", "_accessor", "_ns")
 _FIXED = 1 << 8  # of types that nobody can change
 
 
@@ -90,23 +92,20 @@ def is_own(thing: Any) -> bool:
     whose code is not installed.
     """
     # The answers for others are not cached: these may be anybody's data.
-    cached = isinstance(thing, types.FunctionType | type | property | staticmethod | classmethod)
-    return _is_own_code(thing) if cached else _is_own(thing)
+    return _is_own_code(thing) if isinstance(thing, _CODE) else _is_own(thing)
 
 
 def _is_own(thing: Any) -> bool:
     if isinstance(thing, types.FunctionType):
         return origin(thing.__globals__.get("__name__")) is None
-    if isinstance(thing, type):
-        return origin(thing.__module__) is None
-    if isinstance(thing, types.ModuleType | types.BuiltinFunctionType):
-        return False
-    if isinstance(thing, functools.partial):  # whose arguments may be anything
-        return True
     module = type(thing).__module__
-    if is_value(thing) or (origin(module) is None and not module.startswith("_cython")):
-        return True
-    parts = (getattr(thing, name, None) for name in ("__func__", "fget", "fset", "func", "_accessor", "_ns"))
+    if isinstance(thing, type | types.BuiltinFunctionType) or module.startswith("_cython"):
+        return thing.__module__ is not None and origin(thing.__module__) is None
+    if isinstance(thing, types.ModuleType):
+        return False
+    if isinstance(thing, functools.partial) or is_value(thing) or origin(module) is None:
+        return True  # the arguments of a partial function may be anything
+    parts = (getattr(thing, name, None) for name in _PARTS)
     return any(_is_own(part) for part in parts if callable(part))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
-    *("AT", "CONSTANTS", "EVALUATING", "IMPORTERS", "LOOKUPS", "OF_PYTHON", "SEARCHING", "WAITLESS", "Code"),
+    *("AT", "CONSTANTS", "EVALUATING", "IMPORTERS", "LOOKUPS", "OF_PYTHON", "SEARCHING", "Code"),
     *("code_of", "instructions_of", "way_by", "words", "words_in_annotations"),
 ]
 
@@ -78,7 +78,6 @@ OF_PYTHON = words("locate resolve_name run_module run_path reload stack trace")
 SEARCHING = words("pydoc pkgutil runpy importlib inspect sys")
 EVALUATING = words("globals eval exec query sql")  # these find globals by what is in a string
 IMPORTERS = ("import_module", "__import__")
-WAITLESS = "acquire without waiting"  # which tells whether a lock is free
 CONSTANTS = frozenset(dis.hasconst)
 
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
@@ -108,22 +107,26 @@ def code_of(code: types.CodeType) -> Code:
     constants = [each.argval for each in found if each.opcode in CONSTANTS]
     inner = [code_of(each) for each in constants if isinstance(each, types.CodeType)]
     evaluates = not EVALUATING.isdisjoint(code.co_names)
-    by_name = not _STORES_BY_NAME.isdisjoint(code.co_names)
-    literals = set().union(*(_words_in(each, everywhere=evaluates) for each in constants))
     # getattr(module, "name"), "{0.name}".format(module) and globals()["name"] name what they read as well.
-    attributes = {*code.co_names, *literals, *_looked_up(found)}.union(*(each.attributes for each in inner))
-    attributes.update(f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
-    attributes.update(f"@{word}" for word in literals if evaluates)
-    stores = {each.argval for each in found if each.opname in _STORES} | (attributes if by_name else set())
-    sets = any("_ATTR" in each.opname and "LOAD" not in each.opname for each in found)
+    literals = _words_in(tuple(constants), everywhere=evaluates)
+    evaluated = {f"@{word}" for word in literals} if evaluates else set()
+    own = {*code.co_names, *literals, *evaluated, *_looked_up(found, literals)}
+    attributes = _merged(own, inner, "attributes")
+    by_name = not _STORES_BY_NAME.isdisjoint(code.co_names)
+    stores = {each.argval for each in found if each.opname in _STORES} | set(attributes if by_name else ())
+    sets = by_name or any("_ATTR" in each.opname and "LOAD" not in each.opname for each in found)
     return Code(
-        tuple(sorted(_globals(found).union(*(each.names for each in inner)))),
-        tuple(sorted(attributes)),
-        tuple(sorted(set(_imports(found)).union(*(each.imports for each in inner)))),
-        tuple(sorted(set(_chains(found)).union(*(each.chains for each in inner)))),
-        frozenset(stores).union(*(each.stores for each in inner)),
-        sets or by_name or any(each.sets_attributes for each in inner),
+        _merged(_globals(found), inner, "names"),
+        attributes,
+        _merged(set(_imports(found)), inner, "imports"),
+        _merged(set(_chains(found)), inner, "chains"),
+        frozenset(_merged(stores, inner, "stores")),
+        sets or any(each.sets_attributes for each in inner),
     )
+
+
+def _merged(own: set[Any], inner: list[Code], field: str) -> tuple[Any, ...]:
+    return tuple(sorted(own.union(*(getattr(each, field) for each in inner))))
 
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -174,13 +177,10 @@ def _working(found: Instructions) -> Instructions:
     return [each for each in found if each.opname not in _IDLE]
 
 
-def _looked_up(found: Instructions) -> Iterator[str]:
+def _looked_up(found: Instructions, literals: set[str]) -> Iterator[str]:
     """Yield what is looked up by names that are computed."""
+    yield from (f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
     for at, each in enumerate(found):
-        if each.opname in _READS and each.argval == "acquire":
-            called = _working(found[at + 1 :])[0]
-            if (called.opname, called.arg) != ("CALL", 0):
-                yield WAITLESS
         if way := _way(found, at):
             yield f"{way} by {each.argval!r}"
 
@@ -205,26 +205,35 @@ def _way(found: Instructions, at: int) -> str:
 def _with_literal(name: str, following: Instructions) -> bool:
     """Tell whether what is called is plainly given a literal; what is not plain counts as computed."""
     loads: Instructions = []
-    if name == "modules" and following[0].argval == "get":
-        following = following[1:]
-    if name == "globals":  # globals()["name"]
-        following = following[1:] if following[0].opname.startswith("CALL") else []
-    for each in following:
+    first = following[0]
+    if name == "globals" and not first.opname.startswith("CALL"):  # globals()["name"]
+        return False
+    for each in following[name == "globals" or (name == "modules" and first.argval == "get") :]:
         if each.is_jump_target:  # there may be another value
             return False
         if each.opname.startswith(_LOADS):
             loads.append(each)
         elif loads and each.opname in _READS:
             loads[-1] = each
-        elif each.opname.startswith("CALL") and each.arg != len(loads):
-            return False
+        elif _takes(each, name, len(loads)):
+            wanted = loads[name in ("getattr", "hasattr") :]
+            return bool(wanted) and _is_literal(name, wanted[0])
         else:
-            wanted = loads[1 if name in ("getattr", "hasattr") else 0 :]
-            if not wanted or not each.opname.startswith(("CALL", "BINARY")):
-                return False
-            own = (name, wanted[0].opname, wanted[0].argval) == ("modules", "LOAD_GLOBAL", "__name__")
-            return own or wanted[0].opname == "LOAD_CONST"
+            break
     return False
+
+
+def _takes(instruction: dis.Instruction, name: str, given: int) -> bool:
+    """Tell whether an instruction calls a function with what was loaded, or looks that up in a mapping."""
+    if instruction.opname.startswith("CALL"):
+        return instruction.arg == given
+    subscript = instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"
+    return subscript and given == 1 and name in ("globals", "modules")
+
+
+def _is_literal(name: str, load: dis.Instruction) -> bool:
+    own = (name, load.opname, load.argval) == ("modules", "LOAD_GLOBAL", "__name__")
+    return own or load.opname == "LOAD_CONST"
 
 
 def _chains(found: Instructions) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -240,16 +249,18 @@ def _chains(found: Instructions) -> Iterator[tuple[str, tuple[str, ...]]]:
             chain = each.argval.split(".")[:1]  # getattr(module, "name")
         if root is not None and chain:
             yield root, tuple(chain)
-        root, chain = None, []
-        if name in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
-            root = "" if each.argval in imported else each.argval
-        elif name.startswith("LOAD_FAST") and isinstance(each.argval, str):
-            root = "" if each.argval in imported else None
-        elif name == "IMPORT_FROM":
+        root, chain = _root(each, imported), []
+        if name == "IMPORT_FROM":
             yield "", (each.argval,)
-            importing = True
-        elif name == "IMPORT_NAME":
-            importing = True
-        elif importing and name.startswith("STORE_"):
+        if importing and name.startswith("STORE_"):
             imported.add(each.argval)
-            importing = False
+        importing = name.startswith("IMPORT_") or (importing and not name.startswith("STORE_"))
+
+
+def _root(instruction: dis.Instruction, imported: set[str]) -> str | None:
+    """Return the name that is loaded: "" for a local variable that an import made, None for other ones."""
+    name = instruction.argval
+    if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
+        return "" if name in imported else str(name)
+    local = instruction.opname.startswith("LOAD_FAST") and isinstance(name, str)
+    return "" if local and name in imported else None

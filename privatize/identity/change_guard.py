@@ -11,27 +11,28 @@ from __future__ import annotations
 
 import builtins
 import operator
-import sys
 import types
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from privatize.identity.accessors import is_own, scopes_of
-from privatize.identity.bytecode import code_of, words_in_annotations
+from privatize.identity.bytecode import code_of
+from privatize.identity.completion import follow
 from privatize.identity.copies import FEW
-from privatize.identity.encoder import Read
-from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, is_simple, values_in
-from privatize.identity.origin import is_builtin, is_installed, is_static, origin, owner_of, patched
+from privatize.identity.encoder import Encoder, Read
+from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, scope_of
+from privatize.identity.library import LIBRARY
+from privatize.identity.origin import is_installed, is_static, origin, owner_of
 from privatize.identity.places import keeps
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 __all__ = ["ChangeGuard", "guard"]
 
-_ARRAYS = frozenset({"python", "numpy", "scipy", "privatize"})  # whose functions return nothing but arrays
+Described = dict[types.FunctionType, tuple[Any, ...]]
 
-Description = tuple[Any, ...]
+_ARRAYS = frozenset({"", "python", "numpy", "scipy", LIBRARY})  # whose functions return nothing but arrays
 
 
 class ChangeGuard:
@@ -43,193 +44,113 @@ class ChangeGuard:
         Whether the function can change nothing but what is seen here.
     """
 
-    def __init__(self) -> None:
-        self.simple = False
-        self._errors = np.geterr()
-        self._options: str | None = None
-        self._functions: list[tuple[types.FunctionType, types.CodeType, Any, Description]] = []
-        self._cells: list[tuple[types.CellType, Any]] = []
-        self._modules: list[types.ModuleType] = []
-        self._places: list[tuple[Any, Any, str, Any]] = []  # owners, their scopes, names and values
+    def __init__(self, read: Read, described: Described, pandas: bool) -> None:
+        found = [(owner, name, value) for (_, name), (owner, value) in read.items()]
+        self._read, self._described = read, described
+        self._cells = [(each, value) for each, _, value in found if type(each) is types.CellType]
+        self._modules = {id(each): each for each, *_ in found if isinstance(each, types.ModuleType)}
+        self._places = [
+            (scope_of(each), name, value)
+            for each, name, value in found
+            if type(each) is not types.CellType and not name.startswith("its ")
+        ]
+        self._errors, self._options = np.geterr(), pandas_options() if pandas else None
+        held = [value for each, _, value in found if isinstance(each, types.ModuleType | dict)]
+        sets_attributes = any(code_of(function.__code__).sets_attributes for function in described)
+        self.simple = not sets_attributes and not any(map(keeps, held))
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        for function, code, defaults, described in self._functions:
-            if (
-                function.__code__ is not code
-                or function.__defaults__ is not defaults
-                or function.__kwdefaults__
-                or function.__dict__
-                or not all(map(operator.is_, _describe(function), described))
-            ):
+        for function, described in self._described.items():
+            if function.__kwdefaults__ or function.__dict__:
                 return False
-        for _, scope, name, value in self._places:
+            if not all(map(operator.is_, _describe(function), described)):
+                return False
+        for scope, name, value in self._places:
             if scope.get(name, NOTHING) is not value:
                 return False
-        for module in self._modules:
+        for module in self._modules.values():
             if type(module) is not types.ModuleType:  # it may make up attributes by now
                 return False
-        if np.geterr() != self._errors:
-            return False
-        if self._options is not None and pandas_options() != self._options:
-            return False
         try:
-            return all(cell.cell_contents is value for cell, value in self._cells)
+            cells = all(cell.cell_contents is value for cell, value in self._cells)
         except ValueError:  # one is empty by now
             return False
+        options = self._options is None or pandas_options() == self._options
+        return cells and options and np.geterr() == self._errors
 
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
-        found: list[tuple[Any, str, Any]] = [(cell, "", value) for cell, value in self._cells]
-        found += [(owner, name, value) for owner, _, name, value in self._places]
-        for function, code, defaults, described in self._functions:
-            found += [(function, "its code", code), (function, "its defaults", defaults)]
-            found += [(function, name, value) for name, value in zip(DESCRIPTION, described, strict=False)]
-        return all(read.get((id(owner), name), NOTHING) is value for owner, name, value in found)
+        missing = None, NOTHING
+        return all(read.get(place, missing)[1] is value for place, (_, value) in self._read.items())
 
     def held(self) -> Iterator[tuple[types.FunctionType, dict[str, Any], list[tuple[str, Any, Any]]]]:
         """Yield the functions with what their globals held, and their cells (names, cells, contents)."""
-        contents = {id(cell): value for cell, value in self._cells}
-        for function, code, *_ in self._functions:
-            cells = zip(code.co_freevars, function.__closure__ or (), strict=False)
-            known = [(name, cell, contents[id(cell)]) for name, cell in cells if id(cell) in contents]
-            names = [each[2:] for each in self._places if each[0] is function and each[3] is not NOTHING]
-            yield function, dict(names), known
+        for function in self._described:
+            places = [(name, value) for (_, name), (owner, value) in self._read.items() if owner is function]
+            names = {name: value for name, value in places if not name.startswith("its ")}
+            cells = [(name, cell, self._read[id(cell), ""][1]) for name, cell, _ in cells_of(function)]
+            yield function, {name: value for name, value in names.items() if value is not NOTHING}, cells
 
 
-def _describe(function: types.FunctionType) -> Description:
-    """Return a function's names, docstring and annotations."""
+_facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__", "__qualname__", "__doc__")
+
+
+def _describe(function: types.FunctionType) -> tuple[Any, ...]:
+    """Return a function's code, defaults, names, docstring and annotations."""
     annotations = function.__annotations__
-    return (
-        function.__module__,
-        function.__name__,
-        function.__qualname__,
-        function.__doc__,
-        getattr(function, "__type_params__", None),
-        *annotations,
-        *annotations.values(),
-        None,  # so that more annotations than before are seen
-    )
+    types_of = getattr(function, DESCRIPTION[-1], None)
+    # The end is marked, so that more annotations than before are seen.
+    return (*_facts(function), types_of, *annotations, *annotations.values(), None)
 
 
 class _UnguardedError(Exception):
     """A guard would not see every change."""
 
 
-def _require(fixed: bool) -> None:
-    if not fixed:
-        raise _UnguardedError
+@dataclass(eq=False)
+class _Recorder(Encoder):
+    """A walk over a function that notes every place, and raises if what it holds may change unnoticed."""
 
+    described: Described = field(default_factory=dict)
 
-class _Recorder(ChangeGuard):
-    """A guard while it is made: it notes what it meets, and raises if that may change unnoticed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # What else counts follows from these: attributes in the code, classes that it names, and whether it
-        # gets objects of any library.
-        self._names: set[str] = set()
-        self._classes: list[type] = []
-        self._any_library = False
-
-    def _place(self, owner: Any, scope: Any, name: str) -> Any:
-        value = scope.get(name, NOTHING)
-        self._places.append((owner, scope, name, value))
-        return value
-
-    def _value(self, value: Any) -> None:
+    def encode(self, value: Any) -> None:
+        """Walk over a value."""
         kind = type(value)
-        if kind in (
-            tuple,
-            bytes,
-        ):  # others could be a copy of the private data, for which the fingerprint looks
-            _require(len(value) < FEW)
-        if kind is tuple:
-            for item in value:
-                self._value(item)
-        elif kind in (types.GenericAlias, types.UnionType):
-            self._value((value.__args__, getattr(value, "__origin__", None)))
-        elif kind is type:  # the types that a fingerprint knows by name
-            _require(is_static(value) and owner_of(value) is not None)
-        elif kind is types.ModuleType:
-            self._module(value)
-        elif kind is types.FunctionType:
-            self.function(value)
-        else:
-            _require(kind in ATOMS)
+        if kind in (types.GenericAlias, types.UnionType):
+            self.encode((value.__args__, getattr(value, "__origin__", None)))
+        elif not _is_fixed(value):
+            raise _UnguardedError
+        elif kind is not type:
+            if kind is types.FunctionType:
+                self.described.setdefault(value, _describe(value))
+            super().encode(value)
 
-    def _module(self, value: types.ModuleType) -> None:
-        owner = origin(value.__name__)
-        _require(owner is not None and value.__name__.partition(".")[0] not in CONFIGURED)
-        _require(self._place(value, vars(value), "__name__") is value.__name__)
-        self._any_library |= str(owner).partition(" ")[0] not in _ARRAYS
-        if not any(value is known for known in self._modules):
-            self._modules.append(value)
 
-    def function(self, function: types.FunctionType) -> None:
-        """Note a function, and what it refers to."""
-        if any(function is known for known, *_ in self._functions):
-            return
-        described, code, scope = _describe(function), function.__code__, function.__globals__
-        found = code_of(code)
-        self._functions.append((function, code, function.__defaults__, described))
-        self._names.update(found.attributes)
-        # It may look names up in its own way.
-        _require(type(scope) is dict and getattr(function, "__builtins__", None) is vars(builtins))
-        _require(not function.__kwdefaults__ and not function.__dict__)
-        _require(not is_installed(code.co_filename) and origin(described[0]) is None)
-        # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
-        _require(not found.imports and NAMED.isdisjoint(found.attributes))
-        _require(not any(" by " in each for each in found.attributes))
-        cells = {name: content for name, _, content in cells_of(function)}
-        self._cells += [(cell, content) for _, cell, content in cells_of(function)]
-        for value in (function.__defaults__, *cells.values(), *described):  # an empty cell is refused as well
-            self._value(value)
-        for name in (*found.names, *words_in_annotations(function.__annotations__)):
-            value = self._place(function, scope, name)
-            if value is not NOTHING:
-                self._value(value)
-            elif name in found.names:
-                _require(is_builtin(name))
-                self._place(builtins, vars(builtins), name)
-        for name in found.attributes:  # a module of the user's own that it may look up
-            known = self._place(sys.modules, sys.modules, name)
-            _require(known is NOTHING or origin(name) is not None)
-        for root, chain in found.chains:
-            self._chain(cells.get(root, scope.get(root)), chain)
+def _is_fixed(value: Any) -> bool:
+    """Tell whether a value changes only where a place holds another one."""
+    kind = type(value)
+    if kind in (tuple, bytes):  # it could be a copy of the private data, for which the fingerprint looks
+        return len(value) < FEW
+    if kind is type:  # the types that a fingerprint knows by name
+        return is_static(value) and owner_of(value) is not None
+    if kind is types.ModuleType:
+        return origin(value.__name__) is not None and value.__name__.partition(".")[0] not in CONFIGURED
+    return kind in ATOMS or (kind is types.FunctionType and _is_guardable(value))
 
-    def _chain(self, found: Any, chain: tuple[str, ...]) -> None:
-        """Note what is read from installed modules: somebody may have patched it, or will."""
-        for attribute in chain:
-            if not isinstance(found, types.ModuleType):
-                return
-            found = self._place(found, vars(found), attribute)
-            if found is not NOTHING and type(found) not in ATOMS:
-                _require(not (is_own(found) or patched(found) or is_simple(found)))
-            if isinstance(found, type):
-                _require("_abc_impl" not in vars(found))  # classes may be registered with it
-                self._classes.append(found)
 
-    def finish(self, libraries: Iterable[str]) -> None:
-        """Note what the user may have put, or will, into installed modules and classes."""
-        wanted = None if self._any_library else set(libraries)
-        self._options = pandas_options() if wanted is None or "pandas" in wanted else None
-        for owner, _, _, found in values_in(self._modules, self._names):
-            # Others may change without any place holding something else.
-            _require(type(found) in ATOMS or isinstance(found, type))
-            _require(any(owner is module for module in self._modules))
-        for module in self._modules:
-            for name in self._names:
-                self._place(module, vars(module), name)
-        self.simple = not any(
-            keeps(each[3]) for each in self._places if isinstance(each[0], types.ModuleType | dict)
-        ) and not any(code_of(code).sets_attributes for _, code, *_ in self._functions)
-        for kind, scope in scopes_of(wanted, self._classes):
-            for name in self._names:
-                found = scope.get(name, NOTHING)
-                _require(found is NOTHING or type(found) in ATOMS or not is_own(found))
-                if not name.startswith("__"):
-                    self._places.append((kind, scope, name, found))
+def _is_guardable(function: types.FunctionType) -> bool:
+    """Tell whether a function of the user's own looks things up in the usual way, by names that it spells."""
+    if type(function.__globals__) is not dict or getattr(function, "__builtins__", None) is not vars(
+        builtins
+    ):
+        return False
+    if function.__kwdefaults__ or function.__dict__ or owner_of(function) is not None:
+        return False
+    code = code_of(function.__code__)
+    # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
+    computed = code.imports or any(" by " in each for each in code.attributes)
+    return not (computed or is_installed(function.__code__.co_filename)) and NAMED.isdisjoint(code.attributes)
 
 
 def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard | None:
@@ -253,11 +174,18 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     >>> guarded.same()
     False
     """
-    made = _Recorder()
+    read: Read = {}
+    walk = _Recorder(read=read)
+    met = walk.met
     try:
-        _require(type(function) is types.FunctionType)
-        made.function(function)
-        made.finish(libraries)
+        walk.encode(function)
+        if met.libraries <= _ARRAYS:  # otherwise it may get objects of any
+            walk.libraries = frozenset(libraries)
+        follow(walk)
     except Exception:  # whatever is odd about it, the fingerprint says so
         return None
-    return made
+    registering = any("_abc_impl" in vars(kind) for kind in met.classes.values())
+    undefined = any(owner is builtins and value is NOTHING for owner, value in read.values())
+    if type(function) is not types.FunctionType or met.modules or met.lookups or registering or undefined:
+        return None
+    return ChangeGuard(read, walk.described, walk.libraries is None or "pandas" in walk.libraries)

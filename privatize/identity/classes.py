@@ -9,24 +9,17 @@ import sys
 import types
 from typing import Any, cast
 
+from privatize.identity.accessors import is_own
 from privatize.identity.bytecode import words, words_in_annotations
 from privatize.identity.compiled import binary
 from privatize.identity.encoder import Encoder, Unencodable, encodes
 from privatize.identity.graph import annotations_of
-from privatize.identity.library import LIBRARY, tag_of
-from privatize.identity.origin import (
-    attribute_of,
-    is_compiled,
-    is_named,
-    is_static,
-    module_of,
-    origin,
-    owner_of,
-)
+from privatize.identity.library import LIBRARY, spelled
+from privatize.identity.origin import attribute_of, is_compiled, is_named, is_static, module_of, owner_of
 from privatize.identity.settings import NAMED
 from privatize.identity.values import sequence, unordered
 
-__all__ = ["SKIPPED", "class_", "home", "registered", "spelled"]
+__all__ = ["SKIPPED", "class_", "home", "registered"]
 
 # What Python adds to a class, what follows from the rest, and what grows with use.
 SKIPPED = words(
@@ -34,13 +27,6 @@ SKIPPED = words(
     "_abc_impl _value2member_map_"
 )
 _MAIN = frozenset({"__module__", "vars", "__dict__"})
-
-
-def spelled(value: Any, owner: str) -> str:
-    """Return the name of installed code; that of this library without its module, which may change."""
-    if owner == LIBRARY:
-        return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
-    return f"{value.__module__}.{value.__qualname__}"
 
 
 def home(encoder: Encoder, module: Any) -> Any:
@@ -70,9 +56,9 @@ def _installed(encoder: Encoder, value: type, owner: str) -> None:
         if owner not in (LIBRARY, "python"):
             met.installed[value] = None
         if encoder.narrow and owner != LIBRARY:
-            methods = [each for each in vars(value).items() if isinstance(each[1], types.FunctionType)]
-            own = [name for name, each in methods if origin(each.__globals__["__name__"]) is None]
-            met.lookups.update(f"{value.__qualname__}.{name} (which was patched)" for name in own)
+            methods = {name: each for name, each in vars(value).items() if type(each) is types.FunctionType}
+            own = [f"{value.__qualname__}.{name}" for name, each in methods.items() if is_own(each)]
+            met.lookups.update(f"{name} (which was patched)" for name in own)
     met.look_up(value.__name__, owner)
     met.attributes |= NAMED & {value.__name__}
     encoder.text(f"class {owner} {spelled(value, owner)}")

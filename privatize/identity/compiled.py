@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from privatize.identity.encoder import Encoder, encodes
+from privatize.identity.library import spelled
 from privatize.identity.origin import (
+    attribute_of,
     compiled_digest,
     extension_of,
+    is_named,
     module_of,
     name_of,
     origin,
 )
 
-__all__ = ["binary", "library"]
+__all__ = ["binary", "compiled_function", "library"]
 
 _COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 
@@ -35,15 +38,28 @@ def binary(encoder: Encoder, module: str) -> None:
 
 def library(encoder: Encoder, file: str) -> None:
     """Encode a compiled library by its content."""
-    try:
-        digest = compiled_digest(file)
-    except OSError:
-        encoder.doubt("a compiled library without a file")
-        return
+    digest = compiled_digest(file)
     if digest is None:
-        encoder.doubt(f"the compiled library {Path(file).name}, built after this program started")
+        name = Path(file).name
+        encoder.doubt(f"the compiled library {name}, built after this program started or missing")
     else:
         encoder.text(f"file {digest}")
+
+
+def compiled_function(encoder: Encoder, value: Any) -> bool:
+    """Encode a function of a compiled module; tell whether it is one."""
+    qualname, made = attribute_of(value, "__qualname__"), module_of(value)
+    owner = origin(made)
+    if not isinstance(qualname, str):
+        return False
+    if owner is not None and is_named(value, made, qualname):
+        encoder.text(f"function {owner} {spelled(value, owner)}")
+        return True
+    if owner is None and made and extension_of(made):
+        encoder.text(f"function {made}.{qualname}")
+        binary(encoder, made)
+        return True
+    return False
 
 
 @encodes(types.BuiltinFunctionType, types.MethodWrapperType)

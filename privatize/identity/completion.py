@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
 from privatize.identity.accessors import is_own, is_value, scopes_of
 from privatize.identity.bytecode import words
 from privatize.identity.encoder import Encoder
-from privatize.identity.graph import values_in
-from privatize.identity.origin import name_of, owner_of
+from privatize.identity.graph import ATOMS, NOTHING, is_simple
+from privatize.identity.origin import attribute_of, name_of, origin, owner_of
 from privatize.identity.settings import PROCESS, settings_for
 
-__all__ = ["LOGGED", "complete", "patch", "wanted_from"]
+__all__ = ["LOGGED", "complete", "follow", "wanted_from"]
 
 Done = set[tuple[Any, str]]
 
@@ -21,16 +23,9 @@ LOGGED = words("isEnabledFor getEffectiveLevel level disabled handlers hasHandle
 
 
 def complete(encoder: Encoder) -> None:
-    """Encode what follows from the names that were met, until there is no more of it."""
-    met, done = encoder.met, set[tuple[Any, str]]()
-    while True:
-        ways = [name for name in met.attributes if name.startswith("anything by ")]
-        if ways and not encoder.narrow:
-            encoder.doubt(f"code that can look up {min(ways)}, whatever its name")
-        steps = (_modules, _subclasses, _evaluated, _installed_values)
-        new = [step(encoder, done) for step in steps]
-        if not any(new) and not _accessors(encoder, done):
-            break
+    """Encode what follows from what was met, and the settings that it can read."""
+    met = encoder.met
+    follow(encoder)
     encoder.encode(sorted(read() for names, read in met.later if names & met.attributes))
     if any(names is LOGGED and names & met.attributes for names, _ in met.later):
         met.lookups.add("the level of a logger")  # which is not shipped
@@ -40,6 +35,19 @@ def complete(encoder: Encoder) -> None:
     if process := PROCESS & met.attributes:
         encoder.doubt(f"the process or thread that it runs in ({min(process)})")
     encoder.encode(settings_for(met.attributes, met.libraries))
+
+
+def follow(encoder: Encoder) -> None:
+    """Encode what can be found by the names that were met, until there is no more of it."""
+    done: Done = set()
+    while True:
+        ways = [name for name in encoder.met.attributes if name.startswith("anything by ")]
+        if ways and not encoder.narrow:
+            encoder.doubt(f"code that can look up {min(ways)}, whatever its name")
+        steps = (_modules, _subclasses, _evaluated, _installed_values)
+        new = [step(encoder, done) for step in steps]
+        if not any(new) and not _accessors(encoder, done):
+            return
 
 
 def wanted_from(encoder: Encoder, module: str) -> set[str]:
@@ -101,48 +109,80 @@ def _evaluated(encoder: Encoder, done: Done) -> bool:
 
 
 def _installed_values(encoder: Encoder, done: Done) -> bool:
-    """Encode the values in installed modules, and in objects there, that have a name which code reads.
+    """Encode what installed modules hold under a name which code reads, and what objects there hold.
 
-    Code may read them in any way: by a local name, as an argument of a helper.
+    Code may read it in any way: by a local name, as an argument of a helper. Functions of libraries have a
+    version.
     """
-    met, new = encoder.met, []
-    if encoder.narrow:
-        return False
-    owners = sorted(met.versioned.values(), key=name_of)
-    for owner in owners if encoder.read is not None else ():
-        for name in met.attributes & vars(owner).keys():
-            encoder.note(owner, name, vars(owner)[name])
-    for owner, name, label, value in values_in(owners, met.attributes):
-        if isinstance(value, type):
-            met.installed[value] = None
-        elif (id(owner), name) not in done:
+    names, before = sorted(encoder.met.attributes), len(done)
+    owners = sorted(encoder.met.versioned.values(), key=name_of)
+    waiting: list[tuple[Any, str, int]] = [(owner, name_of(owner), 4) for owner in owners]
+    seen, found = {id(owner) for owner in owners}, []
+    while waiting:
+        owner, label, left = waiting.pop()
+        for name, value in _values_of(encoder, owner, names):
+            if isinstance(value, type) and not is_own(value):
+                encoder.met.installed[value] = None
+            elif type(value) in ATOMS or is_own(value):
+                found.append((owner, name, f"{label}.{name}", value))
+            elif left and id(value) not in seen and _holds_more(value):  # so deep may settings be
+                seen.add(id(value))
+                waiting.append((value, f"{label}.{name}", left - 1))
+    for owner, name, label, value in found:
+        if (id(owner), name) not in done and not _is_elsewhere(encoder, owner, name, value):
             done.add((id(owner), name))
-            new.append((label, value))
-    for label, value in new:
-        encoder.string(label)
-        encoder.encode(value)
-    return bool(new)
+            _patch(encoder, label, value)
+    return len(done) > before
+
+
+def _values_of(encoder: Encoder, owner: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
+    scope = attribute_of(owner, "__dict__")
+    for name in names if type(scope) is dict else ():
+        value = scope.get(name, NOTHING)
+        if encoder.read is not None:
+            encoder.note(owner, name, value)
+        if value is not NOTHING and value is not sys.modules:
+            yield name, value
+
+
+def _holds_more(value: Any) -> bool:
+    """Tell whether a value is a module inside a package, or an object that may have settings."""
+    if isinstance(value, types.ModuleType):
+        return origin(name_of(value)) is not None
+    return not isinstance(value, types.FunctionType | types.BuiltinFunctionType)
+
+
+def _is_elsewhere(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
+    """Tell whether another process has a value of its own, or the code does not plainly read this one."""
+    if not encoder.narrow:
+        return False
+    if not isinstance(owner, types.ModuleType) or (name_of(owner), name) not in encoder.met.wanted:
+        return True
+    if owner is sys and is_simple(value):  # sys.argv is another one in a worker
+        encoder.met.lookups.add(f"sys.{name}")
+        return True
+    fixed = type(value) in ATOMS or is_simple(value)
+    return not fixed and is_value(value) and origin(name_of(owner)) == "python"
 
 
 def _accessors(encoder: Encoder, done: Done) -> bool:
     """Encode what named attributes are on classes of libraries, if it is the user's own."""
-    scopes, before = scopes_of(None, encoder.met.installed), len(done)
-    for name in sorted(name for name in encoder.met.attributes if not name.startswith("__")):
-        for kind, scope in scopes:
-            if name in scope:
-                value = encoder.note(kind, name, scope[name])
-                if (id(kind), name) not in done and is_own(value):
-                    done.add((id(kind), name))
-                    patch(encoder, kind, name, value)
+    names = {name for name in encoder.met.attributes if not name.startswith("__")}
+    scopes, before = scopes_of(encoder.libraries, encoder.met.installed), len(done)
+    found = [(name, at) for at, (_, scope) in enumerate(scopes) for name in names & scope.keys()]
+    for kind, _ in scopes if encoder.read is not None else ():
+        for name in names:
+            encoder.held(kind, name)
+    for name, at in sorted(found):
+        kind, scope = scopes[at]
+        if (id(kind), name) not in done and is_own(scope[name]):
+            done.add((id(kind), name))
+            _patch(encoder, f"{kind.__name__}.{name}", scope[name])
     return len(done) > before
 
 
-def patch(encoder: Encoder, owner: Any, name: str, value: Any) -> None:
+def _patch(encoder: Encoder, label: str, value: Any) -> None:
     """Encode what the user's own program has put into an installed module or class."""
-    if isinstance(value, type) and not is_own(value):
-        encoder.met.installed[value] = None
-    elif is_own(value):
-        if not is_value(value):  # it is not to be found elsewhere
-            encoder.met.lookups.add(f"{owner.__name__}.{name} (which was patched)")
-        encoder.string(f"{owner.__name__}.{name}")
-        encoder.encode(value)
+    if not is_value(value) and type(value) not in ATOMS:  # it is not to be found elsewhere
+        encoder.met.lookups.add(f"{label} (which was patched)")
+    encoder.labelled(label, value)

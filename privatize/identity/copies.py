@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.data.clipping import is_missing
 from privatize.data.parts import comparable
-from privatize.data.support import missing
 from privatize.identity.memory import is_plain
 
 Array = NDArray[Any]
@@ -98,7 +98,7 @@ class _Column:
 
     def __init__(self, column: Array) -> None:
         self._column, self.size = column, len(column)
-        first = next((value for value in column[:100].tolist() if not missing(value)), None)
+        first = next((value for value in column[:100].tolist() if not is_missing(value)), None)
         self.text = isinstance(first, str | bytes)
 
     @functools.cached_property

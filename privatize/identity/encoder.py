@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
+from privatize.identity.graph import NOTHING, scope_of
 from privatize.identity.origin import name_of
 from privatize.identity.reachable import Private, Sized
 
 __all__ = ["Encoder", "Met", "PrivateReachable", "Read", "Unencodable", "encodes"]
 
-Read = dict[tuple[int, str], Any]
+Read = dict[tuple[int, str], tuple[Any, Any]]
 _WALKED = frozenset({"vars", "__dict__"})
 
 
@@ -124,6 +125,7 @@ class Met:
                 self.attributes.add(f"{way} by {name!r}")
 
 
+@dataclass(eq=False)
 class Encoder:
     """A walk, and the encoding as far as it has come.
 
@@ -136,27 +138,33 @@ class Encoder:
     narrow : bool
         Whether this is for another process: attributes count only of the modules that they are read from.
     read : dict, optional
-        Is filled with what was found in every place.
+        Is filled with the owner and the value of every place, by the id of the owner and the name.
+    libraries : set of str, optional
+        The libraries whose classes the user may have changed; None for all.
+    parts : list of bytes
+        The encoding.
+    met : Met
+        What was met.
     """
 
-    def __init__(
-        self,
-        version: str | None = None,
-        private: Private | Sized | None = None,
-        *,
-        narrow: bool = False,
-        read: Read | None = None,
-    ) -> None:
-        self.version, self.private, self.narrow, self.read = version, private, narrow, read
-        self.parts: list[bytes] = []
-        self.met = Met()
-        self._seen: dict[int, tuple[int, Any]] = {}  # the object is kept alive, so its id stays its own
+    version: str | None = None
+    private: Private | Sized | None = None
+    narrow: bool = False
+    read: Read | None = None
+    libraries: Set[str] | None = None
+    parts: list[bytes] = field(default_factory=list)
+    met: Met = field(default_factory=Met)
+    _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the objects: their ids stay theirs
 
     def note(self, owner: Any, name: str, value: Any) -> Any:
         """Return what was found in a place, and note it if anybody wants to know."""
         if self.read is not None:
-            self.read[id(owner), name] = value
+            self.read[id(owner), name] = owner, value
         return value
+
+    def held(self, owner: Any, name: str) -> Any:
+        """Return what is found under a name in a function's globals, a module, a class or a mapping."""
+        return self.note(owner, name, scope_of(owner).get(name, NOTHING))
 
     def doubt(self, what: str) -> None:
         """Refuse what has no content, unless a version describes it."""
@@ -209,7 +217,8 @@ class Encoder:
     def state(self, value: dict[str, Any]) -> None:
         """Encode attributes, whose order few see."""
         self.parts.append(b"<%d;" % len(value))
-        self.met.later.add((_WALKED, lambda: repr(list(value))))
+        if value:
+            self.met.later.add((_WALKED, lambda: repr(list(value))))
         for name in sorted(value):
             self.labelled(name, value[name])
 

@@ -30,7 +30,7 @@ from privatize.identity.settings import pandas_options
 __all__ = ["VERSION", "PrivateReachable", "Reach", "Read", "Unencodable", "fingerprint", "identity_of"]
 __all__ += ["reach", "seek", "token", "warn_changed"]
 
-VERSION = 3
+VERSION = 4
 """Version of the encoding; part of every fingerprint."""
 
 del objects

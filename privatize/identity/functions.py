@@ -10,46 +10,13 @@ import sys
 import types
 from typing import Any, cast
 
-from privatize.identity.accessors import is_value
-from privatize.identity.bytecode import (
-    CONSTANTS,
-    EVALUATING,
-    IMPORTERS,
-    LOOKUPS,
-    OF_PYTHON,
-    SEARCHING,
-    Code,
-    code_of,
-    instructions_of,
-    words_in_annotations,
-)
-from privatize.identity.classes import home, registered, spelled
-from privatize.identity.completion import patch
+from privatize.identity import bytecode
+from privatize.identity.classes import home, registered
 from privatize.identity.encoder import Encoder, PrivateReachable, encodes
-from privatize.identity.graph import (
-    ATOMS,
-    DESCRIPTION,
-    NOTHING,
-    PARTS,
-    annotations_of,
-    cells_of,
-    full_name,
-    is_simple,
-)
-from privatize.identity.library import LIBRARY, Opaque, sources
-from privatize.identity.origin import (
-    attribute_of,
-    is_builtin,
-    is_installed,
-    is_named,
-    module_of,
-    name_of,
-    origin,
-    owner_of,
-    patched,
-)
-from privatize.identity.settings import READ
-from privatize.identity.values import sequence
+from privatize.identity.graph import DESCRIPTION, NOTHING, PARTS, annotations_of, cells_of, full_name
+from privatize.identity.library import LIBRARY, Opaque, sources, spelled
+from privatize.identity.origin import is_builtin, is_installed, is_named, module_of, name_of, origin, owner_of
+from privatize.identity.values import mapping, sequence
 
 __all__ = ["module"]
 
@@ -65,8 +32,8 @@ def _encoded(code: types.CodeType) -> bytes:
     Constants stand where they are used, and the docstring, which no instruction loads, at the end.
     """
     encoder = Encoder()
-    for each in instructions_of(code):
-        if each.opcode not in CONSTANTS:
+    for each in bytecode.instructions_of(code):
+        if each.opcode not in bytecode.CONSTANTS:
             encoder.add(b"%d %d" % (each.opcode, each.arg or 0))
             continue
         encoder.add(b"c%d" % each.opcode)
@@ -96,18 +63,20 @@ def _exactly(owner: str | None) -> str | None:
 
 @encodes(types.FunctionType)
 def _function(encoder: Encoder, value: types.FunctionType) -> None:
+    owner = owner_of(value)
     if encoder.again(value):
         return
-    owner = owner_of(value)
     if owner is not None and is_named(value, value.__module__, value.__qualname__):
         encoder.met.look_up(value.__name__, owner)
         encoder.met.use(owner)
         encoder.text(f"function {_exactly(owner)} {spelled(value, owner)}")
-        return
-    if isinstance(value.__dict__.get("opaque"), Opaque):
+    elif isinstance(value.__dict__.get("opaque"), Opaque):
         encoder.text("a source of sealed data, which nothing but a private function opens")
-        return
-    code = encoder.note(value, "its code", value.__code__)
+    else:
+        _own(encoder, value, encoder.note(value, "its code", value.__code__))
+
+
+def _own(encoder: Encoder, value: types.FunctionType, code: types.CodeType) -> None:
     encoder.met.owners.add(module_of(value) or "")
     encoder.text("function")
     encoder.add(_encoded(code))
@@ -120,35 +89,36 @@ def _function(encoder: Encoder, value: types.FunctionType) -> None:
         return
     for name, cell, content in cells_of(value):
         encoder.named(name, NotImplemented if encoder.note(cell, "", content) is NOTHING else content)
-    if value.__dict__:
-        encoder.state(value.__dict__)
+    encoder.state(value.__dict__)
     # A local function of an installed package has a scope with a version. (Its own __module__ may be
     # forged: functools.wraps does that.)
     maker = origin(value.__globals__.get("__name__")) if is_installed(code.co_filename) else None
     if maker is not None:
         encoder.text(maker)
     else:
-        _names(encoder, value, code_of(code))
+        _names(encoder, value, bytecode.code_of(code))
 
 
 def _description(encoder: Encoder, value: types.FunctionType) -> None:
     """Encode a function's names, its docstring, its annotations, and what those that are strings refer to."""
     for name in DESCRIPTION[:-1] if encoder.narrow else DESCRIPTION:  # cloudpickle leaves the last one out
-        said = encoder.note(value, name, getattr(value, name, None))
+        said = getattr(value, name, None)
+        if encoder.read is not None:
+            encoder.note(value, f"its {name}", said)
         encoder.encode(home(encoder, said) if name == "__module__" else said)
     annotations = annotations_of(value)
-    encoder.encode(annotations)
+    mapping(encoder, annotations)
     if not encoder.narrow:  # code that evaluates them is not shipped
-        scope = value.__globals__
-        for name in sorted(words_in_annotations(annotations) & scope.keys()):
-            encoder.labelled(name, encoder.note(value, name, scope[name]))
+        for name in sorted(bytecode.words_in_annotations(annotations)):
+            if (found := encoder.held(value, name)) is not NOTHING:
+                encoder.labelled(name, found)
 
 
-def _names(encoder: Encoder, value: types.FunctionType, code: Code) -> None:
+def _names(encoder: Encoder, value: types.FunctionType, code: bytecode.Code) -> None:
     """Encode what the names in a function's code stand for."""
     met, scope, attributes = encoder.met, value.__globals__, set(code.attributes)
     met.attributes |= attributes
-    met.lookups |= LOOKUPS & attributes
+    met.lookups |= bytecode.LOOKUPS & attributes
     met.lookups.update(each.split("'")[1] for each in attributes if each.startswith("anything by "))
     cells = {name: content for name, _, content in cells_of(value)}
     for root, chain in code.chains:
@@ -160,31 +130,36 @@ def _names(encoder: Encoder, value: types.FunctionType, code: Code) -> None:
         met.lookups.add("__builtins__")
         encoder.named("__builtins__", own)
     for imported, level, wanted in code.imports:
-        _imported(encoder, imported, level, wanted, scope)
-        if imported in SEARCHING:
-            met.attributes.update(f"anything by {each!r}" for each in OF_PYTHON & attributes)
-    if EVALUATING & attributes:
+        _imported(encoder, full_name(imported, level, scope), wanted)
+        if imported in bytecode.SEARCHING:
+            met.attributes.update(f"anything by {each!r}" for each in bytecode.OF_PYTHON & attributes)
+    if bytecode.EVALUATING & attributes:
         met.scopes[id(scope)] = scope
-    if encoder.narrow:
+    if not encoder.narrow:
+        _named_modules(encoder, attributes, str(scope.get("__name__")))
+
+
+def _named_modules(encoder: Encoder, names: set[str], own: str) -> None:
+    """Take note of modules that may be looked up by name: sys.modules["helpers"], sys.modules[__name__]."""
+    names |= {own} if "modules" in names else set()
+    for name in sorted(names if encoder.read is not None else names & sys.modules.keys()):
+        found = encoder.held(sys.modules, name)
+        if issubclass(type(found), types.ModuleType) and origin(name) is None:
+            encoder.met.meet(found)
+
+
+def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
+    value = encoder.held(function, name)
+    if value is not NOTHING:
+        encoder.string(name)
+        if name not in bytecode.IMPORTERS or value is not importlib.import_module:
+            encoder.named(name, value)
         return
-    if "modules" in attributes:  # sys.modules[__name__]
-        attributes.add(str(scope.get("__name__")))
-    for name in sorted(attributes & sys.modules.keys()):  # sys.modules["helpers"], import_module("helpers")
-        found = encoder.note(sys.modules, name, sys.modules.get(name))
-        if origin(name) is None and issubclass(type(found), types.ModuleType):
-            met.meet(found)
-
-
-def _global(encoder: Encoder, value: types.FunctionType, name: str) -> None:
-    scope = value.__globals__
-    if name in scope:
+    found = encoder.held(builtins, name)
+    if not is_builtin(name):
         encoder.string(name)
-        if name not in IMPORTERS or scope[name] is not importlib.import_module:
-            encoder.named(name, encoder.note(value, name, scope[name]))
-    elif not is_builtin(name):
-        encoder.string(name)
-        encoder.encode(vars(builtins).get(name, "missing"))
-    elif isinstance(found := encoder.note(builtins, name, vars(builtins)[name]), type):
+        encoder.encode("missing" if found is NOTHING else found)
+    elif isinstance(found, type):
         encoder.met.classes[id(found)] = found
 
 
@@ -196,57 +171,27 @@ def _chain(encoder: Encoder, root: Any, name: str, chain: tuple[str, ...]) -> No
     for attribute in chain:
         if not isinstance(root, types.ModuleType):
             return
-        owner, root = root, vars(root).get(attribute)
-        if attribute in vars(owner):
-            encoder.note(owner, attribute, root)
-        if origin(name_of(owner)) is None:
-            met.wanted.add((name_of(owner), attribute))
-        elif root is sys.modules and name != "sys":  # where `bytecode` does not look
+        module, root = name_of(root), encoder.held(root, attribute)
+        met.wanted.add((module, attribute))
+        searching = attribute in bytecode.OF_PYTHON and module in bytecode.SEARCHING
+        if searching or (root is sys.modules and name != "sys"):  # where `bytecode` does not look
             met.look_up(attribute, "python")
-        else:
-            _read(encoder, owner, attribute, root)
-            if isinstance(root, type):
-                met.classes[id(root)] = root
-                registered(encoder, root)
+        if isinstance(root, type) and origin(module) is not None:
+            met.classes[id(root)] = root
+            registered(encoder, root)
 
 
-def _read(encoder: Encoder, owner: types.ModuleType, attribute: str, value: Any) -> None:
-    """Encode what is read from an installed module, unless its version tells it."""
-    met, label = encoder.met, f"{name_of(owner)}.{attribute}"
-    python = origin(name_of(owner)) == "python"
-    if encoder.narrow and owner is sys and is_simple(value):  # sys.argv is another one in a worker
-        met.lookups.add(label)
-    elif type(value) in ATOMS or is_simple(value):
-        encoder.encode(value)
-    elif attribute in READ and python and callable(value):
-        encoder.encode(None if encoder.narrow else value())
-    elif attribute in OF_PYTHON and name_of(owner) in SEARCHING:
-        met.look_up(attribute, "python")
-    elif not python or isinstance(value, types.FunctionType):
-        patch(encoder, owner, attribute, value)
-    elif patched(value):
-        # By content, and not to be found elsewhere.
-        met.lookups.add(f"{label} (which was patched)")
-        encoder.encode(value)
-    elif not encoder.narrow and is_value(value) and value is not sys.modules:
-        encoder.string(label)  # sys.argv, say, or what the user has put there
-        encoder.encode(value)
-
-
-def _imported(
-    encoder: Encoder, name: str, level: int, wanted: tuple[str, ...], scope: dict[str, Any]
-) -> None:
-    """Encode the modules that a function imports when it runs, with the packages that they are in."""
-    name = full_name(name, level, scope)
+def _imported(encoder: Encoder, name: str, wanted: tuple[str, ...]) -> None:
+    """Encode a module that a function imports when it runs, with the packages that it is in."""
     parts = name.split(".")
     for end in range(1, len(parts) + 1):
         _import(encoder, ".".join(parts[:end]))
-    found = sys.modules.get(name)
-    if found is not None and origin(name) is None and wanted:  # from package import module
-        for item in wanted:
-            if item not in vars(found) and hasattr(found, "__path__"):
-                with contextlib.suppress(Exception):  # then it is found among the package's attributes
-                    importlib.import_module(f"{name}.{item}")
+    found: Any = sys.modules.get(name)
+    own = found is not None and origin(name) is None and hasattr(found, "__path__")
+    for item in wanted if own else ():  # from package import module
+        if item not in vars(found):
+            with contextlib.suppress(Exception):  # then it is found among the package's attributes
+                importlib.import_module(f"{name}.{item}")
 
 
 def _import(encoder: Encoder, name: str) -> None:
@@ -307,7 +252,7 @@ def _partial(encoder: Encoder, value: functools.partial[Any]) -> None:
 def _cached(encoder: Encoder, value: Any) -> None:
     if encoder.again(value):
         return
-    owner, name = owner_of(value), str(attribute_of(value, "__qualname__"))
+    owner, name = owner_of(value), str(getattr(value, "__qualname__", ""))
     if owner is not None and is_named(value, module_of(value), name):
         encoder.text(f"function {owner} {module_of(value)}.{name}")
         return

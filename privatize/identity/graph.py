@@ -6,17 +6,13 @@ import contextlib
 import enum
 import functools
 import importlib.util
-import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
-
-from privatize.identity.accessors import is_value
-from privatize.identity.origin import attribute_of, name_of, origin, patched
 
 __all__ = [
     *("ATOMS", "DESCRIPTION", "NOTHING", "PARTS", "annotations_of", "cells_of", "content_of", "full_name"),
-    *("is_simple", "state_of", "values_in"),
+    *("is_simple", "public_state", "scope_of", "state_of"),
 ]
 
 NOTHING: Any = object()
@@ -71,6 +67,11 @@ def state_of(value: Any) -> dict[str, Any]:
     return state
 
 
+def public_state(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object whose names are public."""
+    return {name: each for name, each in state_of(value).items() if not name.startswith("_")}
+
+
 def annotations_of(value: Any) -> dict[str, Any]:
     """Return the annotations of a function or class; a class's own, not its bases'."""
     try:
@@ -94,31 +95,8 @@ def is_simple(value: Any) -> bool:
     return type(value) in (list, tuple, dict) and all(type(item) in ATOMS for item in items)
 
 
-def values_in(owners: list[Any], names: Iterable[str]) -> Iterator[tuple[Any, str, str, Any]]:
-    """Yield what installed modules hold under some names, and what the objects found there hold.
-
-    Values, classes, and what is the user's own come with their owner, name and label; functions of libraries
-    do not come.
-    """
-    seen = {id(owner) for owner in owners}
-    waiting = [(owner, name_of(owner), 4) for owner in owners]  # so deep may settings be
-    names = sorted(names)
-    while waiting:
-        owner, label, left = waiting.pop()
-        scope = attribute_of(owner, "__dict__")
-        for name in names if type(scope) is dict else ():
-            value = scope.get(name, NOTHING)
-            if value is NOTHING or value is sys.modules or isinstance(value, types.BuiltinFunctionType):
-                continue
-            if isinstance(value, type) or type(value) in ATOMS or is_value(value) or patched(value):
-                yield owner, name, f"{label}.{name}", value
-            elif left and id(value) not in seen and _holds_more(value):
-                seen.add(id(value))
-                waiting.append((value, f"{label}.{name}", left - 1))
-
-
-def _holds_more(value: Any) -> bool:
-    """Tell whether a value is a module inside a package, or an object that may have settings."""
-    if isinstance(value, types.ModuleType):
-        return origin(name_of(value)) is not None
-    return not isinstance(value, types.FunctionType)
+def scope_of(owner: Any) -> Any:
+    """Return what a function finds globals in, or what a module, class or object keeps its attributes in."""
+    if type(owner) is types.FunctionType:
+        return owner.__globals__
+    return owner if type(owner) is dict else vars(owner)

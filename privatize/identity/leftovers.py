@@ -22,28 +22,13 @@ from typing import Any
 import numpy as np
 
 from privatize.data import frames, records
+from privatize.identity import places
 from privatize.identity.bytecode import code_of
 from privatize.identity.change_guard import ChangeGuard
 from privatize.identity.fingerprint import identity_of
-from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name
+from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name, public_state
 from privatize.identity.library import LIBRARY, Wrapper
 from privatize.identity.origin import is_installed, origin
-from privatize.identity.places import (
-    CODE,
-    CONTAINERS,
-    UNCHANGING,
-    Content,
-    Items,
-    Loaded,
-    attributes_of,
-    differ,
-    global_names,
-    globals_of,
-    is_skipped,
-    keeps,
-    put_back,
-    variable,
-)
 
 __all__ = ["GuardedNames", "Snapshot"]
 
@@ -63,11 +48,11 @@ class GuardedNames:
             return []
         noted, stored, spelled = [], set[str](), {"cell_contents"}
         for function, values, cells in self._guard.held():
-            noted.append(globals_of(function, values))
-            noted += [variable(cell, name, value) for name, cell, value in cells]
+            noted.append(places.globals_of(function, values))
+            noted += [places.variable(cell, name, value) for name, cell, value in cells]
             stored |= code_of(function.__code__).stores
             spelled |= values.keys()
-        return put_back(noted, stored, spelled) or ["something that it refers to"]
+        return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
 class Snapshot:
@@ -99,7 +84,7 @@ class Snapshot:
     def _look_at_all(self) -> None:
         while self._todo:
             value, self._place, self._counts = self._todo.pop()
-            if id(value) not in self._seen and not is_skipped(value):
+            if id(value) not in self._seen and not places.is_skipped(value):
                 self._seen[id(value)] = value
                 with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
                     self._look(value)
@@ -108,7 +93,7 @@ class Snapshot:
         """Restore what changed during the run, and return the names of the places."""
         for reset in self._resets:
             reset()
-        return put_back(self._noted, self._stored, self._spelled | {"cell_contents"})
+        return places.put_back(self._noted, self._stored, self._spelled | {"cell_contents"})
 
     def _next(self, values: Iterable[Any], place: str = "", counts: bool = True) -> None:
         """Look at some values later: in another place, or in that of the value which is looked at now."""
@@ -116,7 +101,7 @@ class Snapshot:
         self._todo += [(value, place, counts) for value in values if type(value) not in ATOMS]
 
     def _content(self, changed: Callable[[], bool], restore: Callable[[], object]) -> None:
-        self._noted.append(Content(self._place, changed, restore, self._counts))
+        self._noted.append(places.Content(self._place, changed, restore, self._counts))
 
     def _look(self, value: Any) -> None:
         """Note what a value holds, and look at that next."""
@@ -142,7 +127,7 @@ class Snapshot:
         elif owner is None:
             self._attributes(value, self._place)
             self._next([type(value)])
-        elif not isinstance(value, UNCHANGING) and type(value).__module__ not in _DESCRIBING:
+        elif not isinstance(value, places.UNCHANGING) and type(value).__module__ not in _DESCRIBING:
             self._installed(value)
 
     def _function(self, function: types.FunctionType) -> None:
@@ -157,15 +142,15 @@ class Snapshot:
         for name, level, _ in found.imports:
             parts = full_name(name, level, scope).split(".")
             self._spelled.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        self._noted.append(globals_of(function))
-        self._globals.setdefault(id(scope), set()).update(global_names(function))
+        self._noted.append(places.globals_of(function))
+        self._globals.setdefault(id(scope), set()).update(places.global_names(function))
         for name, value in self._noted[-1].held.items():
             self._next([value], f"the global {name!r}")
         for name, cell, value in cells:
-            self._noted.append(variable(cell, name))
+            self._noted.append(places.variable(cell, name))
             self._next([value], f"the variable {name!r} of an enclosing function")
         label = f"{function.__name__}()"
-        self._noted.append(attributes_of(function, function.__name__, lambda: dict(vars(function))))
+        self._noted.append(places.attributes_of(function, function.__name__, lambda: dict(vars(function))))
         self._next(vars(function).values(), f"an attribute of {label}")
         parameters, defaults = code.co_varnames[: code.co_argcount], function.__defaults__ or ()
         named = zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True)
@@ -192,7 +177,7 @@ class Snapshot:
 
     def _attributes(self, value: Any, place: str) -> None:
         """Note the attributes of one of the user's own classes or objects, slots included."""
-        self._noted.append(attributes_of(value, place))
+        self._noted.append(places.attributes_of(value, place))
         for name, each in self._noted[-1].held.items():
             self._next([each], f"{place}.{name}")
 
@@ -201,14 +186,14 @@ class Snapshot:
         names = ("__traceback__", "__context__", "__cause__", "__suppress_context__")
         for name in names:
             self._resets.append(functools.partial(setattr, value, name, getattr(value, name)))
-        self._noted.append(attributes_of(value, self._place, lambda: {"args": value.args}))
+        self._noted.append(places.attributes_of(value, self._place, lambda: {"args": value.args}))
         self._next([*value.args, type(value)], self._place)
         self._attributes(value, self._place)
 
     def _wrapper(self, value: Any) -> None:
         """Note what one of our own private functions runs, and the attributes that it was given."""
         self._next(value._runs())
-        self._noted.append(attributes_of(value, value.__name__, value._attributes))
+        self._noted.append(places.attributes_of(value, value.__name__, value._attributes))
 
     def _look_into_owners(self) -> bool:
         """Note what code names of the user's own modules, and assigns to in others; tell if there is more."""
@@ -222,7 +207,9 @@ class Snapshot:
             scope, new = vars(owner), words if at < known else self._spelled
             names = (new if own else self._stored & new) - self._globals.get(id(scope), set())
             if names:
-                self._noted.append(attributes_of(owner, label, functools.partial(_some_of, owner, names)))
+                self._noted.append(
+                    places.attributes_of(owner, label, functools.partial(_some_of, owner, names))
+                )
             for name in () if own is None else scope.keys() & new:
                 with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
                     self._part(scope[name], f"{label}.{name}", bool(own))
@@ -231,11 +218,11 @@ class Snapshot:
 
     def _part(self, value: Any, place: str, own: bool) -> None:
         """Look at what a module or the like holds; of a library's own objects, at what code assigns to."""
-        if id(value) in self._seen or is_skipped(value):
+        if id(value) in self._seen or places.is_skipped(value):
             return
         if isinstance(value, types.FunctionType) and origin(value.__globals__.get("__name__")) is not None:
             return
-        if own or isinstance(value, CODE) or keeps(value):
+        if own or isinstance(value, places.CODE) or places.keeps(value):
             self._next([value], place)
         elif type(getattr(value, "__dict__", None)) is dict:
             self._seen[id(value)] = value
@@ -245,7 +232,7 @@ class Snapshot:
         saved = value.copy(order="K")
         if value.dtype.hasobject:
             held = value.ravel().tolist()
-            changed = lambda: differ(value.ravel().tolist(), held)  # noqa: E731
+            changed = lambda: places.differ(value.ravel().tolist(), held)  # noqa: E731
             self._next(held)
         else:
             changed = lambda: value.tobytes() != saved.tobytes()  # noqa: E731
@@ -254,8 +241,7 @@ class Snapshot:
     def _frame(self, value: Any) -> None:
         saved = records.copy(value)
         self._content(lambda: not records.equal(value, saved), lambda: vars(value).update(vars(saved)))
-        mine = lambda: {n: each for n, each in vars(value).items() if not n.startswith("_")}  # noqa: E731
-        self._noted.append(attributes_of(value, self._place, mine))
+        self._noted.append(places.attributes_of(value, self._place, lambda: public_state(value)))
         self._next([getattr(value, "attrs", None)])
 
     def _tensor(self, value: Any) -> None:
@@ -273,9 +259,9 @@ class Snapshot:
 
     def _container(self, value: Any) -> None:
         if value is sys.modules:
-            self._noted.append(Loaded(value, "sys.modules"))
+            self._noted.append(places.Loaded(value, "sys.modules"))
             return
-        base = next(each for each in CONTAINERS if isinstance(value, each))
+        base = next(each for each in places.CONTAINERS if isinstance(value, each))
         mapping = issubclass(base, dict)
         listed: Any = dict.items if mapping else base.__iter__
         held = list(listed(value))
@@ -286,7 +272,7 @@ class Snapshot:
         def changed() -> bool:
             if base is set:
                 return len(value) != len(held) or any(each not in value for each in held)
-            return differ(flat(list(listed(value))), flat(held))
+            return places.differ(flat(list(listed(value))), flat(held))
 
         def restore() -> None:
             base.clear(value)
@@ -323,10 +309,10 @@ _LOOKS: list[tuple[Any, Callable[[Snapshot, Any], None]]] = [
     (types.ModuleType, Snapshot._module),
     (type, Snapshot._class),
     (BaseException, Snapshot._error),
-    (os._Environ, lambda snapshot, value: snapshot._noted.append(Items(value, "os.environ"))),
+    (os._Environ, lambda snapshot, value: snapshot._noted.append(places.Items(value, "os.environ"))),
     (Wrapper, Snapshot._wrapper),
     (np.ndarray, Snapshot._array),
-    (CONTAINERS, Snapshot._container),
+    (places.CONTAINERS, Snapshot._container),
 ]
 
 

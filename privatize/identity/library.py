@@ -6,11 +6,10 @@ import functools
 import hashlib
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-__all__ = ["LIBRARY", "Opaque", "Traits", "Wrapper", "outside", "sources", "tag_of", "traits_of"]
+__all__ = ["LIBRARY", "Opaque", "Wrapper", "outside", "sources", "spelled", "tag_of"]
 
 LIBRARY = __name__.partition(".")[0]
 _ROOT = Path(__file__).parents[1]
@@ -37,41 +36,6 @@ class Wrapper:
         raise NotImplementedError
 
 
-class Traits(NamedTuple):
-    """How fingerprints encode one of our own classes.
-
-    Attributes
-    ----------
-    name : str
-        What it is called in keys.
-    immutable : bool
-        Whether its objects never change.
-    opaque : bool
-        Whether no answer depends on its objects.
-    identity : callable, optional
-        Returns what an estimate depends on, of an object.
-    declares : bool
-        Whether its objects hold values that P was declared with.
-    """
-
-    name: str
-    immutable: bool
-    opaque: bool
-    identity: Callable[[Any], Any] | None
-    declares: bool
-
-
-def traits_of(kind: type) -> Traits:
-    """Return how fingerprints encode one of our own classes."""
-    return Traits(
-        tag_of(kind),
-        bool(getattr(kind, "immutable", False)),
-        bool(getattr(kind, "opaque", False)),
-        getattr(kind, "_identity", None),
-        hasattr(kind, "draw_version"),
-    )
-
-
 def tag_of(kind: type) -> str:
     """Return the name of one of our own classes in keys, which stays when its module moves.
 
@@ -82,6 +46,13 @@ def tag_of(kind: type) -> str:
         return kind.__qualname__
     version = getattr(kind, "draw_version", None) or getattr(kind, "gap_version", None)
     return tag if version is None else f"{tag} {version}"
+
+
+def spelled(value: Any, owner: str) -> str:
+    """Return the name of installed code; that of this library without its module, which may change."""
+    if owner == LIBRARY:
+        return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
+    return f"{value.__module__}.{value.__qualname__}"
 
 
 @functools.cache

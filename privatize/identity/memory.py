@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data.parts import columns_of, objects
-from privatize.data.support import missing
+from privatize.data.clipping import is_missing, objects
+from privatize.data.parts import columns_of
 
 Array = NDArray[Any]
 Range = tuple[int, int]
@@ -107,7 +107,7 @@ def arrays(value: Any) -> Iterator[Array]:
 
 def is_plain(value: Any) -> bool:
     """Tell whether a value is one number, string or date: comparing others would run anybody's code."""
-    return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or missing(value)
+    return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or is_missing(value)
 
 
 def listed(value: Any) -> Iterator[Array]:

@@ -14,54 +14,40 @@ from typing import Any
 
 import numpy as np
 
-from privatize.identity.classes import class_, spelled
-from privatize.identity.compiled import binary, library
+from privatize.identity.bytecode import words
+from privatize.identity.classes import class_, home
+from privatize.identity.compiled import compiled_function, library
 from privatize.identity.completion import LOGGED
 from privatize.identity.encoder import Encoder, PrivateReachable, Unencodable, encodes
 from privatize.identity.functions import module
-from privatize.identity.graph import state_of
-from privatize.identity.library import LIBRARY, tag_of, traits_of
-from privatize.identity.origin import (
-    attribute_of,
-    extension_of,
-    is_compiled,
-    is_named,
-    module_of,
-    origin,
-    owner_of,
-)
+from privatize.identity.graph import public_state, state_of
+from privatize.identity.library import LIBRARY, tag_of
+from privatize.identity.origin import attribute_of, is_compiled, module_of, origin, owner_of
 from privatize.identity.reachable import Declared, Sized
 from privatize.identity.values import array, scalar, sequence
 
 __all__: list[str] = []
 
+_MADE_BY_VECTORIZE = ("_ufunc", "_init_stage_2")
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST = 1024  # encodings that are kept
 # With the value, so that its id stays its own, and what is in it that could be private data.
 _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
-_LOCKED = frozenset({"locked", "locked_lock", "acquire without waiting", "_is_owned"})
-# What makes a value of typing's what it is; `pickle` knows these by name alone.
-_TYPING = {
-    **dict.fromkeys(("TypeVar", "ParamSpec", "TypeVarTuple"), "__name__ __bound__ __constraints__"),
-    "NewType": "__name__ __qualname__ __module__ __supertype__ __doc__",
-    "ForwardRef": "__forward_arg__ __forward_module__ __forward_is_class__",
-    "TypeAliasType": "__name__ __module__ __value__ __type_params__",
-}
-_VARIANCE = " __covariant__ __contravariant__ __infer_variance__ __default__"
+_LOCKED = words("locked locked_lock acquire _is_owned")
+_TYPING = words("TypeVar ParamSpec TypeVarTuple NewType ForwardRef TypeAliasType")
+# What makes these what they are; `pickle` knows them by name alone.
+_TYPING_ATTRIBUTES = words(
+    "__name__ __qualname__ __doc__ __bound__ __constraints__ __supertype__ __value__ __type_params__ "
+    "__forward_arg__ __forward_module__ __forward_is_class__ __covariant__ __contravariant__ "
+    "__infer_variance__ __default__"
+)
 # Modules whose objects hold what cannot be seen: the globals that code was compiled with, or state in another
 # process or in files.
-_HIDING = (
-    *(
-        "numba.",
-        "jax.",
-        "jaxlib.",
-        "torch.jit",
-        "torch._dynamo",
-        "torch._C",
-        "joblib.memory",
-        "joblib.parallel",
-    ),
-    *("multiprocessing.managers", "multiprocess.managers", "multiprocessing.sharedctypes", "tempfile"),
+_HIDING = tuple(
+    words(
+        "numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel tempfile "
+        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes"
+    )
 )
 
 
@@ -71,41 +57,27 @@ def _object(encoder: Encoder, value: Any) -> None:
     ours = owner_of(kind) == LIBRARY
     if ours and _ours(encoder, value, kind):
         return
-    for base, handler in _BASES:
-        if isinstance(value, base):
-            handler(encoder, value)
-            return
-    if value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
+    handler = next((handler for base, handler in _BASES if isinstance(value, base)), None)
+    if handler is not None:
+        handler(encoder, value)
+    elif value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
         encoder.text("a global generator")  # which gets public coins
-        return
-    if callable(value) and _extension(encoder, value):
-        return
-    if encoder.again(value):
-        return
-    name = tag_of(kind) if ours else f"{module_of(kind) or ''}.{kind.__qualname__}"
-    try:
-        _content(encoder, value, name)
-    except (Unencodable, PrivateReachable, RecursionError):
-        raise
-    except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
-        if encoder.private is not None and encoder.private.inside(value):
-            raise PrivateReachable from None
-        encoder.doubt(f"a {name}")
+    elif not (callable(value) and compiled_function(encoder, value)) and not encoder.again(value):
+        _content(encoder, value, tag_of(kind) if ours else f"{module_of(kind) or ''}.{kind.__qualname__}")
 
 
-def _ours(encoder: Encoder, value: Any, kind: type) -> bool:
+def _ours(encoder: Encoder, value: Any, kind: Any) -> bool:
     """Encode an object of this library by what its class says of it; tell if it says anything."""
-    traits = traits_of(kind)
-    if traits.immutable:
+    if getattr(kind, "immutable", False):
         encoded, sized = _immutable(value)
         encoder.parts.append(encoded)
         for each in sized:
             encoder.compare(each)
-    elif traits.opaque:
+    elif getattr(kind, "opaque", False):
         encoder.text("a budget, a ledger or sealed data, on which no answer depends")
-    elif traits.identity is not None:
-        encoder.text(traits.name)
-        encoder.encode(traits.identity(value))
+    elif hasattr(kind, "_identity"):
+        encoder.text(tag_of(kind))
+        encoder.encode(value._identity())
     elif isinstance(value, types.ModuleType):  # one that came from another process
         module(encoder, value)
     else:
@@ -117,33 +89,17 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     """Return the encoding of one of our own values, which never change, and what could be data in it."""
     known = _encoded.get(id(value))
     if known is None:
-        sized, traits = Sized(), traits_of(type(value))
+        sized = Sized()
         encoder = Encoder(private=sized)
-        encoder.text(traits.name)
+        encoder.text(tag_of(type(value)))
         encoder.state(state_of(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
         met = sized.met
-        if traits.declares:
+        if hasattr(value, "draw_version"):  # a sampler: these are values that P was declared with
             met = [each if isinstance(each, Declared) else Declared(each) for each in met]
         known = _encoded[id(value)] = (value, b"".join(encoder.parts), met)
     return known[1], known[2]
-
-
-def _extension(encoder: Encoder, value: Any) -> bool:
-    """Encode a function of a compiled module; tell whether it is one."""
-    qualname, made = attribute_of(value, "__qualname__"), module_of(value)
-    owner = origin(made)
-    if not isinstance(qualname, str):
-        return False
-    if owner is not None and is_named(value, made, qualname):
-        encoder.text(f"function {owner} {spelled(value, owner)}")
-        return True
-    if owner is None and made and extension_of(made):
-        encoder.text(f"function {made}.{qualname}")
-        binary(encoder, made)
-        return True
-    return False
 
 
 def _subclassed_array(encoder: Encoder, value: Any) -> None:
@@ -175,16 +131,30 @@ _BASES: list[tuple[Any, Callable[[Encoder, Any], None]]] = [
 
 
 def _content(encoder: Encoder, value: Any, name: str) -> None:
+    try:
+        _encode(encoder, value, name)
+    except (Unencodable, PrivateReachable, RecursionError):
+        raise
+    except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
+        if encoder.private is not None and encoder.private.inside(value):
+            raise PrivateReachable from None
+        encoder.doubt(f"a {name}")
+
+
+def _encode(encoder: Encoder, value: Any, name: str) -> None:
     kind = type(value)
-    if name in _SPECIAL:
+    if name in _CONTENTS:
+        encoder.text(name)
+        encoder.encode(_CONTENTS[name](value))
+    elif name in _SPECIAL:
         encoder.text(name)
         _SPECIAL[name](encoder, value)
     elif name.startswith(_HIDING) and not hasattr(value, "detach"):
         raise TypeError
     elif name.startswith("typing") and kind.__name__ in _TYPING:
         encoder.text(f"typing {kind.__name__}")
-        names = (_TYPING[kind.__name__] + _VARIANCE).split()
-        sequence(encoder, tuple(attribute_of(value, each) for each in names))
+        encoder.encode(home(encoder, module_of(value)))
+        sequence(encoder, tuple(attribute_of(value, each) for each in sorted(_TYPING_ATTRIBUTES)))
     elif inspect.isgenerator(value) or inspect.iscoroutine(value):
         raise TypeError
     elif name.startswith("torch") and hasattr(value, "detach"):
@@ -206,28 +176,31 @@ def _tensor(encoder: Encoder, value: Any) -> None:
 def _reduced(encoder: Encoder, value: Any, kind: type) -> None:
     """Encode an object as what `copy` and `pickle` would make it again from."""
     class_(encoder, kind)
-    owner = owner_of(kind)
     if (module_of(kind) or "").startswith("pandas"):  # which leaves out what the user has set as an attribute
-        own = (attribute_of(value, "__dict__") or {}).items()
-        encoder.state({name: each for name, each in own if not name.startswith("_")})
+        encoder.state(public_state(value))
     registered = copyreg.dispatch_table.get(kind)
-    if owner in (None, LIBRARY):
+    if owner_of(kind) in (None, LIBRARY):
         # A class's own __reduce__ may leave out what its methods read, so the state comes first.
         encoder.state(state_of(value))
         encoder.encode(registered)
-        bases = [base for base in kind.__mro__ if base is not object]
-        if owner == LIBRARY or not any(owner_of(base) or is_compiled(base) for base in bases):
-            return  # it is written in Python, so that there is no more to it
+        if owner_of(kind) == LIBRARY or all(map(_is_written, kind.__mro__)):
+            return  # in Python, so that there is no more to it
         base: Any = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
         if base is not None:  # whatever its own methods make of it
             encoder.encode(list(dict.items(value)) if base is dict else base(base.__iter__(value)))
     made = value.__reduce_ex__(4) if registered is None else registered(value)
     if isinstance(made, str):
         encoder.text(f"global {made}")
-        if owner_of(value) is None:
-            encoder.state(state_of(value))
-        return
-    function, args, *rest = made
+        encoder.state(state_of(value) if owner_of(value) is None else {})
+    else:
+        _remade(encoder, *made)
+
+
+def _is_written(kind: type) -> bool:
+    return kind is object or not (owner_of(kind) or is_compiled(kind))
+
+
+def _remade(encoder: Encoder, function: Any, args: Any, *rest: Any) -> None:
     encoder.encode(function)
     sequence(encoder, tuple(args))
     for at, part in enumerate(rest):
@@ -254,10 +227,6 @@ def _stable(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _tree(encoder: Encoder, value: Any) -> None:
-    sequence(encoder, (value.data, value.leafsize, value.boxsize, value.indices))
-
-
 def _library(encoder: Encoder, value: Any) -> None:
     """Encode a library that ctypes loaded by its file, which must be known."""
     if not Path(value._name or "").is_file():
@@ -279,37 +248,34 @@ def _logger(encoder: Encoder, value: Any) -> None:
     encoder.met.later.add((LOGGED, read))
 
 
-def _variable(encoder: Encoder, value: Any) -> None:
-    encoder.string(value.name)
+def _variable(value: Any) -> Any:
     try:
-        encoder.named("get()", value.get())
-    except LookupError:
-        encoder.text("not set")
+        return value.name, value.get()
+    except LookupError:  # it is not set
+        return value.name
 
 
-def _vectorized(encoder: Encoder, value: Any) -> None:
-    encoder.state({k: v for k, v in vars(value).items() if k not in ("_ufunc", "_init_stage_2")})
-
-
-def _items(encoder: Encoder, value: Any) -> None:
-    encoder.encode(list(value.items()))
+def _tree(value: Any) -> Any:
+    return value.data, value.leafsize, value.boxsize, value.indices
 
 
 _SPECIAL: dict[str, Callable[[Encoder, Any], None]] = {
-    "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
-    "scipy.spatial._kdtree.KDTree": _tree,
-    "numpy.vectorize": _vectorized,  # and not the ufunc that it makes of its parts
     "_thread.lock": _lock,
     "_thread.RLock": _lock,
-    "_thread._local": lambda encoder, value: encoder.state(vars(value)),
-    "_contextvars.ContextVar": _variable,
     "logging.Logger": _logger,
     "logging.RootLogger": _logger,
     "ctypes.CDLL": _library,
     "ctypes.PyDLL": _library,
-    "multiprocessing.shared_memory.ShareableList": lambda encoder, value: encoder.encode(list(value)),
-    "multiprocessing.shared_memory.SharedMemory": lambda encoder, value: encoder.encode(bytes(value.buf)),
-    "_weakrefset.WeakSet": lambda encoder, value: encoder.encode(set(value)),
-    "weakref.WeakKeyDictionary": _items,
-    "weakref.WeakValueDictionary": _items,
+}
+_CONTENTS: dict[str, Callable[[Any], Any]] = {
+    "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
+    "scipy.spatial._kdtree.KDTree": _tree,
+    "numpy.vectorize": lambda value: {k: v for k, v in vars(value).items() if k not in _MADE_BY_VECTORIZE},
+    "_thread._local": lambda value: dict(vars(value)),
+    "_contextvars.ContextVar": _variable,
+    "multiprocessing.shared_memory.ShareableList": list,
+    "multiprocessing.shared_memory.SharedMemory": lambda value: bytes(value.buf),
+    "_weakrefset.WeakSet": set,
+    "weakref.WeakKeyDictionary": lambda value: list(value.items()),
+    "weakref.WeakValueDictionary": lambda value: list(value.items()),
 }

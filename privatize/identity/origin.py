@@ -20,7 +20,7 @@ from privatize.identity.library import LIBRARY
 
 __all__ = [
     *("attribute_of", "compiled_digest", "extension_of", "is_builtin", "is_compiled", "is_installed"),
-    *("is_named", "is_static", "module_of", "name_of", "origin", "own_modules", "owner_of", "patched"),
+    *("is_named", "is_static", "module_of", "name_of", "origin", "own_modules", "owner_of"),
 ]
 
 _HEAP_TYPE = 1 << 9
@@ -141,14 +141,6 @@ def is_builtin(name: str) -> bool:
     return name in _BUILTINS and vars(builtins).get(name) is _BUILTINS[name]
 
 
-def patched(value: Any) -> bool:
-    """Tell whether what an installed module holds is the user's own."""
-    if isinstance(value, types.FunctionType):
-        return origin(value.__globals__.get("__name__")) is None
-    kind = value if isinstance(value, type) else type(value)
-    return isinstance(value, functools.partial) or owner_of(kind) is None
-
-
 def is_static(kind: type) -> bool:
     """Tell whether a class is one of C that Python code cannot have made."""
     return not kind.__flags__ & _HEAP_TYPE
@@ -166,8 +158,11 @@ def extension_of(module: str | None) -> str | None:
 
 
 def compiled_digest(file: str) -> str | None:
-    """Return the hash of a compiled library that this process has loaded; None if it is newer than that."""
-    about = Path(file).stat()
+    """Return the hash of a compiled library that this process has loaded; None if it is newer, or missing."""
+    try:
+        about = Path(file).stat()
+    except OSError:
+        return None
     if max(about.st_mtime, about.st_ctime) > _STARTED:
         return None  # what was loaded may be an earlier build than what lies there now
     return _digest(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)

@@ -26,8 +26,8 @@ from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, NOTHING, content_of, state_of
 from privatize.identity.origin import origin
 
-__all__ = ["CODE", "CONTAINERS", "UNCHANGING", "Content", "Items", "Names", "attributes_of", "differ"]
-__all__ += ["global_names", "globals_of", "is_skipped", "keeps", "put_back", "variable"]
+__all__ = ["CODE", "CONTAINERS", "UNCHANGING", "Content", "Items", "Loaded", "Names", "attributes_of"]
+__all__ += ["differ", "global_names", "globals_of", "is_skipped", "keeps", "put_back", "variable"]
 
 # What leads to the entire process and not to what a run computes.
 _PASSED_OVER = (
@@ -44,9 +44,6 @@ UNCHANGING = (
 CODE = (types.FunctionType, types.MethodType, type, types.ModuleType, staticmethod, classmethod, property)
 CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 _ATOMS = ATOMS | {type(NotImplemented)}
-# Most of what modules hold, to be recognized quickly.
-_COMMON = _ATOMS | {object, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType}
-_COMMON |= {np.ufunc, type(np.mean)}
 # What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
 _KEPT_BY_PYTHON = SKIPPED | {"__abstractmethods__", "__annotations__"}
 _WRITTEN_BY_PYTHON = words("__builtins__ __warningregistry__ __cached__")
@@ -62,7 +59,7 @@ def keeps(value: Any) -> bool:
 
     The state of other objects is their library's own.
     """
-    if type(value) in _COMMON or isinstance(value, (*CODE, *_PASSED_OVER, *UNCHANGING)):
+    if is_skipped(value) or isinstance(value, (*CODE, *UNCHANGING)):
         return False
     whole = isinstance(value, (*CONTAINERS, tuple, np.ndarray)) or frames.kind(value) is not None
     return whole or origin(type(value).__module__) in (None, "python")
@@ -187,9 +184,7 @@ def globals_of(function: types.FunctionType, held: Mapping[str, Any] | None = No
         names = (set(scope) if anything else spelled) - _WRITTEN_BY_PYTHON
         return {name: scope[name] for name in names if name in scope}
 
-    return Names(
-        lambda name: f"the global {name!r}", read, lambda name, value: _put(scope, name, value), held
-    )
+    return Names(lambda name: f"the global {name!r}", read, functools.partial(_put, scope), held)
 
 
 def variable(cell: types.CellType, name: str, held: Any = NOTHING) -> Names:

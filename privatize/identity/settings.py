@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import locale
 import os
@@ -11,13 +12,8 @@ from typing import Any
 
 from privatize.identity.bytecode import EVALUATING, OF_PYTHON, words
 
-__all__ = ["CONFIGURED", "NAMED", "PROCESS", "READ", "pandas_options", "settings_for"]
+__all__ = ["CONFIGURED", "NAMED", "PROCESS", "pandas_options", "settings_for"]
 
-# What Python's own modules tell of this process without being given anything.
-READ = words(
-    "getrecursionlimit getswitchinterval get_int_max_str_digits getdefaulttimeout getcwd isenabled "
-    "get_threshold"
-)
 # Where code runs, which is another place every time.
 PROCESS = words("getpid getppid get_ident get_native_id current_thread current_process parent_process")
 _ENVIRONMENT = words("environ environb getenv expandvars putenv")
@@ -38,22 +34,23 @@ def _printing() -> str:
     return repr(sorted((name, repr(value)) for name, value in options.items()))
 
 
-def _flags() -> str:
-    return repr((sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode))
-
-
 def _pandas(name: str) -> Any:
     return getattr(sys.modules.get("pandas._config.config"), name, None)
 
 
-_SETTINGS: dict[str, Callable[[], str]] = {
+_SETTINGS: dict[str, Callable[[], object]] = {
     "decimal Decimal getcontext localcontext": _decimal,
     "locale strftime strptime atof localeconv strcoll strxfrm": _locale,
-    "RecursionError": lambda: str(sys.getrecursionlimit()),
+    "RecursionError getrecursionlimit": sys.getrecursionlimit,
+    "getswitchinterval": sys.getswitchinterval,
+    "get_int_max_str_digits": sys.get_int_max_str_digits,
+    "getdefaulttimeout": lambda: importlib.import_module("socket").getdefaulttimeout(),
+    "getcwd": os.getcwd,
+    "isenabled get_threshold": lambda: (gc.isenabled(), gc.get_threshold()),
     " ".join(_ENVIRONMENT): lambda: "",  # see `settings_for`
-    "flags": _flags,
+    "flags": lambda: (sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode),
     "str repr array2string array_str array_repr get_printoptions": _printing,
-    "get_option options": lambda: repr(_pandas("_global_config")),
+    "get_option options": lambda: _pandas("_global_config"),
 }
 _READERS = [(frozenset(names.split()), read) for names, read in _SETTINGS.items()]
 
@@ -63,7 +60,7 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 }
 """Libraries with settings that change what their functions return."""
 
-NAMED = (EVALUATING | OF_PYTHON | READ | PROCESS | {"modules", "__subclasses__"}).union(
+NAMED = (EVALUATING | OF_PYTHON | PROCESS | {"modules", "__subclasses__"}).union(
     *(names for names, _ in _READERS)
 )
 """Names in code that make more of the process count than what a function refers to."""
@@ -71,7 +68,7 @@ NAMED = (EVALUATING | OF_PYTHON | READ | PROCESS | {"modules", "__subclasses__"}
 
 def settings_for(names: Set[str], libraries: Set[str]) -> list[Any]:
     """Return the settings that code with these names, and of these libraries, can read."""
-    found: list[Any] = [read() for readers, read in _READERS if readers & names]
+    found: list[Any] = [repr(read()) for readers, read in _READERS if readers & names]
     if _ENVIRONMENT & names:  # those variables whose names stand in the code
         found.append({name: os.environ[name] for name in sorted(names) if name in os.environ})
     for library, read in CONFIGURED.items():

@@ -10,7 +10,7 @@ import linecache
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -105,45 +105,40 @@ def literal(value: Any) -> Any:
     """Return a constant as JSON with its type, or raise TypeError."""
     if value is None or value is ... or type(value) is bool:
         return ["constant", repr(value)]
-    if type(value) is int:
-        return ["int", str(value) if value.bit_length() < 4096 else hex(value)]
-    if type(value) is float:
-        return ["float", value.hex()]
-    if type(value) is complex:
-        return ["complex", value.real.hex(), value.imag.hex()]
-    if type(value) is str:
-        return ["str", value]
-    if type(value) is bytes:
-        return ["bytes", value.hex()]
-    if type(value) is tuple:
-        return ["tuple", *map(literal, value)]
-    if type(value) is frozenset:
-        return ["frozenset", *sorted((literal(each) for each in value), key=json.dumps)]
-    raise TypeError(f"a {type(value).__name__} is not a constant")
+    if type(value) not in _LITERALS:
+        raise TypeError(f"a {type(value).__name__} is not a constant")
+    return [type(value).__name__, *_LITERALS[type(value)](value)]
+
+
+_LITERALS: dict[type, Callable[[Any], Iterable[Any]]] = {
+    int: lambda x: [str(x) if x.bit_length() < 4096 else hex(x)],
+    float: lambda x: [x.hex()],
+    complex: lambda x: [x.real.hex(), x.imag.hex()],
+    str: lambda x: [x],
+    bytes: lambda x: [x.hex()],
+    tuple: lambda x: map(literal, x),
+    frozenset: lambda x: sorted(map(literal, x), key=json.dumps),
+}
 
 
 @functools.lru_cache(maxsize=256)
 def named_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], tuple[tuple[str, int], ...]]:
     """Return the globals, the attributes and the imports that code names, its inner functions included."""
+    every = (code, *_codes(code))
+    constants = {name for each in every for constant in each.co_consts for name in names_in(constant)}
     scope: set[str] = set()
-    attributes: set[str] = set()
     imported: set[tuple[str, int]] = set()
-    for each in (code, *_codes(code)):
-        attributes.update(each.co_names)
-        for constant in each.co_consts:
-            attributes |= names_in(constant)
+    for each in every:
         steps = list(dis.get_instructions(each))
         for at, step in enumerate(steps):
             if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
                 following = steps[at + 1].argval if at + 1 < len(steps) else None
-                if (step.argval, following) != (
-                    "__name__",
-                    "__module__",
-                ):  # which a class notes of its module
-                    scope.add(step.argval)
+                # A class notes the name of its module.
+                scope |= {step.argval} if (step.argval, following) != ("__name__", "__module__") else set()
             if step.opname == "IMPORT_NAME":
                 level = steps[at - 2].argval if at >= 2 else 0
                 imported.add((step.argval, level if isinstance(level, int) else 0))
+    attributes = constants.union(*(each.co_names for each in every))
     return tuple(sorted(scope)), frozenset(attributes), tuple(sorted(imported))
 
 

@@ -14,7 +14,7 @@ from privatize.identity.completion import complete
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
 
-__all__ = ["array", "scalar", "sequence", "unordered"]
+__all__ = ["array", "mapping", "scalar", "sequence", "unordered"]
 
 _FLAGS = words("flags writeable setflags __array_interface__")
 
@@ -70,8 +70,8 @@ def _list(encoder: Encoder, value: list[Any]) -> None:
 
 
 @encodes(dict)
-def _dict(encoder: Encoder, value: dict[Any, Any]) -> None:
-    # In order: a function that walks over a dict sees it.
+def mapping(encoder: Encoder, value: dict[Any, Any]) -> None:
+    """Encode a dict, in its order: a function that walks over it sees that."""
     if not encoder.again(value):
         encoder.parts.append(b"{%d;" % len(value))
         for key, item in value.items():

@@ -13,16 +13,14 @@ from privatize.mechanisms.base import Noise
 
 __all__ = ["check_confidence", "half_widths", "mean_error"]
 
-# Scales are rounded up by up to 2^-21 (see privatize.noise.grid): room for that, and to spare.
-_ROOM = 1 + 2.0**-18
+# Scales are rounded up by up to 2^-21 (see privatize.noise.grid): a margin for that, and to spare.
+_MARGIN = 1 + 2.0**-18
 
 
 def check_confidence(confidence: Any) -> float:
     """Return a probability strictly between 0 and 1, or refuse it."""
-    number = isinstance(confidence, int | float | np.integer | np.floating) and not isinstance(
-        confidence, bool
-    )
-    value = float(confidence) if number else math.nan
+    number = isinstance(confidence, int | float | np.integer | np.floating)
+    value = float(confidence) if number and not isinstance(confidence, bool) else math.nan
     if not 0 < value < 1:
         raise SettingsError(
             f"confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95 say."
@@ -58,13 +56,13 @@ def half_widths(
     scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), whole.shape)
     tail = 1 - confidence
     times = -math.log(tail) if noise == "laplace" else _normal(tail / 2)
-    wide = scales * times * _ROOM
+    wide = scales * times * _MARGIN
     if not whole.any():
         return wide
     if noise == "laplace" and not rounded:
         # P(|X| > t) = 2 p^(t+1) / (1+p) on the integers, p = exp(-1/b).
         p = np.exp(-1 / np.maximum(scales, 1e-300))
-        integers = np.ceil(scales * np.log(2 / ((1 + p) * tail)) * _ROOM - 1)
+        integers = np.ceil(scales * np.log(2 / ((1 + p) * tail)) * _MARGIN - 1)
     else:
         integers = np.ceil(wide - 0.5)
     return np.where(whole, np.maximum(integers, 0.0), wide)

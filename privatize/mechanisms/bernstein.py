@@ -61,21 +61,14 @@ class Bernstein(BaseMechanism):
     norm_name: Literal["l1", "sup"]
 
     def __init__(
-        self,
-        lattice: int = 10,
-        order: int = 1,
-        dimension: int = 1,
-        norm: Literal["l1", "sup"] = "l1",
+        self, lattice: int = 10, order: int = 1, dimension: int = 1, norm: Literal["l1", "sup"] = "l1"
     ) -> None:
         for name, value in (("lattice", lattice), ("order", order), ("dimension", dimension)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise SettingsError(f"{name}={value!r} is out of range: it must be an integer >= 1.")
         if norm not in ("l1", "sup"):
             raise SettingsError(f"norm={norm!r} is not 'l1' or 'sup'.")
-        object.__setattr__(self, "lattice", lattice)
-        object.__setattr__(self, "order", order)
-        object.__setattr__(self, "dimension", dimension)
-        object.__setattr__(self, "norm_name", norm)
+        vars(self).update(lattice=lattice, order=order, dimension=dimension, norm_name=norm)  # it is frozen
 
     def __repr__(self) -> str:
         return (
@@ -87,6 +80,11 @@ class Bernstein(BaseMechanism):
     def size(self) -> int:
         """The number of lattice points."""
         return int((self.lattice + 1) ** self.dimension)
+
+    @property
+    def _times(self) -> int:
+        """By how much the norm of a gap on the lattice may be below the L1 norm."""
+        return self.size if self.norm_name == "sup" else 1
 
     def points(self) -> NDArray[np.float64]:
         """Return the lattice, the last coordinate running fastest."""
@@ -102,7 +100,7 @@ class Bernstein(BaseMechanism):
 
     def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> float:
         """Return the scale of the Laplace noise on the lattice."""
-        return sensitivity / epsilon * (self.size if self.norm_name == "sup" else 1)
+        return sensitivity / epsilon * self._times
 
     def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> float:
         """Return how far the values on the lattice are from the raw ones at most, each by itself."""
@@ -117,7 +115,7 @@ class Bernstein(BaseMechanism):
         self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float = 0.0, whole: Mask
     ) -> Vector:
         """Return the lattice values with noise added."""
-        enlarged = inflate(sensitivity, len(vector)) * (self.size if self.norm_name == "sup" else 1)
+        enlarged = inflate(sensitivity, len(vector)) * self._times
         if enlarged == math.inf:  # in smaller units it is not
             return Weighted(self, (0,) * len(vector)).release(
                 vector, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
@@ -198,9 +196,8 @@ def _basis(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     basis = np.zeros((len(x), k + 1))
     basis[:, 0] = 1.0
     for degree in range(1, k + 1):
-        basis[:, 1 : degree + 1] = (1 - x)[:, None] * basis[:, 1 : degree + 1] + x[:, None] * basis[
-            :, :degree
-        ]
+        lower = x[:, None] * basis[:, :degree]
+        basis[:, 1 : degree + 1] = (1 - x)[:, None] * basis[:, 1 : degree + 1] + lower
         basis[:, 0] *= 1 - x
     return basis
 

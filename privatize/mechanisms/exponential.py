@@ -76,9 +76,7 @@ class Exponential(BaseMechanism):
             )
         if norm not in ("range", "sup"):
             raise SettingsError(f"norm={norm!r} is not 'range' or 'sup'.")
-        object.__setattr__(self, "responses", answers)
-        object.__setattr__(self, "prior", weights)
-        object.__setattr__(self, "norm_name", norm)
+        vars(self).update(responses=answers, prior=weights, norm_name=norm)  # it is frozen
 
     def __repr__(self) -> str:
         shown = ", ".join(map(repr, self.responses[:3])) + (", ..." if len(self.responses) > 3 else "")

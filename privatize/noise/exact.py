@@ -99,14 +99,15 @@ def below(prefix: int, bits: int, bounds: Callable[[int], tuple[int, int]], stre
     The number's first `bits` bits are `prefix`; further ones are drawn as needed. ``bounds(p)``
     returns integers with lo <= 2^p c <= hi.
     """
-    while True:
-        precision = bits + 64
-        low, high = bounds(precision)
-        if (prefix + 1) << 64 <= low:
-            return True
-        if prefix << 64 >= high:
-            return False
+    while (found := _decided(prefix, bits, bounds)) is None:
         prefix, bits = prefix << 64 | stream.word(), bits + 64
+    return found
+
+
+def _decided(prefix: int, bits: int, bounds: Callable[[int], tuple[int, int]]) -> bool | None:
+    """Tell whether a number that begins so is below a constant, or None if that depends on further bits."""
+    low, high = bounds(bits + 64)
+    return True if (prefix + 1) << 64 <= low else False if prefix << 64 >= high else None
 
 
 def exp_bounds(num: int, den: int, precision: int) -> tuple[int, int]:
@@ -258,9 +259,8 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
         stream = Stream()
         return [_laplace_one(t, shift, stream) for _ in range(size)]
     _, cuts = _laplace_cuts()
-    parts: list[Any] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> Any:
         u, _ = _kept(int(missing * 1.6) + 16, t, None)  # 1 - 1/e of them are kept
         words = _words(len(u))
         prefix = words >> np.uint64(1)
@@ -268,9 +268,16 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
         v = _STEPS - at
         for i in np.flatnonzero((at == 0) | (cuts[at - 1] == prefix)).tolist():
             v[i] = _geometric(int(prefix[i]), Stream())
-        x = _wide(v, t) + u >> shift
-        parts.append(_with_sign(x, words)[:missing])
-        missing -= len(parts[-1])
+        return _with_sign(_wide(v, t) + u >> shift, words)
+
+    return _many(draw, size)
+
+
+def _many(draw: Callable[[int], Any], size: int) -> Integers:
+    """Return numbers of a function that draws about as many as are missing, until there are enough."""
+    parts = [draw(size)[:size]]
+    while (missing := size - sum(map(len, parts))) > 0:
+        parts.append(draw(missing)[:missing])
     return np.concatenate(parts)
 
 
@@ -346,22 +353,15 @@ _MOST = 10  # P(k >= 10) < 2^-63
 
 def _normal_bounds(k: int, precision: int) -> tuple[int, int]:
     """Return integers around 2^precision P(K >= k), P(K = i) proportional to exp(-i^2/2)."""
-    guard = precision + 32
-    above = [0, 0]
-    everything = [0, 0]
-    i = 0
-    while True:
-        low, high = exp_bounds(i * i, 2, guard)
-        everything = [everything[0] + low, everything[1] + high]
-        if i >= k:
-            above = [above[0] + low, above[1] + high]
-        if i >= k and high <= 1:
-            break
-        i += 1
-    # What is cut off is at most 2^-guard (the terms more than halve).
-    above[1] += 2
-    everything[1] += 2
-    return (above[0] << precision) // everything[1], -(-(above[1] << precision) // everything[0])
+    lows: list[int] = []
+    highs: list[int] = []
+    while len(highs) <= k or highs[-1] > 1:
+        low, high = exp_bounds(len(lows) ** 2, 2, precision + 32)
+        lows.append(low)
+        highs.append(high)
+    # What is cut off is at most 2^-(precision + 32) (the terms more than halve).
+    above, everything = sum(highs[k:]) + 2, sum(highs) + 2
+    return (sum(lows[k:]) << precision) // everything, -(-(above << precision) // sum(lows))
 
 
 @functools.cache
@@ -379,17 +379,10 @@ def _steps(prefix: int, stream: Stream) -> int:
     # One number decides about all k: draw its further bits once, then compare them all.
     bits, number = 63, prefix
     while True:
-        k, unsure = 0, False
-        while True:
-            low, high = _normal_bounds(k + 1, bits + 64)
-            if (number + 1) << 64 <= low:
-                k += 1
-            elif number << 64 >= high:
-                break
-            else:
-                unsure = True
-                break
-        if not unsure:
+        k = 0
+        while lower := _decided(number, bits, functools.partial(_normal_bounds, k + 1)):
+            k += 1
+        if lower is False:
             return k
         number, bits = number << 64 | stream.word(), bits + 64
 
@@ -426,9 +419,8 @@ def discrete_gaussian(sigma: int, size: int) -> Integers | list[int]:
         stream = Stream()
         return [_gaussian_one(sigma, stream) for _ in range(size)]
     _, cuts = _normal_cuts()
-    parts: list[Any] = []
-    missing = size
-    while missing > 0:
+
+    def draw(missing: int) -> Any:
         words = _words(int(missing * 1.42) + 16)  # about 0.71 of them are kept
         prefix = words >> np.uint64(1)
         at = np.searchsorted(cuts, prefix, side="right")
@@ -436,7 +428,6 @@ def discrete_gaussian(sigma: int, size: int) -> Integers | list[int]:
         for i in np.flatnonzero(cuts[at - 1] == prefix).tolist():
             k[i] = _steps(int(prefix[i]), Stream())
         j, where = _kept(len(words), sigma, k)
-        x = _wide(k[where], sigma) + j
-        parts.append(_with_sign(x, words[where])[:missing])
-        missing -= len(parts[-1])
-    return np.concatenate(parts)
+        return _with_sign(_wide(k[where], sigma) + j, words[where])
+
+    return _many(draw, size)

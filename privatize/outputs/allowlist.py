@@ -31,7 +31,7 @@ class Form:
     carried : tuple of str
         What is taken over from an estimator that was fitted on data from P, uncompared.
     valid : dict
-        How each released attribute is brought to where it is valid.
+        How each released attribute is moved to where it is valid.
     arrange : callable or None
         Removes a symmetry: makes one of several equivalent solutions the only one.
     inside : str
@@ -91,25 +91,17 @@ def above(value: Any, seen: Any) -> Any:
     return _like(positive(value, _FLOOR * np.abs(np.asarray(seen, dtype=np.float64))), value)
 
 
-def _sum_to_one(value: Any, _: Any) -> Any:
-    return _like(probabilities(value), value)
+def _nearest(valid: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda value, _: _like(valid(value), value)
 
 
-def _log_sum_to_one(value: Any, _: Any) -> Any:
-    top = np.max(value, axis=-1, keepdims=True)
-    return _like(value - top - np.log(np.exp(value - top).sum(axis=-1, keepdims=True)), value)
+def _log_sum_to_one(value: Any) -> Any:
+    below = value - np.max(value, axis=-1, keepdims=True)
+    return below - np.log(np.exp(below).sum(axis=-1, keepdims=True))
 
 
-def _log_of_shares(value: Any, _: Any) -> Any:
-    return _like(np.clip(value, -50.0, -1e-6), value)
-
-
-def _semidefinite(value: Any, _: Any) -> Any:
-    return _like(semidefinite(value), value)
-
-
-def _orthonormal(value: Any, _: Any) -> Any:
-    return _like(orthonormal(value), value)
+def _log_of_shares(value: Any) -> Any:
+    return np.clip(value, -50.0, -1e-6)
 
 
 def _like(found: Any, value: Any) -> Any:
@@ -163,25 +155,17 @@ def _columns(estimator: Any) -> tuple[str, ...]:
 
 
 _LINEAR = Form(_linear, _linear_constants)
+_LINEAR_MODELS = (
+    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "Lars",
+    "LassoLars", "MultiTaskLasso", "MultiTaskElasticNet", "BayesianRidge", "ARDRegression", "HuberRegressor",
+    "TheilSenRegressor", "QuantileRegressor", "SGDRegressor", "LogisticRegression", "SGDClassifier",
+    "Perceptron",
+)  # fmt: skip
 _SCALES = {"scale_": above}
 _CONSTANT = Form(constants=_everything)
 FORMS: dict[str, Form] = {
-    **dict.fromkeys(
-        [
-            *(
-                f"linear_model.{name}"
-                for name in (
-                    "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV",
-                    "Lars", "LassoLars", "MultiTaskLasso", "MultiTaskElasticNet", "BayesianRidge",
-                    "ARDRegression", "HuberRegressor", "TheilSenRegressor", "QuantileRegressor",
-                    "SGDRegressor", "LogisticRegression", "SGDClassifier", "Perceptron",
-                )
-            ),
-            "svm.LinearSVC",
-            "svm.LinearSVR",
-        ],
-        _LINEAR,
-    ),
+    **dict.fromkeys((f"linear_model.{name}" for name in _LINEAR_MODELS), _LINEAR),
+    **dict.fromkeys(("svm.LinearSVC", "svm.LinearSVR"), _LINEAR),
     **{
         f"linear_model.{name}": Form(_linear, _linear_constants, carried=("_base_loss",))
         for name in ("PoissonRegressor", "GammaRegressor", "TweedieRegressor")
@@ -193,15 +177,15 @@ FORMS: dict[str, Form] = {
     "naive_bayes.GaussianNB": Form(
         lambda e: ("theta_", "var_") if e.priors is not None else ("theta_", "var_", "class_prior_"),
         lambda e: () if e.priors is None else ("class_prior_",),
-        valid={"var_": above, "class_prior_": _sum_to_one},
+        valid={"var_": above, "class_prior_": _nearest(probabilities)},
     ),
     "naive_bayes.MultinomialNB": Form(
         _always("feature_log_prob_", "class_log_prior_"),
-        valid={"feature_log_prob_": _log_sum_to_one, "class_log_prior_": _log_sum_to_one},
+        valid={"feature_log_prob_": _nearest(_log_sum_to_one), "class_log_prior_": _nearest(_log_sum_to_one)},
     ),
     "naive_bayes.BernoulliNB": Form(
         _always("feature_log_prob_", "class_log_prior_"),
-        valid={"feature_log_prob_": _log_of_shares, "class_log_prior_": _log_sum_to_one},
+        valid={"feature_log_prob_": _nearest(_log_of_shares), "class_log_prior_": _nearest(_log_sum_to_one)},
     ),
     "preprocessing.StandardScaler": Form(
         _flagged(mean_="with_mean", scale_="with_std"), valid=_SCALES, derive=_scaler
@@ -223,17 +207,17 @@ FORMS: dict[str, Form] = {
     ),
     "decomposition.PCA": Form(
         _always("components_", "mean_", "explained_variance_"),
-        valid={"components_": _orthonormal, "explained_variance_": above},
+        valid={"components_": _nearest(orthonormal), "explained_variance_": above},
         arrange=signed,
         derive=_component_count,
     ),
     "decomposition.TruncatedSVD": Form(
-        _always("components_"), valid={"components_": _orthonormal}, arrange=signed
+        _always("components_"), valid={"components_": _nearest(orthonormal)}, arrange=signed
     ),
     "covariance.EmpiricalCovariance": Form(
         lambda e: ("covariance_",) if e.assume_centered else ("location_", "covariance_"),
         lambda e: ("location_",) if e.assume_centered else (),
-        valid={"covariance_": _semidefinite},
+        valid={"covariance_": _nearest(semidefinite)},
         derive=_precision,
     ),
     # Nothing is learned from the data but what is the same for all data.

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,40 +29,50 @@ def show(value: Any) -> str:
 def encode(value: Any) -> Any:
     """Return a value as plain JSON with its types; what cannot be compared raises."""
     kind = type(value)
-    if value is ...:
-        return ["..."]
-    if value is None or kind in (bool, int, str):
-        return [kind.__name__, value]
-    if kind in (float, complex, bytes):
-        return [kind.__name__, repr(value)]
-    if isinstance(value, np.generic):
-        return ["numpy", value.dtype.str, repr(value.item())]
-    if isinstance(value, np.dtype):
-        return ["dtype", value.str]
+    if kind in _BY_TYPE:
+        return [kind.__name__, _BY_TYPE[kind](value)]
     if kind is np.ndarray:
-        if value.dtype.hasobject:
-            return ["objects", list(value.shape), [encode(item) for item in value.ravel().tolist()]]
-        data = np.ascontiguousarray(value).tobytes()
-        return ["array", value.dtype.str, list(value.shape), hashlib.sha256(data).hexdigest()]
-    if kind in (list, tuple):
-        return [kind.__name__, [encode(item) for item in value]]
-    if isinstance(value, dict):
-        return [name_of(kind), [[encode(k), encode(v)] for k, v in value.items()]]
-    if kind in (set, frozenset):
-        return [kind.__name__, sorted((encode(item) for item in value), key=json.dumps)]
-    if kind is slice:
-        return ["slice", [encode(end) for end in (value.start, value.stop, value.step)]]
-    if isinstance(value, functools.partial):
-        return ["partial", [encode(part) for part in (value.func, value.args, value.keywords)]]
-    if isinstance(value, type | types.FunctionType | types.BuiltinFunctionType | np.ufunc):
-        return ["named", _found(value)]
+        return _array(value)
+    for kinds, way in _BY_CLASS:
+        if isinstance(value, kinds):
+            return way(value)
     if kind.__module__.startswith("pandas.") and hasattr(value, "to_numpy"):
         return [name_of(kind), encode(value.to_numpy(dtype=object))]
     if kind.__module__.startswith("sklearn."):
         return [name_of(kind), encode(dict(sorted(vars(value).items())))]
-    if kind.__module__.startswith("numpy.random"):
-        raise Unclear(f"a random generator ({kind.__name__})")
-    raise Unclear(f"a {kind.__name__}")
+    random = kind.__module__.startswith("numpy.random")
+    raise Unclear(f"a random generator ({kind.__name__})" if random else f"a {kind.__name__}")
+
+
+def _each(values: Any) -> list[Any]:
+    return [encode(item) for item in values]
+
+
+def _array(value: Any) -> list[Any]:
+    if value.dtype.hasobject:
+        return ["objects", list(value.shape), _each(value.ravel().tolist())]
+    data = np.ascontiguousarray(value).tobytes()
+    return ["array", value.dtype.str, list(value.shape), hashlib.sha256(data).hexdigest()]
+
+
+_BY_TYPE: dict[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((type(None), bool, int, str), lambda value: value),
+    **dict.fromkeys((float, complex, bytes), repr),
+    **dict.fromkeys((list, tuple), _each),
+    **dict.fromkeys((set, frozenset), lambda value: sorted(_each(value), key=json.dumps)),
+    slice: lambda value: _each((value.start, value.stop, value.step)),
+    functools.partial: lambda value: _each((value.func, value.args, value.keywords)),
+}
+_BY_CLASS: list[tuple[Any, Callable[[Any], list[Any]]]] = [
+    (type(...), lambda _: ["..."]),
+    (np.generic, lambda value: ["numpy", value.dtype.str, repr(value.item())]),
+    (np.dtype, lambda value: ["dtype", value.str]),
+    (dict, lambda value: [name_of(type(value)), [_each(item) for item in value.items()]]),
+    (
+        type | types.FunctionType | types.BuiltinFunctionType | np.ufunc,
+        lambda value: ["named", _found(value)],
+    ),
+]
 
 
 def _found(value: Any) -> str:

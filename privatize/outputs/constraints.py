@@ -1,4 +1,4 @@
-"""Bring a noisy answer to where it is valid. Post-processing is free: it costs no privacy.
+"""Move a noisy answer to where it is valid. Post-processing is free: it costs no privacy.
 
 Each function returns the nearest valid answer, in the Euclidean sense unless it says otherwise.
 """

@@ -41,7 +41,7 @@ class Frame(Learned):
             if held in ("bool", "object", "other"):
                 raise OutputError(
                     f"The function returns a frame whose column {name!r} is {held}, neither a number nor a "
-                    f"label. Return numbers (astype(float)), and labels as texts, categories or dates."
+                    f"label. Return numbers (astype(float)), and labels as strings, categories or dates."
                 )
         columns = zip(frames.contents(value), kinds, strict=False)
         items = [describe(array) for array, held in columns if held in ("int", "float")]
@@ -75,5 +75,5 @@ class Frame(Learned):
             if ours != theirs:
                 return uncommon(ours, theirs, f"{what} ") or f"with {what} in another order"
         if found.digest != self.digest:
-            return "with other texts, categories or index"
+            return "with other strings, categories or index"
         return super().differs(found)

@@ -22,6 +22,7 @@ from privatize.errors import OutputError
 from privatize.outputs.allowlist import FORMS, Form, above
 from privatize.outputs.constants import Unclear, encode, show
 from privatize.outputs.names import find, name_of
+from privatize.outputs.refusals import unknown_model
 from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
 __all__ = ["Fitted", "is_estimator", "known", "take_apart"]
@@ -72,7 +73,7 @@ def _form_of(value: Any) -> tuple[Any, Form, bool]:
     own = _listed(type(estimator))
     if own is None:
         if wrapped.attributes is None:
-            raise _unknown(estimator)
+            raise unknown_model(estimator)
         own = Form()
     if wrapped is not value:
         return value, own, True
@@ -96,28 +97,6 @@ def _form_of(value: Any) -> tuple[Any, Form, bool]:
         derive=own.derive if set(usual) <= set(attributes) else None,
     )
     return estimator, form, value.constrain
-
-
-def _unknown(estimator: Any) -> OutputError:
-    kind = type(estimator).__name__
-    if hasattr(estimator, "best_estimator_"):
-        way = (
-            "A search publishes which parameters won. Search on data drawn from P, or on public data, and "
-            "return a model that is fitted with what was found."
-        )
-    elif kind in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"):
-        way = (
-            "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
-            "RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} "
-            "if the kernel is linear."
-        )
-    else:
-        way = (
-            "For trees, neighbours and kernels release predictions at public points: return "
-            "model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, "
-            "return privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."
-        )
-    return OutputError(f"The function returns a {kind}, of which it is not known what may be released. {way}")
 
 
 # -- taking apart --
@@ -220,17 +199,17 @@ def _parameters(estimator: Any, form: Form) -> dict[str, Any]:
 
 def _facts(estimator: Any, form: Form, layout: list[Any]) -> list[Any]:
     """Return class, parameters and constants, encoded."""
-    told = (_parameters(estimator, form), _constants(estimator, form))
+    compared = (_parameters(estimator, form), _constants(estimator, form))
     try:
         return [
             name_of(type(estimator)),
-            *([[name, encode(value)] for name, value in sorted(each.items())] for each in told),
+            *([[name, encode(value)] for name, value in sorted(each.items())] for each in compared),
             encode(layout),
         ]
     except Unclear as error:
         raise OutputError(
             f"The function returns a {type(estimator).__name__} with {error} among its parameters or "
-            f"constants, which cannot be compared, so it could carry data. Pass numbers, texts, and "
+            f"constants, which cannot be compared, so it could carry data. Pass numbers, strings, and "
             f"functions that are defined at the top of a module; random_state=0 in place of a generator."
         ) from None
 

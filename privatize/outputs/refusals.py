@@ -10,37 +10,40 @@ import numpy as np
 
 from privatize.errors import OutputError
 
-__all__ = ["refusal"]
-
-_CHOOSE = "use Exponential(responses=[...])."
+__all__ = ["refusal", "unknown_model"]
 
 
-def _held(*kinds: str) -> Callable[[Any], bool]:
-    """Return a test for arrays and scalars of numpy that hold these kinds of values."""
-    return lambda value: isinstance(value, np.ndarray | np.generic) and value.dtype.kind in kinds
+def _is(*kinds: type, held: str = "") -> Callable[[Any], bool]:
+    """Return a test for values of these types, and for arrays and scalars that hold numpy's kinds of them."""
 
+    def applies(value: Any) -> bool:
+        array = isinstance(value, np.ndarray | np.generic)
+        return isinstance(value, kinds) or (array and value.dtype.kind in held)
 
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kinds)
+    return applies
 
 
 def _has(attribute: str) -> Callable[[Any], bool]:
     return lambda value: hasattr(value, attribute)
 
 
+_DATES = ("Timestamp", "Timedelta", "datetime", "date", "timedelta")
 # The first that is true of a value counts. Other libraries' objects are known by what they can do.
 _REMEDIES: list[tuple[Callable[[Any], bool], str]] = [
-    (_is(bool), f"Return int(...) for a count; to choose True or False {_CHOOSE}"),
-    (_held("b"), f"Return int(...) for a count; to choose True or False {_CHOOSE}"),
-    (_is(str, bytes), "To choose among fixed answers use mechanism=Exponential(responses=[...])."),
-    (_held("U", "S"), "To choose among fixed answers use mechanism=Exponential(responses=[...])."),
+    (
+        _is(bool, held="b"),
+        "Return int(...) for a count; to choose True or False use Exponential(responses=[...]).",
+    ),
+    (
+        _is(str, bytes, held="US"),
+        "To choose among fixed answers use mechanism=Exponential(responses=[...]).",
+    ),
     (_is(type(None)), "Return the answer."),
-    (_is(complex), "Return its real and imaginary parts."),
-    (_held("c"), "Return its real and imaginary parts."),
+    (_is(complex, held="c"), "Return its real and imaginary parts."),
     (_is(Iterator), "Return a list."),
     (inspect.isawaitable, "Decorate a plain function."),
-    (_held("M", "m"), "Return a number of days or seconds."),
-    (_held("O"), "Convert it with astype(float)."),
+    (_is(held="Mm"), "Return a number of days or seconds."),
+    (_is(held="O"), "Convert it with astype(float)."),
     (
         lambda value: isinstance(value, np.ndarray) and type(value) is not np.ndarray,
         "Return a plain array: np.asarray(...), or filled(...) of a masked one.",
@@ -51,17 +54,14 @@ _REMEDIES: list[tuple[Callable[[Any], bool], str]] = [
     (_has("collect"), "Call collect() on it."),
     (_has("toarray"), "Return its toarray()."),
     (
-        lambda value: type(value).__name__ in ("Timestamp", "Timedelta", "datetime", "date", "timedelta"),
+        lambda value: type(value).__name__ in _DATES,
         "Return a number: (value - pd.Timestamp('2000-01-01')).days, say.",
     ),
     (_has("to_numpy"), "Return its to_numpy(), or a dict of numbers."),
     (_has("params"), "Return its params."),
     (_has("get_params"), "Return its learned numbers, such as coef_ and intercept_."),  # not scikit-learn's
-    (
-        lambda _: True,
-        "Return numbers, arrays, frames or series, or lists, tuples, dicts or dataclasses of these.",
-    ),
 ]
+_USUAL = "Return numbers, arrays, frames or series, or lists, tuples, dicts or dataclasses of these."
 
 
 def refusal(value: Any) -> OutputError:
@@ -71,5 +71,29 @@ def refusal(value: Any) -> OutputError:
         name = f"an array of {value.dtype}"
     elif isinstance(value, np.generic):
         name = f"a value of {value.dtype}"
-    remedy = next(remedy for applies, remedy in _REMEDIES if applies(value))
+    remedy = next((remedy for applies, remedy in _REMEDIES if applies(value)), _USUAL)
     return OutputError(f"The function returns {name}, to which no noise can be added. {remedy}")
+
+
+_SEARCH = (
+    "A search publishes which parameters won. Search on data drawn from P, or on public data, and return a "
+    "model that is fitted with what was found."
+)
+_VECTORS = (
+    "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
+    "RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} if the "
+    "kernel is linear."
+)
+_POINTS = (
+    "For trees, neighbours and kernels release predictions at public points: return "
+    "model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, return "
+    "privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."
+)
+
+
+def unknown_model(model: Any) -> OutputError:
+    """Return the error of an estimator that is not on the allow-list: it says what would do."""
+    name = type(model).__name__
+    vectors = name in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
+    way = _SEARCH if hasattr(model, "best_estimator_") else _VECTORS if vectors else _POINTS
+    return OutputError(f"The function returns a {name}, of which it is not known what may be released. {way}")

@@ -385,9 +385,9 @@ class Branch(Structure):
 
 
 class Learned(Branch):
-    """A container of a class that is not stored, but learned from an output. Copies must learn it anew."""
+    """A container of a class that is not stored, but learned from an output. Copies must learn it again."""
 
-    template: Any = None  # what makes an output anew
+    template: Any = None  # what new outputs are made from
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "template"}

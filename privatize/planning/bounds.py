@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["LEAST_GAMMA", "Bounding", "Point", "exact", "first"]
+__all__ = ["LEAST_GAMMA", "Bounding", "Point", "as_float", "exact", "first"]
 
 LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
 
@@ -48,6 +49,14 @@ class Bounding(ABC):
     def largest_rho(self, gamma: float) -> float:
         """Return what rho must be below; 0 where there is none."""
         return gamma
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a float, and whatever is none as NaN."""
+    try:
+        return math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 @functools.lru_cache(maxsize=1024)

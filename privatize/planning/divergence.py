@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from privatize.errors import SettingsError
+from privatize.planning.bounds import as_float
 from privatize.planning.plan import check_gamma
 
 __all__ = ["transfer"]
@@ -46,10 +47,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     gamma = check_gamma(gamma)
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
         raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
-    try:
-        tau = float(kl)
-    except (TypeError, ValueError):
-        tau = math.nan
+    tau = as_float(kl)
     if not tau >= 0:
         raise SettingsError(f"kl={kl!r} is not a divergence: it must be >= 0.")
     if tau == 0:

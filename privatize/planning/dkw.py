@@ -81,20 +81,20 @@ class DKW(Bounding):
         share = exact(gamma)
         least = self.least(gamma, rho)
 
-        def room(m: int) -> float:
+        def spare(m: int) -> float:
             return m * (gamma - _error(m, _best_rho(m) if rho is None else rho))
 
-        # j = floor(room) + 1 gaps may lie beyond; a balanced m has room + 1 >= gamma (m+1) / 2.
+        # j = floor(spare) + 1 gaps may lie beyond; a balanced m has spare + 1 >= gamma (m+1) / 2.
         # That difference is convex in m, so past the least m it changes sign once.
         def possible(m: int) -> bool:
-            return m >= least and room(m) + 1 >= gamma * (m + 1) / 2 * (1 - 1e-9)
+            return m >= least and spare(m) + 1 >= gamma * (m + 1) / 2 * (1 - 1e-9)
 
         def reaches(j: int, m: int) -> bool:
-            return m >= least and room(m) >= j
+            return m >= least and spare(m) >= j
 
         m = least if possible(least) else first(4 * least, possible)
         while True:
-            j = math.floor(room(m)) + 1
+            j = math.floor(spare(m)) + 1
             if 2 * j >= share * (m + 1):
                 return m
             m = first(m + 1, functools.partial(reaches, j))  # one more gap may lie beyond
@@ -114,10 +114,9 @@ class DKW(Bounding):
         rho = _best_rho(m) if rho is None else rho
         gamma = _error(m, rho)
         if not gamma < 1:
-            raise PlanError(
-                f"m={m} supports no gamma below 1 by the bound 'dkw': it would be "
-                f"{round_up(gamma)}. Raise m to {math.floor(_least(1.0, rho)) + 1} or more.",
-                m=m,
-                bound="dkw",
+            message = (
+                f"m={m} supports no gamma below 1 by the bound 'dkw': it would be {round_up(gamma)}. Raise m "
             )
+            enough = math.floor(_least(1.0, rho)) + 1
+            raise PlanError(f"{message}to {enough} or more.", m=m, bound="dkw")
         return Point(gamma, m, m, rho)

@@ -21,7 +21,6 @@ Pure arithmetic: nothing here draws, runs or remembers anything. The proofs are 
 
 from __future__ import annotations
 
-import math
 import operator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
@@ -30,7 +29,7 @@ from privatize.display.cards import Card, Rows
 from privatize.display.charts import Chart, Color, Layer, onto
 from privatize.display.figures import round_up
 from privatize.errors import PlanError
-from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
+from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, as_float, exact
 from privatize.planning.dkw import DKW
 from privatize.planning.marginal import Marginal
 from privatize.planning.tolerance import Tolerance
@@ -87,14 +86,12 @@ class Plan:
         object.__setattr__(self, "k", int(self.k))
         object.__setattr__(self, "rho", _check_rho(self.rho, self.gamma, self.bound))
         if not _BOUNDS[self.bound].holds(Point(self.gamma, self.m, self.k, self.rho)):
-            raise PlanError(
-                f"k={self.k} of m={self.m} gaps does not support gamma={self.gamma} by the "
-                f"bound {self.bound!r} with rho={self.rho}. Let plan(gamma={self.gamma}, "
-                f"m={self.m}, bound={self.bound!r}) choose k.",
-                gamma=self.gamma,
-                m=self.m,
-                bound=self.bound,
+            message = (
+                f"k={self.k} of m={self.m} gaps does not support gamma={self.gamma} by the bound "
+                f"{self.bound!r} with rho={self.rho}. Let plan(gamma={self.gamma}, m={self.m}, "
+                f"bound={self.bound!r}) choose k."
             )
+            raise PlanError(message, gamma=self.gamma, m=self.m, bound=self.bound)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot how many pairs each bound needs for which gamma, with this plan among them.
@@ -125,15 +122,9 @@ class Plan:
         low, high = max(self.gamma / 10, LEAST_GAMMA), min(self.gamma * 10, 0.9)
         gammas = [low * (high / low) ** (i / 20) for i in range(21)]
         colors: dict[str, Color] = {"dkw": "orange", "tolerance": "blue", "marginal": "green"}
+        counts = {name: [_BOUNDS[name].least(g, None) for g in gammas] for name in colors}
         layers = [
-            Layer(
-                "line",
-                gammas,
-                [_BOUNDS[name].least(g, None) for g in gammas],
-                (),
-                f"{name}, the least m",
-                color,
-            )
+            Layer("line", gammas, counts[name], (), f"{name}, the least m", color)
             for name, color in colors.items()
         ]
         here = Layer("point", [self.gamma], [self.m], (), f"this plan: m={self.m:,}", "red")
@@ -216,26 +207,31 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
         if not isinstance(m, int):
             raise PlanError("A plan needs gamma, m, or both. Pass gamma=0.05, for example.")
         return Plan(*ways.of_m(m, rho), bound)
-    if m is None:
-        m = "least" if bound == "dkw" else "balanced"
-    least = ways.least(gamma, rho) if isinstance(m, str) else 0
-    if least > _MOST_PAIRS // 10:  # so that what is balanced is within reach too
-        _refuse_gamma(gamma, least, bound)
-    if m == "least":
-        m = least
-    elif m == "balanced":
-        if rho is not None and 2 * exact(rho) >= exact(gamma):
-            raise PlanError(
-                f"rho={rho} leaves less than half of gamma={gamma} to the data, so no m is balanced. "
-                f"Lower rho below {gamma / 2}, leave it out, or pass m='least'.",
-                gamma=gamma,
-                bound=bound,
-            )
-        m = ways.balanced(gamma, rho)
-    point = ways.of_both(gamma, m, rho)
+    pairs = m if isinstance(m, int) else _number_of_pairs(m, gamma, rho, bound)
+    point = ways.of_both(gamma, pairs, rho)
     if point is None:
-        _refuse(gamma, m, rho, bound)
+        _refuse(gamma, pairs, rho, bound)
     return Plan(*point, bound)
+
+
+def _number_of_pairs(which: str | None, gamma: float, rho: float | None, bound: Bound) -> int:
+    """Return the least or the balanced number of pairs, whichever is wanted or usual."""
+    least = _BOUNDS[bound].least(gamma, rho)
+    facts: dict[str, Any] = {"gamma": gamma, "bound": bound}
+    if least > _MOST_PAIRS // 10:  # so that what is balanced is within reach too
+        other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
+        message = (
+            f"gamma={gamma} needs at least {least:.3g} pairs with bound={bound!r}, and nobody can evaluate "
+        )
+        raise PlanError(f"{message}more than 10^17. Raise gamma{other}.", **facts, least_m=least)
+    if which == "least" or (which is None and bound == "dkw"):
+        return least
+    if rho is not None and 2 * exact(rho) >= exact(gamma):
+        message = (
+            f"rho={rho} leaves less than half of gamma={gamma} to the data, so no m is balanced. Lower rho"
+        )
+        raise PlanError(f"{message} below {gamma / 2}, leave it out, or pass m='least'.", **facts)
+    return _BOUNDS[bound].balanced(gamma, rho)
 
 
 # --- checks ---------------------------------------------------------------------------------
@@ -248,10 +244,7 @@ def _check_bound(bound: str) -> None:
 
 def check_gamma(gamma: Any) -> float:
     """Return a share of pairs as a float, or refuse it."""
-    try:
-        value = math.nan if isinstance(gamma, bool | str) else float(gamma)
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
+    value = as_float(gamma)
     if not LEAST_GAMMA <= value < 1:
         raise PlanError(
             f"gamma={gamma!r} is not a share of pairs: it must lie strictly between 0 and 1 (from 1e-15). "
@@ -280,10 +273,7 @@ def _check_rho(rho: Any, gamma: float, bound: str) -> float | None:
         return None
     if rho is None:
         raise PlanError(f"bound={bound!r} needs a rho.")
-    try:
-        value = float(rho)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = as_float(rho)
     if not 0 < value < limit:
         raise PlanError(
             f"rho={rho!r} is out of range: bound={bound!r} needs 0 < rho < {limit}. "
@@ -301,23 +291,8 @@ def _refuse(gamma: float, m: int, rho: float | None, bound: Bound) -> NoReturn:
     except PlanError:
         least_gamma = None
         reach = f"{m} samples support no gamma below 1{given}"
-    raise PlanError(
-        f"gamma={gamma} with samples={m} is out of reach: {reach}. "
-        f"Raise samples to {least_m} or more, or leave it out.",
-        gamma=gamma,
-        m=m,
-        bound=bound,
-        least_gamma=least_gamma,
-        least_m=least_m,
+    message = (
+        f"gamma={gamma} with samples={m} is out of reach: {reach}. Raise samples to {least_m} or more, or"
     )
-
-
-def _refuse_gamma(gamma: float, least: int, bound: Bound) -> NoReturn:
-    other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
-    raise PlanError(
-        f"gamma={gamma} needs at least {least:.3g} pairs with bound={bound!r}, and nobody can evaluate more "
-        f"than 10^17. Raise gamma{other}.",
-        gamma=gamma,
-        bound=bound,
-        least_m=least,
-    )
+    facts = {"gamma": gamma, "m": m, "bound": bound, "least_gamma": least_gamma, "least_m": least_m}
+    raise PlanError(f"{message} leave it out.", **facts)

@@ -13,7 +13,8 @@ import numpy as np
 
 from privatize.auditing import auditor
 from privatize.auditing.findings import Audit
-from privatize.budgets.budget import Budget, Part
+from privatize.budgets.budget import Budget
+from privatize.budgets.partition import Part
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.display.cards import page
 from privatize.errors import SettingsError

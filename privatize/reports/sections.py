@@ -21,11 +21,15 @@ from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
 from privatize.mechanisms import Bernstein, Exponential
+from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 
 __all__ = ["Subject", "ledger"]
 
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
+_HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")
+_NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
+_CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one
 _MEANING: dict[type, str] = {
     Exponential: "the chosen response's score is within {} of the best one",
     Bernstein: "each value on the lattice is within ± {} of the raw one",
@@ -88,9 +92,7 @@ class Subject:
             f"<p>{html.escape(self.function.__name__)} was run on pairs of datasets drawn from P that differ "
             f"in one record. How far its answers were apart sets the noise.</p>"
         )
-        scale = s.mechanism.scale(found.value, s.epsilon, s.delta)
-        if found.weights:
-            scale = np.ldexp(float(scale), np.array(found.weights))
+        scale = weighted(s.mechanism, found.weights).scale(found.value, s.epsilon, s.delta)
         noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
         shown = replace(card, rows=[found.plan.rows()[0], *card.rows, noise]).section()
         return f"<h2>With {found.n:,} records</h2>{self._meaning(found)}<h3>How it was found</h3>{why}{shown}"
@@ -170,22 +172,9 @@ def _brief(value: Any) -> str:
 def ledger(budget: Budget) -> str:
     """Say what was spent from a budget, and for what."""
     rows = budget.ledger.history(budget.name)
-    last = rows[-20:]
-    cells = [
-        [
-            str(row["number"]),
-            str(row["at"])[:16].replace("T", " "),
-            str(row["function"]),
-            str(row["dataset"]) or "not declared",
-            f"{row['n']:,}",
-            f"{row['epsilon']:g}",
-            f"{row['delta']:g}",
-            f"{row['charged']:.4g}",
-        ]
-        for row in last
-    ]
-    heads = ["", "when", "function", "data", "n", "epsilon", "delta", "gamma charged"]
-    shown = grid(heads, cells) if cells else "<p>Nothing was spent yet.</p>"
+    last = [row | {"dataset": row["dataset"] or "not declared"} for row in rows[-20:]]
+    cells = [[form.format(**row) for form in _CHARGE] for row in last]
+    shown = grid(_HEADS, cells) if cells else "<p>Nothing was spent yet.</p>"
     cut = f"<p class='note'>The last {len(last)} of {len(rows):,}.</p>" if len(rows) > len(last) else ""
     card = budget.card()
     body = replace(card, chart=budget.chart() if rows else None).section()

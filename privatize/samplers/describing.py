@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import support as domains
+from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
 from privatize.display.charts import axes
 from privatize.display.figures import figure
@@ -186,7 +187,7 @@ def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Ar
 
 def _settled(values: Array) -> Array:
     """Return objects as numbers or moments, where they are."""
-    items = [None if domains.missing(value) else value for value in values.tolist()]
+    items = [None if is_missing(value) else value for value in values.tolist()]
     if not any(isinstance(value, str | bool) for value in items):
         for dtype in (np.float64, "M8[us]"):
             with contextlib.suppress(TypeError, ValueError):
@@ -202,7 +203,7 @@ def _row(name: str, values: Array, support: Any) -> _Row:
     if kind == "f" or (kind in "iu" and len(np.unique(values[:1000])) > 10):
         seen = values[np.isfinite(values)].astype(np.float64)
         return _numbers(name, inside, seen, size, figure, None)
-    counts = Counter(str(value) for value in values.tolist() if not domains.missing(value))
+    counts = Counter(str(value) for value in values.tolist() if not is_missing(value))
     listed = support.inner if isinstance(support, domains.Maybe) else support
     if isinstance(listed, domains.OneOf) and len(listed.values) <= 12:  # in P's own order
         top = [str(value) for value in listed.values]

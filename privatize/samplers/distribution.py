@@ -7,13 +7,14 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
 from privatize.data import frames, records
 from privatize.data import support as domains
-from privatize.data.frames import Column
+from privatize.data.clipping import convert_numbers
+from privatize.data.columns import Column
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
@@ -148,12 +149,6 @@ class Distribution(Kind, abc.ABC):
         if not 1 <= count < 2**53:
             raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
         return Fixed(self, count)
-
-    @overload
-    def __getitem__(self, columns: str) -> Distribution: ...
-
-    @overload
-    def __getitem__(self, columns: list[str]) -> Distribution: ...
 
     def __getitem__(self, columns: str | list[str]) -> Distribution:
         """Return the distribution of one column, or of several."""
@@ -383,7 +378,7 @@ class _Clipped(_Bounded):
 
     def draw(self, n: int, rng: Rng) -> Any:
         drawn = self.inner.draw(n, rng)
-        return domains.bring_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
+        return convert_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
 
     def __repr__(self) -> str:
         return self._code("clip")

@@ -100,19 +100,15 @@ def as_sampler(value: Any) -> Sampler:
         if callable(value):
             return from_function(value)
     shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
-    other = (
-        " For columns use samplers.table({...})."
-        if isinstance(value, dict)
-        else " For fixed values use choice([...])."
-        if isinstance(value, list | tuple)
-        else " For public records use bootstrap(...)."
-        if hasattr(value, "columns") or isinstance(value, np.ndarray)
-        else ""
-    )
+    hint = " For columns use samplers.table({...})." if isinstance(value, dict) else ""
+    if isinstance(value, list | tuple):
+        hint = " For fixed values use choice([...])."
+    if hasattr(value, "columns") or isinstance(value, np.ndarray):
+        hint = " For public records use bootstrap(...)."
     raise SamplerError(
         f"sampler={shown} is not a public distribution. Use one of privatize.samplers, such as "
         f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
-        f"(n, rng) -> n records.{other}"
+        f"(n, rng) -> n records.{hint}"
     )
 
 

@@ -104,7 +104,7 @@ def inside(drawn: Any, given: Support | None) -> Any:
     if given is None:
         return drawn
     support = given.plain
-    problem = records.fits(drawn, support)
-    if problem is not None:
-        raise SamplerError(f"The support={support!r} does not fit what is drawn: {problem}.")
-    return records.bring_into(drawn, drawn, support)
+    try:
+        return records.convert(drawn, drawn, support)
+    except (ValueError, TypeError) as error:
+        raise SamplerError(f"The support={support!r} does not fit what is drawn: {error}.") from None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privatize.data import frames
-from privatize.data.frames import array_of
+from privatize.data.columns import array_of
 from privatize.data.support import OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames, records
+from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
-from privatize.data.support import Maybe, OneOf, missing
+from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection, copied
@@ -157,11 +158,12 @@ def _column_support(values: Array) -> Any:
         ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
         return Maybe(ends) if len(seen) < len(values) else ends
     items = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
-    counts = Counter(value for value in items if not missing(value) and isinstance(value, str | int | float))
+    present = (value for value in items if not is_missing(value))
+    counts = Counter(value for value in present if isinstance(value, str | int | float))
     if not counts or len(set(map(type, counts))) > 1:
         return None
     support = OneOf(tuple(sorted(counts)), unknown=counts.most_common(1)[0][0])
-    return Maybe(support) if any(map(missing, items)) else support
+    return Maybe(support) if any(map(is_missing, items)) else support
 
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:

@@ -11,7 +11,8 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data import support as domains
-from privatize.data.frames import Column
+from privatize.data.clipping import convert_values
+from privatize.data.columns import Column
 from privatize.errors import SamplerError
 from privatize.samplers.base import (
     Kind,
@@ -144,7 +145,7 @@ class Dependent(Kind):
         if self.given is None or found.categories is not None:
             return found
         values = found.values
-        return replace(found, values=domains.bring(values, values.dtype, self.support, found.missing))
+        return replace(found, values=convert_values(values, values.dtype, self.support, found.missing))
 
     def __repr__(self) -> str:
         return f"dependent({name_of(self.function)}{show_support(self.given)})"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize.data.frames import Column, array_of
+from privatize.data.columns import Column, array_of
 from privatize.data.support import Maybe, OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, support_of

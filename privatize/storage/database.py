@@ -19,8 +19,6 @@ from typing import Any
 
 from privatize.errors import SettingsError
 
-__all__ = ["Database", "DatabaseError", "storable"]
-
 Run = Callable[..., list[tuple[Any, ...]]]
 Prepare = Callable[[Run, set[str], bool], None]
 
@@ -105,20 +103,17 @@ class Database:
                 connection = self._connection()
                 with self._postgres(connection) if self.postgres else self._sqlite(connection, write) as run:
                     yield run
-        except (sqlite3.Error, OSError) as error:
-            self.close()
-            raise DatabaseError(f"{type(error).__name__}: {error}") from error
         except Exception as error:
-            if not type(error).__module__.startswith("psycopg"):
+            foreign = type(error).__module__.startswith("psycopg")
+            if not foreign and not isinstance(error, sqlite3.Error | OSError):
                 raise
             self.close()
             raise DatabaseError(f"{type(error).__name__}: {str(error).strip()}") from error
 
     def close(self) -> None:
         """Let go of this thread's connection."""
-        if self.url == "memory":
-            return
-        self._local.held = None
+        if self.url != "memory":
+            self._local.held = None
 
     def _connection(self) -> Any:
         if self.url == "memory":
@@ -156,7 +151,8 @@ class Database:
             except sqlite3.OperationalError as error:
                 patience = {"locked": _PATIENCE, "busy": _PATIENCE, "disk I/O": 3.0}  # the last may be real
                 wait = max((seconds for word, seconds in patience.items() if word in str(error)), default=0.0)
-                if time.monotonic() > start + wait or not _writable(self.path):
+                writable = self.path is not None and os.access(self.path, os.R_OK | os.W_OK)
+                if time.monotonic() > start + wait or not writable:  # then waiting makes no sense
                     raise
             time.sleep(0.05)
 
@@ -187,9 +183,7 @@ class Database:
                 os.link(made, path)
             except FileExistsError:
                 return  # somebody was faster
-            except (
-                OSError
-            ):  # a file system without links: others may see it empty for a moment, and refuse it
+            except OSError:  # a file system without links: others may see it empty for a moment, and refuse
                 if _new_file(path):
                     self._prepared(path).close()
             _sync(path.parent)
@@ -326,11 +320,6 @@ def _refuse_empty(path: Path) -> None:
         time.sleep(0.05)
 
 
-def _writable(path: Path | None) -> bool:
-    """Tell whether a file can be opened for writing, so that waiting for it makes sense."""
-    return path is not None and os.access(path, os.R_OK | os.W_OK)
-
-
 def _connect(path: Any) -> sqlite3.Connection:
     # Used by one thread, but whichever collects the garbage closes it.
     return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
@@ -353,5 +342,4 @@ def _close(connection: Any, process: int) -> None:
 
 
 def _path(url: str) -> Path:
-    name = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else url
-    return Path(name).expanduser().absolute()
+    return Path(url.removeprefix("sqlite:///")).expanduser().absolute()

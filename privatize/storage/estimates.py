@@ -14,7 +14,7 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.config.policy import ruled
+from privatize.config.policy import policy
 from privatize.errors import StoreWarning, restore
 from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 from privatize.storage.database import Database, DatabaseError, Run, storable
+from privatize.storage.urls import without_password
 
 __all__ = ["Entry", "Store", "StoreUnavailable", "default_url", "open_store", "warn"]
 
@@ -47,6 +48,9 @@ _TABLES = [
     "CREATE TABLE IF NOT EXISTS looks (key TEXT, at INTEGER, plan TEXT, PRIMARY KEY (key, plan))",
 ]
 
+_COLUMNS = "key, version, seed, label, n, facts, structure, failure, created"
+_ESTIMATE = "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
+_LOOK = "INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING"
 # A longer piece replaces a shorter one that begins at the same index.
 _PIECE = (
     "INSERT INTO gaps VALUES (?, ?, ?, ?) ON CONFLICT (key, start) DO UPDATE SET data = excluded.data, "
@@ -115,43 +119,21 @@ class Store:
 
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, _TABLES)
-        self._shown = shown
+        self.url = without_password(self.database.url) if shown is None else shown
         self._looks: dict[str, list[Plan]] = {}
-
-    @property
-    def url(self) -> str:
-        """Where it is, without a password."""
-        if self._shown is not None:
-            return self._shown
-        scheme, sign, rest = self.database.url.partition("://")
-        return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else scheme
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or begin it with this seed."""
+        row = (key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), None, None, _now())
         with self._writing() as run:
-            run(
-                "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?) ON CONFLICT (key) DO NOTHING",
-                *(key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), _now()),
-            )
-            found = self._read(run, key)
-            if found is None:  # of another version, or damaged: begin anew
-                for table in ("estimates", "gaps", "looks"):
-                    run(f"DELETE FROM {table} WHERE key = ?", key)  # noqa: S608 - names of ours
-                run(
-                    "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)",
-                    *(key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), _now()),
-                )
-                found = Entry(key, seed)
-        return found
-
-    def _read(self, run: Any, key: str) -> Entry | None:
-        try:
-            return _parsed(key, _rows(run, key))
-        except DatabaseError:
-            raise
-        except Exception as error:  # whatever is in there, it is a miss
-            warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
-            return None
+            run(_ESTIMATE, *row)
+            try:
+                return _entry(key, _rows(run, key))
+            except Exception as error:  # of another version, or damaged: whatever is in there, it is a miss
+                warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
+            _delete(run, key)
+            run(_ESTIMATE, *row)
+            return Entry(key, seed)
 
     def read(self, key: str) -> Entry:
         """Return what is remembered under a key, and begin nothing.
@@ -165,7 +147,7 @@ class Store:
         """
         with self._writing() as run:
             rows = _rows(run, key)
-        return _whole(key, rows)
+        return _entry(key, rows)
 
     def save(
         self,
@@ -183,7 +165,7 @@ class Store:
         data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
         with self._writing() as run:
             if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
-                return  # forgotten, or begun anew by somebody else
+                return  # forgotten, or begun again by somebody else
             run(_PIECE, key, start, data, _checksum(key, seed, start, data, weights))
             if structure is not None:
                 run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure.to_json()), key)
@@ -193,57 +175,53 @@ class Store:
         facts = {"gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho, "bound": plan.bound}
         with self._writing() as run:
             ((count,),) = run("SELECT count(*) FROM looks WHERE key = ?", key)
-            run(
-                "INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING",
-                *(key, count, json.dumps(facts, sort_keys=True)),
-            )
-            rows = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
+            run(_LOOK, key, count, json.dumps(facts, sort_keys=True))
+            found = _looks(run, key)
         # One list for all estimates of this process that are read from these gaps, so that a further
         # look shows in those that were there before.
         looks = self._looks.setdefault(key, [])
-        looks[:] = [Plan(**json.loads(found)) for (found,) in rows]
+        looks[:] = [Plan(**json.loads(plan)) for plan in found]
         return looks
 
     def fail(self, key: str, seed: int, plan: str, failure: dict[str, Any]) -> None:
         """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
-        with self._writing() as run:
-            rows = self._held(run, "failure", key, seed)
-            if rows:
-                known = json.loads(rows[0][0]) if rows[0][0] else {}
-                text = json.dumps(known | {plan: failure})
-                run("UPDATE estimates SET failure = ? WHERE key = ?", text, key)
+        self._change(key, seed, "failure", lambda known: known | {plan: failure})
 
     def describe(self, key: str, seed: int, **facts: Any) -> None:
         """Add public facts about a calibration, if the seed is still the one that it was made with."""
-        with self._writing() as run:
-            rows = self._held(run, "facts", key, seed)
-            if not rows:
-                return
-            known = json.loads(rows[0][0])
-            run("UPDATE estimates SET facts = ? WHERE key = ?", json.dumps(known | facts), key)
+        self._change(key, seed, "facts", lambda known: known | facts)
 
     def agree(self, key: str, seed: int, weights: list[int]) -> list[int]:
         """Return the weights that everybody uses under a key: the first writer's."""
+        first = self._change(
+            key, seed, "facts", lambda known: known | {"weights": known.get("weights", weights)}
+        )
+        # If it was forgotten meanwhile, nobody else goes by them.
+        return weights if first is None else [int(each) for each in first["weights"]]
+
+    def _change(
+        self, key: str, seed: int, column: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> dict[str, Any] | None:
+        """Change a column of JSON, if the seed is still the one; return its content, or None if it is not."""
+        locked = " FOR UPDATE" if self.database.postgres else ""  # sqlite has one writer anyway
         with self._writing() as run:
-            rows = self._held(run, "facts", key, seed)
-            if not rows:  # forgotten meanwhile: nobody else goes by them
-                return weights
-            known = json.loads(rows[0][0])
-            if "weights" not in known:
-                text = json.dumps(known | {"weights": weights})
-                run("UPDATE estimates SET facts = ? WHERE key = ?", text, key)
-            return [int(each) for each in known.get("weights", weights)]
+            rows = run(
+                f"SELECT {column} FROM estimates WHERE key = ? AND seed = ?{locked}",  # noqa: S608 - ours
+                *(key, str(seed)),
+            )
+            if not rows:
+                return None
+            changed = change(json.loads(rows[0][0] or "{}"))
+            run(f"UPDATE estimates SET {column} = ? WHERE key = ?", json.dumps(changed), key)  # noqa: S608
+            return changed
 
     def forget(self, key: str | None = None) -> int:
         """Forget one estimate, or all; return how many there were."""
-        where, values = ("", ()) if key is None else (" WHERE key = ?", (key,))
         with self._writing() as run:
-            ((count,),) = run(f"SELECT count(*) FROM estimates{where}", *values)  # noqa: S608 - ours
-            for table in ("gaps", "looks", "estimates"):
-                run(f"DELETE FROM {table}{where}", *values)  # noqa: S608 - ours
-        for gone in [key] if key is not None else list(self._looks):
-            self._looks.pop(gone, None)
-        return int(count)
+            count = _delete(run, key)
+        for forgotten in [key] if key is not None else list(self._looks):
+            self._looks.pop(forgotten, None)
+        return count
 
     def entries(self) -> list[dict[str, Any]]:
         """Return a description of every estimate, the newest first; "damaged" says why one has none."""
@@ -272,17 +250,12 @@ class Store:
         return found
 
     def copy_to(self, other: Store, key: str) -> str:
-        """Copy what is remembered under a key to another store, in one transaction there.
-
-        Nothing there is overwritten. An estimate that is there under another seed is left alone. If it has
-        the same seed, what it lacks is added: looks, failures and gaps. So it refuses at least as much as
-        before, and promises no more.
+        """Copy what is remembered under a key to another store; what is there already stays as it is.
 
         Returns
         -------
         str
-            ``"copied"``; ``"added"`` to what was there; ``"there"`` already, all of it; or ``"other"``, left
-            alone, since it is there under another seed, or contradicts this one.
+            ``"copied"``; ``"there"`` already; or ``"other"``: it is there under another seed.
 
         Raises
         ------
@@ -298,58 +271,16 @@ class Store:
         """
         with self._writing() as run:
             mine = _rows(run, key)
-        entry = _whole(key, mine)
+        seed = _entry(key, mine).seed
         with other._writing() as run:
-            marks = ", ".join("?" * len(_COLUMNS))
-            made = run(
-                f"INSERT INTO estimates VALUES ({marks}) ON CONFLICT (key) DO NOTHING RETURNING key",  # noqa: S608
-                *mine.row,
-            )
-            other._held(run, "key", key, entry.seed)
-            theirs = _rows(run, key)
-            outcome = "copied" if made else other._unite(run, mine, entry, theirs)
-            if outcome == "other":
-                return outcome
-            if made:
-                _add(run, mine, theirs)
-            _whole(key, _rows(run, key), " there")  # or undone
-            if key in other._looks:
-                other._looks[key][:] = _whole(key, _rows(run, key)).looks
-        return outcome
-
-    def _unite(self, run: Run, mine: _Rows, entry: Entry, theirs: _Rows) -> str:
-        """Add to an estimate what another copy of it has; say what was done."""
-        known = _whole(entry.key, theirs, " there")
-        if known.seed != entry.seed:
-            return "other"
-        facts, added = json.loads(theirs.row[5]), json.loads(mine.row[5])
-        both = [known.structure, entry.structure]
-        alike = None in both or both[0] == both[1]
-        if known.weights != entry.weights:  # gaps in other units, unless one of them has none yet
-            alike = alike and any(each.weights is None and not len(each.gaps) for each in (known, entry))
-        shared = min(len(known.gaps), len(entry.gaps))
-        a, b = known.gaps[:shared], entry.gaps[:shared]
-        alike = alike and bool(((a == b) | np.isnan(a) | np.isnan(b)).all())
-        if alike:
-            if entry.checked > known.checked:
-                facts |= {name: added[name] for name in _MEASURED if name in added}
-            facts = added | facts
-            facts |= {"jitter": max(known.jitter, entry.jitter)} if known.jitter or entry.jitter else {}
-        structure = (theirs.row[6] or mine.row[6]) if alike else theirs.row[6]
-        failure = entry.failure | known.failure
-        texts = (json.dumps(facts), structure, json.dumps(failure) if failure else None)
-        run("UPDATE estimates SET facts = ?, structure = ?, failure = ? WHERE key = ?", *texts, entry.key)
-        _add(run, mine, theirs, gaps=alike)
-        after = _rows(run, entry.key)
-        changed = _told(after) != _told(theirs)
-        return "added" if changed else "there" if alike else "other"
-
-    def _held(self, run: Run, column: str, key: str, seed: int) -> list[tuple[Any, ...]]:
-        """Read from a row that nobody else may write meanwhile; sqlite has one writer anyway."""
-        locked = " FOR UPDATE" if self.database.postgres else ""
-        statement = f"SELECT {column} FROM estimates WHERE key = ? AND seed = ?{locked}"  # noqa: S608 - ours
-        found: list[tuple[Any, ...]] = run(statement, key, str(seed))
-        return found
+            new = bool(run(f"{_ESTIMATE} RETURNING key", *mine.row))
+            if new:
+                for at, plan in enumerate(mine.looks):
+                    run(_LOOK, key, at, plan)
+                for start, data, checksum in mine.pieces:
+                    run(_PIECE, key, start, bytes(data), checksum)
+            known = _entry(key, _rows(run, key), " there")  # or undone
+        return "copied" if new else "there" if known.seed == seed else "other"
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Run]:
@@ -360,19 +291,15 @@ class Store:
             raise StoreUnavailable(str(error)) from error
 
 
-class StoreUnavailable(Exception):  # noqa: N818 - a signal between rooms
+class StoreUnavailable(Exception):  # noqa: N818 - a signal between modules
     """The store cannot be read or written."""
-
-
-_MEASURED = ("checked", "failed", "seconds", "norm")
-_COLUMNS = ("key", "version", "seed", "label", "n", "facts", "structure", "failure", "created")
 
 
 @dataclass(frozen=True)
 class _Rows:
     """What the tables have under a key."""
 
-    row: tuple[Any, ...]  # as in _COLUMNS; empty if there is none
+    row: tuple[Any, ...]  # of estimates; empty if there is none
     pieces: list[tuple[Any, ...]]
     looks: list[str]
 
@@ -380,34 +307,25 @@ class _Rows:
 def _rows(run: Run, key: str) -> _Rows:
     # The gaps first: where statements see each other's commits, the row is then at least as new as they.
     pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
-    rows = run(f"SELECT {', '.join(_COLUMNS)} FROM estimates WHERE key = ?", key)  # noqa: S608 - ours
-    looks = run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)
-    return _Rows(rows[0] if rows else (), pieces, [plan for (plan,) in looks])
+    rows = run(f"SELECT {_COLUMNS} FROM estimates WHERE key = ?", key)  # noqa: S608 - ours
+    return _Rows(rows[0] if rows else (), pieces, _looks(run, key))
 
 
-def _parsed(key: str, rows: _Rows) -> Entry:
-    """Return what rows say; whatever is wrong with them raises."""
-    _, version, seed, _, _, facts, structure, failure, _ = rows.row
-    if version != SCHEMA:
-        raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
-    told = json.loads(facts)
-    entry = Entry(key, int(seed), checked=int(told.get("checked", 0)), jitter=float(told.get("jitter", 0.0)))
-    entry.cause = str(told.get("cause", ""))
-    if "weights" in told:
-        entry.weights = [int(each) for each in told["weights"]]
-    entry.structure = None if structure is None else from_json(json.loads(structure))
-    entry.failure = {} if failure is None else json.loads(failure)
-    if entry.structure is not None and not entry.structure.size:
-        raise ValueError("its structure is empty")
-    for described in entry.failure.values():
-        restore(described)
-    entry.looks = [Plan(**json.loads(plan)) for plan in rows.looks]
-    entry.gaps = _joined(key, entry.seed, rows.pieces, entry.weights)
-    return entry
+def _looks(run: Run, key: str) -> list[str]:
+    return [plan for (plan,) in run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)]
 
 
-def _whole(key: str, rows: _Rows, where: str = "") -> Entry:
-    """Return the same; a KeyError if there is nothing, a ValueError if there is something wrong."""
+def _delete(run: Run, key: str | None) -> int:
+    """Delete one estimate, or all; return how many there were."""
+    where, values = ("", ()) if key is None else (" WHERE key = ?", (key,))
+    ((count,),) = run(f"SELECT count(*) FROM estimates{where}", *values)  # noqa: S608 - ours
+    for table in ("gaps", "looks", "estimates"):
+        run(f"DELETE FROM {table}{where}", *values)  # noqa: S608 - ours
+    return int(count)
+
+
+def _entry(key: str, rows: _Rows, where: str = "") -> Entry:
+    """Return what rows say; a KeyError if there is nothing, a ValueError if there is something wrong."""
     if not rows.row:
         raise KeyError(key)
     try:
@@ -416,23 +334,29 @@ def _whole(key: str, rows: _Rows, where: str = "") -> Entry:
         raise ValueError(f"the estimate {key[:10]} is damaged{where}: {error}") from error
 
 
-def _add(run: Run, mine: _Rows, theirs: _Rows, *, gaps: bool = True) -> None:
-    """Add looks, after those that are there, and pieces of gaps."""
-    key = mine.row[0]
-    new = [plan for plan in mine.looks if plan not in theirs.looks]
-    ((last,),) = run("SELECT max(at) FROM looks WHERE key = ?", key)
-    for at, plan in enumerate(new, 0 if last is None else last + 1):
-        run("INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING", key, at, plan)
-    for start, data, checksum in mine.pieces if gaps else ():
-        run(_PIECE, key, start, bytes(data), checksum)
-
-
-def _told(rows: _Rows) -> tuple[Any, ...]:
-    """Return what rows say in a form that can be compared."""
-    row = list(rows.row)
-    for at in (5, 6, 7):
-        row[at] = None if row[at] is None else json.loads(row[at])
-    return row, [(start, bytes(data)) for start, data, _ in rows.pieces], rows.looks
+def _parsed(key: str, rows: _Rows) -> Entry:
+    _, version, seed, _, _, text, structure, failure, _ = rows.row
+    if version != SCHEMA:
+        raise ValueError(f"it has schema version {version}, and this library knows {SCHEMA}")
+    facts = json.loads(text)
+    weights = [int(each) for each in facts["weights"]] if "weights" in facts else None
+    entry = Entry(
+        key,
+        int(seed),
+        gaps=_joined(key, int(seed), rows.pieces, weights),
+        looks=[Plan(**json.loads(plan)) for plan in rows.looks],
+        structure=None if structure is None else from_json(json.loads(structure)),
+        failure=json.loads(failure or "{}"),
+        checked=int(facts.get("checked", 0)),
+        jitter=float(facts.get("jitter", 0.0)),
+        weights=weights,
+        cause=str(facts.get("cause", "")),
+    )
+    if entry.structure is not None and not entry.structure.size:
+        raise ValueError("its structure is empty")
+    for described in entry.failure.values():
+        restore(described)
+    return entry
 
 
 def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] | None = None) -> str:
@@ -441,7 +365,7 @@ def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] |
 
 
 def _joined(
-    key: str, seed: int, rows: list[tuple[Any, ...]], weights: list[int] | None = None
+    key: str, seed: int, rows: list[tuple[Any, ...]], weights: list[int] | None
 ) -> NDArray[np.float64]:
     """Return stored pieces as one array; what is damaged raises."""
     pieces = []
@@ -477,11 +401,10 @@ def default_url() -> str:
     given = os.environ.get("PRIVATIZE_STORE")
     if given is not None:
         return given or "memory"
+    if policy().store:
+        return str(policy().store)
     import platformdirs
 
-    ruled_place = ruled("store")
-    if ruled_place:
-        return str(ruled_place)
     return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privatize import Budget, privatize, samplers, seal
-from privatize.budgets.ledger import Charge
+from privatize.budgets.charges import Charge
 
 from .measuring import Result, in_turn, missing, result, seconds
 

@@ -96,7 +96,7 @@ def test_estimates_travel_there_and_back(url, facts, tmp_path):
 
 
 def test_many_import_at_once(url, facts, tmp_path):
-    """Machines that start together would lose each other's looks, or end in a deadlock."""
+    """Machines that start together would mix what they bring, or end in a deadlock."""
     stores = []
     for at, gamma in enumerate((0.2, 0.25, 0.3, 0.35)):
         store = tmp_path / f"{at}.db"
@@ -124,7 +124,8 @@ def test_many_import_at_once(url, facts, tmp_path):
         thread.join()
     assert problems == []
     target = Store(url)
-    assert all(len(target.read(key).looks) == 4 for key in keys)
+    for key in keys:  # the first one's, as it was
+        assert target.read(key).looks in [store.read(key).looks for store in stores]
     target.database.close()
 
 

@@ -15,7 +15,8 @@ import pytest
 
 import privatize as package
 from privatize import Budget, privatize, samplers, seal
-from privatize.budgets.ledger import Charge, open_ledger
+from privatize.budgets.charges import Charge
+from privatize.budgets.ledger import open_ledger
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")

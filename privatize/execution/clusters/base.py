@@ -5,17 +5,15 @@ from __future__ import annotations
 import abc
 import logging
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
 from privatize.errors import ExecutionError, PrivatizeError
-from privatize.execution.clusters.orders import Order, Place
-from privatize.execution.job import Job, Refused, Reply, Span, SpanResult
+from privatize.execution.clusters.orders import Order, here
+from privatize.execution.job import Job, Refused, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.span_queue import SpanQueue
-
-__all__ = ["ClusterExecutor"]
 
 _log = logging.getLogger("privatize.execution")
 _SMALL = 100_000  # bytes of a package that goes with every order; a larger one only to those who lack it
@@ -52,7 +50,7 @@ class ClusterExecutor(abc.ABC):
         def order(span: Span) -> Order:
             sent = package if along or span in missing else replace(package, payload=b"")
             isolated = self.isolated or job.timeout is not None or bool(crashed)
-            return Order(sent, span, queue.learned, job.timeout, isolated, Place.here())
+            return Order(sent, span, queue.learned, job.timeout, isolated, here())
 
         try:
             while True:
@@ -64,8 +62,7 @@ class ClusterExecutor(abc.ABC):
                 for handle in self.wait(list(running)):
                     span, reply = running.pop(handle), self.reply(handle)
                     if reply is None:
-                        crashed[span] += 1
-                        _check_lost(span, crashed[span])
+                        self._lose(span, crashed)
                         queue.again(*span)
                     elif reply.status == "missing":
                         missing.add(span)
@@ -76,6 +73,16 @@ class ClusterExecutor(abc.ABC):
                             yield found
         finally:
             self.close(list(running))
+
+    def _lose(self, span: Span, crashed: Counter[Span]) -> None:
+        """Count that the process of a span was lost, which happens; but not again and again."""
+        crashed[span] += 1
+        if crashed[span] > 3:
+            raise ExecutionError(
+                f"Pairs {span[0]} to {span[1] - 1} were lost again and again with their worker. Is there "
+                f"enough memory, and are the workers still there?"
+            )
+        _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)
 
     def open(self, package: Package) -> bool:
         """Get ready for a package, and return whether its bytes go along with every order."""
@@ -90,21 +97,12 @@ class ClusterExecutor(abc.ABC):
         """Have an order fulfilled, and return a handle of it."""
 
     @abc.abstractmethod
-    def wait(self, handles: list[Any]) -> Iterable[Any]:
+    def wait(self, handles: list[Any]) -> Any:
         """Wait until something is done, and return the handles of what is."""
 
     @abc.abstractmethod
-    def reply(self, handle: Any) -> Reply | None:
-        """Return the reply to an order that is done, or None if its process was lost."""
+    def reply(self, handle: Any) -> Any:
+        """Return the `Reply` to an order that is done, or None if its process was lost."""
 
     def close(self, handles: list[Any]) -> None:  # noqa: B027 - not everybody can
         """Give up the orders that nobody waits for any more."""
-
-
-def _check_lost(span: Span, times: int) -> None:
-    if times > 3:
-        raise ExecutionError(
-            f"Pairs {span[0]} to {span[1] - 1} were lost again and again with their worker. Is there enough "
-            f"memory, and are the workers still there?"
-        )
-    _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)

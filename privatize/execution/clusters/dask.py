@@ -5,16 +5,12 @@ from __future__ import annotations
 import concurrent.futures
 import importlib
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 from privatize.errors import ExecutionError
 from privatize.execution.clusters.base import ClusterExecutor
 from privatize.execution.clusters.orders import Order, fulfil
-from privatize.execution.job import Reply
 from privatize.execution.packaging.package import Package
-
-__all__ = ["Dask"]
 
 
 class Dask(ClusterExecutor):
@@ -44,29 +40,26 @@ class Dask(ClusterExecutor):
         """Have an order fulfilled."""
         return self._client.submit(fulfil, order, self._payload, pure=False)
 
-    def wait(self, handles: list[Any]) -> Iterable[Any]:
+    def wait(self, handles: list[Any]) -> Any:
         """Wait until something is done; not forever, if there is nobody left to do it."""
         alone = 0
         while True:
             try:
-                done: Any = self._distributed.wait(handles, timeout=10, return_when="FIRST_COMPLETED").done
+                return self._distributed.wait(handles, timeout=10, return_when="FIRST_COMPLETED").done
             except TimeoutError:
                 alone = 0 if self._client.ncores() else alone + 1
                 if alone > 6:
                     raise ExecutionError("The Dask cluster has had no workers for a minute.") from None
-            else:
-                return list(done)
 
-    def reply(self, handle: Any) -> Reply | None:
+    def reply(self, handle: Any) -> Any:
         """Return the reply, or None if its process was lost."""
         if handle.status in ("cancelled", "lost"):
             return None
         try:
             # It is there; but if its worker is lost just now, the cluster may wait for it forever.
-            found: Reply = handle.result(timeout=30)
+            return handle.result(timeout=30)
         except (self._distributed.KilledWorker, TimeoutError, concurrent.futures.CancelledError):
             return None
-        return found
 
     def close(self, handles: list[Any]) -> None:
         """Cancel what nobody waits for, and the package."""

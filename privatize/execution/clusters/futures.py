@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from collections.abc import Iterable
 from typing import Any
 
 from privatize.execution.clusters.base import ClusterExecutor
 from privatize.execution.clusters.orders import Order, fulfil
-from privatize.execution.job import Reply
-
-__all__ = ["Futures"]
 
 
 class Futures(ClusterExecutor):
@@ -28,14 +24,13 @@ class Futures(ClusterExecutor):
         """Have an order fulfilled."""
         return self._pool.submit(fulfil, order)
 
-    def wait(self, handles: list[Any]) -> Iterable[Any]:
+    def wait(self, handles: list[Any]) -> Any:
         """Wait until something is done."""
         return concurrent.futures.wait(handles, return_when=concurrent.futures.FIRST_COMPLETED).done
 
-    def reply(self, handle: Any) -> Reply | None:
+    def reply(self, handle: Any) -> Any:
         """Return the reply; a broken pool raises."""
-        found: Reply = handle.result()
-        return found
+        return handle.result()
 
     def close(self, handles: list[Any]) -> None:
         """Cancel what nobody waits for."""

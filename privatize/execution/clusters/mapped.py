@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from privatize.execution.clusters.base import ClusterExecutor
 from privatize.execution.clusters.orders import Order, fulfil
 from privatize.execution.job import Reply
-
-__all__ = ["Mapped"]
 
 
 @dataclass(eq=False)
@@ -36,14 +33,13 @@ class Mapped(ClusterExecutor):
         """Put an order into the next wave."""
         return _Waiting(order)
 
-    def wait(self, handles: list[Any]) -> Iterable[Any]:
+    def wait(self, handles: list[Any]) -> Any:
         """Have the wave fulfilled."""
         replies = list(self._pool.map(fulfil, [handle.order for handle in handles]))
         for handle, reply in zip(handles, replies, strict=True):
             handle.reply = reply
         return handles
 
-    def reply(self, handle: Any) -> Reply | None:
+    def reply(self, handle: Any) -> Any:
         """Return the reply."""
-        found: Reply = handle.reply
-        return found
+        return handle.reply

@@ -21,22 +21,12 @@ from privatize.execution.packaging.package import Package, Unpacked, unpack
 from privatize.execution.processes.pool import Pool, pool
 from privatize.execution.span_queue import SpanQueue
 
-__all__ = ["Order", "Place", "fulfil"]
-
 _mark = os.urandom(16).hex()
 
 
-@dataclass(frozen=True)
-class Place:
-    """A process, also among those of other machines and forked ones, and a thread of it."""
-
-    process: tuple[str, int]
-    thread: int
-
-    @classmethod
-    def here(cls) -> Place:
-        """Return where this is called."""
-        return cls((_mark, os.getpid()), threading.get_ident())
+def here() -> tuple[str, int]:
+    """Return which process this is, also among those of other machines and forked ones, and which thread."""
+    return f"{_mark} {os.getpid()}", threading.get_ident()
 
 
 @dataclass(frozen=True)
@@ -48,7 +38,7 @@ class Order:
     learned: Learned
     timeout: float | None
     isolated: bool
-    sender: Place
+    sender: tuple[str, int]
 
 
 _jobs: dict[str, tuple[Package, Unpacked]] = {}  # that this process has been sent, the latest few of them
@@ -96,8 +86,8 @@ def _lent_pool() -> Iterator[Pool]:
 
 def fulfil(order: Order, payload: bytes = b"") -> Reply:
     """Evaluate an order, in a process that is not ours."""
-    here = Place.here()
-    if here.process == order.sender.process and here != order.sender:
+    process, thread = here()
+    if process == order.sender[0] and thread != order.sender[1]:
         return Reply("threads")
     package = replace(order.package, payload=payload) if payload else order.package
     return Reply.to(functools.partial(_evaluate, order, package), order.span[0])

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable
 from typing import Any
 
 from privatize.execution.clusters.base import ClusterExecutor
 from privatize.execution.clusters.orders import Order, fulfil
-from privatize.execution.job import Reply
 from privatize.execution.packaging.package import Package
-
-__all__ = ["Ray"]
 
 
 class Ray(ClusterExecutor):
@@ -34,20 +30,18 @@ class Ray(ClusterExecutor):
         """Have an order fulfilled."""
         return self._remote.remote(order, self._payload)
 
-    def wait(self, handles: list[Any]) -> Iterable[Any]:
+    def wait(self, handles: list[Any]) -> Any:
         """Wait until something is done."""
-        done: list[Any] = self._ray.wait(handles)[0]
-        return done
+        return self._ray.wait(handles)[0]
 
-    def reply(self, handle: Any) -> Reply | None:
+    def reply(self, handle: Any) -> Any:
         """Return the reply, or None if its process was lost."""
         try:
-            found: Reply = self._ray.get(handle)
+            return self._ray.get(handle)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError:
             return None
-        return found
 
     def close(self, handles: list[Any]) -> None:
         """Cancel what nobody waits for."""

@@ -11,8 +11,6 @@ from typing import Any
 from privatize.execution.job import Refused
 from privatize.identity.origin import own_modules
 
-__all__ = ["ImportGuard", "SentModule", "guard", "refusing", "sent_module"]
-
 _refusals: list[str] = []
 
 

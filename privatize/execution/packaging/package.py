@@ -9,6 +9,7 @@ fingerprints what arrived and refuses it if it is not what was sent.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pickle
 import sys
 import types
@@ -24,8 +25,6 @@ from privatize.execution.packaging.pickler import NotPackable, dumps
 from privatize.execution.packaging.surroundings import Surroundings
 from privatize.identity.fingerprint import Unencodable, reach
 from privatize.identity.origin import origin, own_modules
-
-__all__ = ["Package", "Unpacked", "pack", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -88,17 +87,7 @@ def _packed(job: Job, local: bool) -> Package:
         raise NotPackable(
             f"its code uses {lookups[0]!r}, which can find what is not plainly named and so not sent along"
         )
-    wanted: dict[str, set[str]] = {}
-    for part in parts.values():
-        for name, attributes in part.modules.items():
-            wanted.setdefault(name.rstrip("'"), set()).update(attributes)
-    for name in wanted:
-        try:
-            made_up = "__getattr__" in vars(sys.modules.get(name, types))
-        except Exception as error:  # what stands in the place of a module is anybody's code
-            raise NotPackable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
-        if made_up:
-            raise NotPackable(f"the module {name} makes attributes up ({name}.__getattr__)")
+    wanted = _wanted([part.modules for part in parts.values()])
     owners = set(wanted).union(*(part.owners for part in parts.values()))
     named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
     try:
@@ -110,6 +99,21 @@ def _packed(job: Job, local: bool) -> Package:
     digests = {name: part.digest for name, part in parts.items()}
     payload = pickle.dumps((list(sys.path), digests, inner))
     return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__)
+
+
+def _wanted(used: list[Any]) -> dict[str, set[str]]:
+    """Return the attributes of modules that code reads; refuse modules that cannot be sent."""
+    wanted: dict[str, set[str]] = {}
+    for name, attributes in itertools.chain.from_iterable(modules.items() for modules in used):
+        wanted.setdefault(name.rstrip("'"), set()).update(attributes)
+    for name in wanted:
+        try:
+            made_up = "__getattr__" in vars(sys.modules.get(name, types))
+        except Exception as error:  # what stands in the place of a module is anybody's code
+            raise NotPackable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
+        if made_up:
+            raise NotPackable(f"the module {name} makes attributes up ({name}.__getattr__)")
+    return wanted
 
 
 def unpack(package: Package, *, exclusive: bool = False) -> Unpacked:

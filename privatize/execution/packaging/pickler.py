@@ -19,8 +19,6 @@ from privatize.execution.packaging import modules
 from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
 
-__all__ = ["NotPackable", "by_value", "dumps", "packing"]
-
 
 class NotPackable(Exception):  # noqa: N818 - a signal between modules
     """Something cannot be evaluated in another process."""

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["THREADS", "Surroundings"]
-
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Environment variables that limit the threads of libraries when they are loaded."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
-import marshal
 import math
 import os
 import pickle
@@ -29,8 +28,6 @@ from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.start import StartMethod
 from privatize.execution.processes.worker import IDLE, SAFE_PATH, Message, work
 from privatize.execution.span_queue import SpanQueue
-
-__all__ = ["Pool", "Processes", "Worker", "is_warm", "pool"]
 
 _log = logging.getLogger("privatize.execution")
 # A worker that has grown by this many bytes, one in eight of the machine's but at least 1 GB, is replaced.
@@ -84,13 +81,11 @@ class Worker:
 
     def receive(self) -> tuple[Reply, int] | None:
         """Return what it answered and how many bytes it has in memory, or None if it is dead."""
-        try:
-            if not self.pipe.poll():
-                return None
-            plain, resident = marshal.loads(self.pipe.recv_bytes())  # noqa: S302 - from a process of our own
-        except (EOFError, OSError):
-            return None
-        return Reply.from_plain(plain), resident
+        with contextlib.suppress(EOFError, OSError):
+            if self.pipe.poll():
+                answer: tuple[Reply, int] = pickle.loads(self.pipe.recv_bytes())  # noqa: S301 - of our own
+                return answer
+        return None
 
     def end(self) -> int | None:
         """End it at once, and return its exit code."""
@@ -129,6 +124,7 @@ class Pool:
         self.workers: list[Worker] = []
         self.closed = False
         self._turn = threading.Lock()
+        self._lost = 0  # workers in a row
         self._unlucky: Counter[Span] = Counter()  # spans whose workers were lost between pairs
 
     def run(
@@ -158,8 +154,8 @@ class Pool:
     ) -> Generator[SpanResult, None, None]:
         from multiprocess import connection
 
-        lost = 0  # how many in a row
         until = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
+        self._lost = 0
         while busy := self._fill(package, queue, workers):
             ends = [worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy]
             ready = set(connection.wait(ends, until))
@@ -171,20 +167,9 @@ class Pool:
                 answer = worker.receive() if spoke else None
                 self._check_open()
                 if answer is not None:
-                    lost = 0
+                    self._lost = 0
                     yield self._read(worker, queue, *answer)
-                    continue
-                begun = (worker.span or (0, 0))[0]
-                lost = 1 if worker.slot[0] > begun else lost + 1  # it had finished some
-                found = self._reap(worker, queue, timeout if late else None)
-                if lost >= 8 + 2 * workers:
-                    what = found.cause.text if found is not None and found.cause else "it died between pairs"
-                    raise ExecutionError(
-                        f"{lost} workers in a row were lost with the pair that they were evaluating, and not "
-                        f"one pair was finished between them. The last: {what}. Does the function crash, run "
-                        f"out of memory or hang on public data too? Try it on data from the sampler."
-                    )
-                if found is not None:
+                elif found := self._reap(worker, queue, timeout if late else None, 8 + 2 * workers):
                     yield found
 
     def _busy(self) -> list[Worker]:
@@ -237,12 +222,18 @@ class Pool:
             self._end(worker)
         return found
 
-    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None) -> SpanResult | None:
+    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None, most: int) -> SpanResult | None:
         """End a lost worker; return the pair that it was lost with, and put the rest back to be done."""
         start, stop = worker.span or (0, 0)
         index = int(worker.slot[0])
-        code = self._end(worker)
-        kind, what = _fate(code, timeout)
+        kind, what = _fate(self._end(worker), timeout)
+        self._lost = 1 if index > start else self._lost + 1  # it had finished some
+        if self._lost >= most:
+            raise ExecutionError(
+                f"{self._lost} workers in a row were lost with the pair that they were evaluating, and not "
+                f"one pair was finished between them. The last: {what}. Does the function crash, run "
+                f"out of memory or hang on public data too? Try it on data from the sampler."
+            )
         if not start <= index < stop:
             _log.warning("a worker was lost between pairs (%s)", what)
             middle = (start + stop) // 2  # in halves, so that what is wrong with one pair is found
@@ -287,34 +278,38 @@ def _memory() -> int:
         return 0
 
 
-_pool: tuple[int, Pool] | None = None
+_pool: Pool | None = None
 
 
 def pool() -> Pool:
     """Return this process's pool; a forked child gets one of its own."""
     global _pool
-    if _pool is None or _pool[0] != os.getpid():
-        _pool = (os.getpid(), Pool())
-        atexit.register(_close, os.getpid())
-    return _pool[1]
+    if _pool is None:
+        _pool = Pool()
+        atexit.register(_close)
+    return _pool
 
 
 def is_warm() -> bool:
     """Tell whether this process's pool has workers already."""
-    return _pool is not None and _pool[0] == os.getpid() and bool(_pool[1].workers)
+    return _pool is not None and bool(_pool.workers)
+
+
+def _close() -> None:
+    if _pool is not None:
+        _pool.closed = True  # whoever waits for them is told
+        _pool.close()
 
 
 def _leave() -> None:
     """Let go, in a forked child, of what would keep the parent's workers alive after it."""
     global _pool
-    if _pool is None:
+    parents, _pool = _pool, None
+    if parents is None:
         return
-    held, _pool = _pool[1], None
-    ends = [held.method.server._forkserver_alive_fd] if held.method.server else []
-    ends += [
-        getattr(worker.process._popen, "parent_end", None) for worker in held.workers if not worker.ended
-    ]
-    for end in ends:
+    ends = [parents.method.server._forkserver_alive_fd] if parents.method.server else []
+    running = [worker.process._popen for worker in parents.workers if not worker.ended]
+    for end in [*ends, *(getattr(process, "parent_end", None) for process in running)]:
         if end is not None:
             with contextlib.suppress(OSError):
                 os.close(end)
@@ -324,12 +319,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave)
 
 
-def _close(process: int) -> None:
-    if _pool is not None and _pool[0] == process == os.getpid():
-        _pool[1].closed = True  # whoever waits for them is told
-        _pool[1].close()
-
-
 @dataclass(frozen=True)
 class Processes:
     """In a pool of processes, which is kept warm between calls."""
@@ -337,13 +326,9 @@ class Processes:
     count: int
     exact = True
 
-    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
-        return self.run_packed(pack(job), job.timeout, queue)
-
-    def run_packed(
-        self, package: Package, timeout: float | None, queue: SpanQueue
+    def run(
+        self, job: Job, queue: SpanQueue, package: Package | None = None
     ) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do of a job that has been packed already."""
+        """Evaluate all that there is to do of a job, which may have been packed already."""
         queue.moved = True
-        return pool().run(package, queue, workers=self.count, timeout=timeout)
+        return pool().run(package or pack(job), queue, workers=self.count, timeout=job.timeout)

@@ -14,8 +14,6 @@ from typing import Any
 
 from privatize.execution.processes.worker import SAFE_PATH
 
-__all__ = ["StartMethod"]
-
 
 class StartMethod:
     """Makes processes: with a fork server of our own, or on Windows from nothing."""
@@ -23,14 +21,10 @@ class StartMethod:
     def __init__(self) -> None:
         import multiprocess
 
-        self.context: Any = multiprocess.get_context("spawn")
+        forks = sys.platform != "win32"
+        self.context: Any = multiprocess.get_context("forkserver" if forks else "spawn")
         self.server: Any = None
-        self._kind: Any
-        if sys.platform == "win32":  # pragma: no cover
-            self._kind = self._spawning()
-        else:
-            self.context = multiprocess.get_context("forkserver")
-            self._kind = self._forking()
+        self._kind = self._forking() if forks else self._spawning()
 
     def process(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
         """Return a process that has yet to be started; the first one decides what the server imports."""
@@ -91,15 +85,13 @@ def _safe_path() -> Iterator[None]:
 
     It is started as ``python -c``, which looks there first. Workers get this program's own folders.
     """
-    before = os.environ.get(SAFE_PATH)
+    before = {SAFE_PATH: os.environ[SAFE_PATH]} if SAFE_PATH in os.environ else {}
     os.environ[SAFE_PATH] = "1"
     try:
         yield
     finally:
-        if before is None:
-            os.environ.pop(SAFE_PATH, None)
-        else:
-            os.environ[SAFE_PATH] = before
+        del os.environ[SAFE_PATH]
+        os.environ.update(before)
 
 
 def _preparation(process: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import marshal
 import os
 import pickle
 import signal
@@ -16,8 +15,6 @@ from typing import Any
 from privatize.execution.job import Learned, Reply, Span, SpanResult
 from privatize.execution.packaging.package import Package, Unpacked, unpack
 from privatize.execution.packaging.surroundings import THREADS
-
-__all__ = ["IDLE", "SAFE_PATH", "Message", "work"]
 
 Message = tuple[Package | None, Span, Learned]  # to a worker; the package if it is another one than before
 IDLE = -1.0
@@ -58,7 +55,7 @@ def work(pipe: Any, slot: Any, safe: bool) -> None:
         reply = _reply(jobs, message, heartbeat)
         if os.getpid() != me:
             os._exit(0)
-        answer = marshal.dumps((reply.to_plain(), _resident()))
+        answer = pickle.dumps((reply, _resident()))
         slot[0] = IDLE
         pipe.send_bytes(answer)
 

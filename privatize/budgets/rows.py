@@ -1,0 +1,291 @@
+"""The rows of a ledger: how they are written and read; what this library cannot have written is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import re
+import time
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from privatize.budgets.charges import Book, Charge, Due, Person, Totals
+from privatize.errors import LedgerError, SettingsError
+from privatize.mechanisms.gaussian import Gaussian
+from privatize.planning.bounds import exact
+from privatize.planning.composition import Cost
+from privatize.storage.database import Run, storable
+
+BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
+_CHARGE = (
+    "number, at, function, key, dataset, n, mechanism, kind, epsilon, delta, gamma, charged, partition, "
+    "part, who, strength, declared, described, people, neighbours, unit, purpose, looks, average, "
+    "average_charged"
+)
+_HISTORY = (
+    "number, at, function, dataset, n, mechanism, epsilon, delta, gamma, charged, partition, part, who, key, "
+    "kind, strength, purpose, declared, described, people, neighbours, unit, average, average_charged"
+)
+_AMOUNTS = ("epsilon", "delta", "gamma", "average", "charged", "average_charged")
+_LISTS = ("declared", "people")
+# What a charge and its row have in common as it is.
+_SAME = {each.name for each in fields(Charge)} & set(_CHARGE.split(", ")) - {*_AMOUNTS, *_LISTS, "looks"}
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A budget in a ledger: what it was begun with, and the number of charges since."""
+
+    name: str
+    cap: Cost
+    composition: str
+    charges: int = 0
+    created: str = ""
+    neighbours: str = "replace"
+    unit: str = "record"
+    migrated: int = 0
+
+    def terms(self) -> tuple[Any, ...]:
+        """Return what a budget keeps as it was begun."""
+        return self.cap, self.composition, self.neighbours, self.unit
+
+    def caps(self) -> str:
+        """Return the caps in words."""
+        numbers = (f"{name}={float(getattr(self.cap, name)):g}" for name in ("epsilon", "delta", "gamma"))
+        return f"{', '.join(numbers)}, composition={self.composition!r}"
+
+
+# --- single values ----------------------------------------------------------------------------------
+
+
+def now() -> str:
+    """Return the time as a ledger has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@functools.lru_cache(maxsize=1024)
+def _amount(text: Any) -> Fraction:
+    """Return an amount: what `str` makes of a fraction that is not below zero, and nothing else."""
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        with contextlib.suppress(ValueError):  # too many digits for Python
+            found = Fraction(text)
+            if str(found) == text:
+                return found
+    raise LedgerError("The ledger is damaged: an amount in it is not a number that this library writes.")
+
+
+def _counts(text: str) -> dict[str, int]:
+    with contextlib.suppress(TypeError, ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict) and all(type(count) is int and count > 0 for count in found.values()):
+            return found
+    raise LedgerError("The ledger is damaged: its counts are not counts.")
+
+
+def _strings(text: Any) -> tuple[str, ...]:
+    with contextlib.suppress(TypeError, ValueError):
+        found = json.loads(text)
+        if isinstance(found, list) and all(isinstance(each, str) for each in found):
+            return tuple(found)
+    raise LedgerError("The ledger is damaged: a list of names in it is not a list of names.")
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def begun_of(row: tuple[Any, ...]) -> Begun:
+    """Return a row of budgets, with the columns `BUDGET`."""
+    name, *caps, composition, charges, created, neighbours, unit, migrated = row
+    if not isinstance(charges, int) or not isinstance(migrated, int) or not 0 <= migrated <= charges:
+        raise LedgerError(f"The ledger is damaged: {name!r} has {charges!r} charges.")
+    return Begun(name, Cost(*map(_amount, caps)), composition, charges, created, neighbours, unit, migrated)
+
+
+def read_totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
+    """Return what was spent, by partition and part."""
+    rows = run(
+        "SELECT partition, part, epsilon, delta, gamma, counts, average FROM spent WHERE budget = ?", name
+    )
+    return {
+        (partition, part): Totals(Cost(*map(_amount, numbers)), _counts(counts), _amount(average))
+        for partition, part, *numbers, counts, average in rows
+    }
+
+
+def read_book(run: Run, name: str, charge: Charge | None = None) -> Book:
+    """Return what a ledger says of a budget: what a charge can depend on, or everything."""
+    totals = read_totals(run, name)
+    if charge is None:
+        return Book(name, totals, _gammas(run, name), read_people(run, name))
+    # All people where parts must be compared, or where a P is recognized; else those that it is about.
+    people = read_people(run, name, *(charge.subjects if len(charge.subjects) == 1 else ()))
+    earlier = not all(all(person.comparable) for person in people.values())
+    if charge.partition or any(partition for partition, _ in totals) or earlier:
+        people = read_people(run, name)
+    once = charge.dataset and charge.key
+    gammas = _gammas(run, name, "AND dataset = ? AND key = ?", charge.dataset, charge.key) if once else {}
+    return Book(name, totals, gammas, people)
+
+
+def _gammas(run: Run, name: str, which: str = "", *values: str) -> dict[tuple[str, str], Any]:
+    rows = run(
+        f"SELECT dataset, key, gamma, average FROM gammas WHERE budget = ? {which}",  # noqa: S608
+        *(name, *values),
+    )
+    return {(dataset, key): (_amount(gamma), _amount(average)) for dataset, key, gamma, average in rows}
+
+
+def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
+    """Return all people of a budget, or those with one name."""
+    which = "AND name = ?" if names else ""
+    rows = run(
+        f"SELECT name, partition, part, declared, described FROM people WHERE budget = ? {which}",  # noqa: S608
+        *(name, *names),
+    )
+    return {
+        each: Person(partition, part, _strings(declared) if declared else None, described)
+        for each, partition, part, declared, described in rows
+    }
+
+
+def read_charges(run: Run, name: str, columns: str = _CHARGE) -> list[dict[str, Any]]:
+    """Return every charge, the oldest first, as it is written down."""
+    rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
+    return [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
+
+
+def read_history(run: Run, name: str) -> list[dict[str, Any]]:
+    """Return every charge, the oldest first, as a user reads it."""
+    found = read_charges(run, name, _HISTORY)
+    for row in found:
+        row |= {each: float(_amount(row[each])) for each in _AMOUNTS}
+        row |= {each: list(_strings(row[each])) for each in _LISTS}
+        row["average_gamma"] = row.pop("average")
+    return found
+
+
+def recompute(begun: Begun, rows: list[dict[str, Any]]) -> Book:
+    """Add all charges to an empty book, by the rules of today; refuse what breaks one."""
+    name, made = begun.name, Book(begun.name)
+    for number, row in enumerate(rows, 1):
+        try:
+            if row["number"] != number:
+                raise LedgerError(f"its number is {row['number']}")
+            charge, due = _charge_of(row, begun)
+            migrated = number <= begun.migrated
+            if migrated != _is_migrated(row):
+                raise LedgerError("it is not in the layout that charges with this number have")
+            if made.add(charge, due if migrated else None) != due:
+                raise LedgerError("the cost that is written down is not what it costs")
+        except (LedgerError, SettingsError) as error:
+            raise LedgerError(f"The ledger of {name!r} is damaged at its charge {number}: {error}") from None
+    if not _TIME.fullmatch(str(begun.created)):
+        raise LedgerError(f"The ledger of {name!r} is damaged: its date is {begun.created!r}.")
+    if begun.charges != len(rows):
+        raise LedgerError(
+            f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted {begun.charges}."
+        )
+    return made
+
+
+def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
+    """Return a row as what was asked for and what it cost; refuse what `write` would not have written."""
+    epsilon, delta, gamma, average, charged, average_charged = (_amount(row[name]) for name in _AMOUNTS)
+    try:
+        looks = json.loads(row["looks"]) if row["looks"] else []
+        charge = Charge(
+            epsilon=float(epsilon),
+            delta=float(delta),
+            gamma=float(gamma),
+            average_gamma=None if average == gamma else float(average),
+            looks=tuple((float(asked), float(now)) for asked, now in looks),
+            declared=_strings(row["declared"]),
+            people=_strings(row["people"]),
+            **{name: row[name] for name in _SAME},
+        )
+        numbers = all(exact(float(number)) == number for number in (epsilon, delta, gamma, average))
+        fine = numbers and _fits(charge)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LedgerError(f"this library cannot have written it ({error})") from None
+    strings = all(isinstance(row[name], str) for name in _SAME - {"n"})
+    fine = fine and strings and isinstance(charge.n, int) and bool(_TIME.fullmatch(str(row["at"])))
+    if not fine or (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
+        raise LedgerError("this library cannot have written it")
+    return charge, Due(Cost(epsilon, delta, charged), average_charged)
+
+
+def _is_migrated(row: dict[str, Any]) -> bool:
+    """Tell whether a charge is from before the present layout, and was converted to it."""
+    same = (row["average"], row["average_charged"]) == (row["gamma"], row["charged"])
+    return not row["looks"] and same and (not row["dataset"] or row["declared"] != "[]")
+
+
+@functools.lru_cache(maxsize=1000)
+def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
+    """Return what composition knows of the Gaussian releases that promise this."""
+    made = [Gaussian(), Gaussian("classic")] if epsilon < 1 else [Gaussian()]
+    return [list(map(float, each.composition_kind(epsilon, delta).split()[1:])) for each in made]
+
+
+def _fits(charge: Charge) -> bool:
+    """Tell whether what composition knows of a release is what it promised, and no better."""
+    name, *numbers = charge.kind.split(" ")
+    found = [float(number) for number in numbers]
+    if name != "gaussian" or not found:
+        return name == "dp" and found == [charge.epsilon, charge.delta]
+    # σ is not above, and whatever else is known of the noise not below, that of the mechanism.
+    return found[0] > 0 and any(
+        found[0] <= sigma * (1 + 1e-9)
+        and all(x >= y * (1 - 1e-9) for x, y in zip(found[1:], rest, strict=False))
+        for sigma, *rest in _gaussians(charge.epsilon, charge.delta)
+    )
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def _replacing(table: str, keys: int, columns: str) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same first columns."""
+    names = columns.split(", ")
+    marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
+    which = ", ".join(names[:keys])
+    return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
+
+
+_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * (1 + len(_CHARGE.split(', '))))})"  # noqa: S608
+_PEOPLE = _replacing("people", 2, "budget, name, partition, part, declared, described")
+_GAMMAS = _replacing("gammas", 3, "budget, dataset, key, gamma, average")
+_SPENT = _replacing("spent", 3, "budget, partition, part, epsilon, delta, gamma, counts, average")
+
+
+def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
+    """Add a charge to the book, and write down what has changed by it."""
+    c, name, before = charge, book.name, dict(book.people)
+    due = book.add(charge)
+    average = c.gamma if c.average_gamma is None else c.average_gamma
+    run(  # in the order of _CHARGE
+        _INSERT,
+        *(name, number, now(), storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
+        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.cost.gamma)),
+        *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
+        *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
+        *(str(exact(average)), str(due.average)),
+    )
+    for each in c.subjects:
+        person = book.people[each]
+        if person != before.get(each):
+            declared = "" if person.declared is None else json.dumps(person.declared)
+            described = storable(person.described)
+            run(_PEOPLE, name, each, person.partition, person.part, declared, described)
+    if c.purpose == "declaration":
+        return due
+    if c.dataset and c.key and (due.cost.gamma or due.average):
+        run(_GAMMAS, name, c.dataset, c.key, *map(str, book.gammas[c.dataset, c.key]))
+    total = book.totals[c.partition, c.part]
+    cost = map(str, (total.cost.epsilon, total.cost.delta, total.cost.gamma))
+    run(_SPENT, name, c.partition, c.part, *cost, json.dumps(total.counts), str(total.average))
+    return due

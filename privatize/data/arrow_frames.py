@@ -1,0 +1,77 @@
+"""Tables of pyarrow."""
+
+# ruff: noqa: D102 - the base class says what a method does
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privatize.data.clipping import codes
+from privatize.data.columns import Array, Column
+from privatize.data.tabular import Tabular
+
+
+class ArrowTables(Tabular):
+    """Tables of pyarrow, which nobody can change in place."""
+
+    library = "pyarrow"
+
+    def names(self, data: Any) -> list[Any]:
+        return list(data.column_names)
+
+    def columns(self, data: Any) -> list[Any]:
+        return list(data.columns)
+
+    def head(self, data: Any, n: int) -> Any:
+        return data.slice(0, n)
+
+    def take(self, data: Any, positions: Any) -> Any:
+        return data.take(positions)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        import pyarrow as pa
+
+        return pa.concat_tables(list(parts))
+
+    def copy(self, data: Any) -> Any:
+        return data
+
+    def laid_out(self, rows: Any) -> Any:
+        return self.assemble([column.combine_chunks() for column in rows.columns], rows.column_names)
+
+    def assemble(self, parts: list[Any], names: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.table(dict(zip(names, parts, strict=True)))
+
+    def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(drawn.type):
+            known = drawn.combine_chunks().dictionary.to_pylist()
+            places = [None if code < 0 else code for code in codes(values, known)]
+            inside = pa.array(known, type=drawn.type.value_type)
+            kept = pa.array(places, type=drawn.type.index_type)
+            return pa.DictionaryArray.from_arrays(kept, inside, ordered=drawn.type.ordered)
+        return pa.array(values, mask=missing, from_pandas=False).cast(drawn.type)
+
+    def from_column(self, column: Column) -> Any:
+        import pyarrow as pa
+
+        values, missing = column.values, column.missing
+        if column.categories is not None:
+            found = pa.array(values, mask=missing, type=pa.int32())
+            inside = pa.array(list(column.categories))
+            if column.plain:
+                return inside.take(found)
+            return pa.DictionaryArray.from_arrays(found, inside, ordered=column.ordered)
+        if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
+            moments = pa.array(values.astype("M8[us]"), mask=missing)
+            return moments.cast(pa.timestamp("us", tz=column.zone))
+        return pa.array(values.astype(object) if values.dtype.kind == "U" else values, mask=missing)
+
+    def with_column(self, data: Any, at: int, column: Any) -> Any:
+        return data.set_column(at, data.column_names[at], column)

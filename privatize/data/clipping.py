@@ -1,0 +1,297 @@
+"""How private values are converted to P's dtype and clipped to its support.
+
+Every value is changed by itself, whatever the others are, so neighbouring datasets stay neighbours. Numbers
+and dates are clipped. Missing values, and values that P does not draw, become one that it does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.support import OneOf, bounds, is_pair, unwrap
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for a missing one, as None, NaN, NaT and pandas' NA do."""
+    if value is None:
+        return True
+    kind = type(value)
+    if kind is str:
+        return False
+    if kind.__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    return isinstance(value, float | np.floating) and bool(value != value)
+
+
+def objects(values: Sequence[Any]) -> Array:
+    """Return values as an array of objects."""
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def with_none(values: list[Any], missing: Any) -> list[Any]:
+    """Return a list of values with None where they are missing, if that is known.
+
+    Examples
+    --------
+    >>> with_none([1, 2], np.array([True, False])), with_none([1, 2], None)
+    ([None, 2], [1, 2])
+    """
+    if missing is None:
+        return values
+    flags = np.ravel(missing).tolist()
+    return [None if absent else value for value, absent in zip(values, flags, strict=True)]
+
+
+def convert_values(values: Array, dtype: np.dtype[Any], support: Any, missing: Mask | None = None) -> Any:
+    """Return an array of anything in P's dtype and, if a support is given, inside it.
+
+    Parameters
+    ----------
+    values : array
+        The private values.
+    dtype : dtype
+        What P draws.
+    support : object
+        What P's values lie in, or None.
+    missing : array of bool, optional
+        Which of the values are missing, beyond those that are NaN, NaT or None.
+    """
+    inner, _ = unwrap(support)
+    if is_pair(inner):
+        _check_shapes([np.shape(end) for end in inner], values.shape[1:])
+    if dtype.kind in "biuf" and values.dtype.kind in "biuf":
+        return convert_numbers(values, dtype, support, missing)
+    if values.dtype.kind in "mM" and values.dtype.kind == dtype.kind:
+        return convert_moments(values, dtype, support, missing)
+    if dtype.kind not in "USTO" or (support is None and missing is None):
+        return values.astype(dtype)
+    listed = with_none(values.ravel().tolist(), missing)
+    if support is not None:
+        listed = convert_choices(listed, support)
+    if dtype.kind == "U" and isinstance(inner, OneOf):  # as wide as the values, whatever few draws were
+        dtype = np.result_type(dtype, np.array(inner.values).dtype)
+    made = np.empty(len(listed), dtype=dtype)
+    made[:] = listed
+    return made.reshape(values.shape)
+
+
+def _check_shapes(shapes: list[tuple[int, ...]], record: tuple[int, ...]) -> None:
+    if any(shape and np.broadcast_shapes(shape, record) != record for shape in shapes):
+        raise ValueError("its support must have one bound for all, or one for each number of a record")
+
+
+def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: Mask | None = None) -> Any:
+    """Return numbers in another dtype and, if a support is given, inside it.
+
+    Numbers are clipped; missing ones, which P's support does not contain, become the middle of a bounded
+    support or the one finite end of a half-bounded one. Where P draws missing values too, they are NaN in
+    floats, and for the caller to mark in other dtypes.
+
+    Examples
+    --------
+    >>> convert_numbers(np.array([-1, 50, 200]), np.dtype(float), (0.0, 100.0))
+    array([  0.,  50., 100.])
+    >>> convert_numbers(np.array([0.0, 1.0, 7.0]), np.dtype(int), OneOf((0, 1), unknown=0))
+    array([0, 1, 0])
+    """
+    inner, optional = unwrap(support)
+    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
+    absent = absent if missing is None else absent | missing
+    if isinstance(inner, OneOf):
+        inside = np.isin(values, np.array(inner.values)) & ~absent
+        found = np.where(inside, cast_numbers(values, dtype), np.array(inner.unknown, dtype=dtype))
+    elif inner is None:
+        found, optional = cast_numbers(values, dtype), True
+    else:
+        found = _clip(values, dtype, inner, absent)
+    if dtype.kind != "f":
+        return found
+    if inner is not None:
+        found = found + 0.0  # P's support has one zero, not two
+    # There are many NaNs, which code can tell apart: here there is one.
+    return np.where(absent, np.array(np.nan, dtype=dtype), found) if optional and absent.any() else found
+
+
+def convert_floats(values: Any, drawn: Any, support: Any) -> Array | None:
+    """Return the same as `convert_numbers`, without warnings, in the usual case, or None.
+
+    That is: arrays of float64, and a support with two ends. It takes a third of the time. What the usual case
+    is depends on no value: whether a record is missing must not change how others are converted, not even
+    the sign of a zero. What is returned is laid out as drawn records are, whatever the private array is like.
+
+    Examples
+    --------
+    >>> convert_floats(np.array([-1.0, 50.0, 200.0]), np.zeros(2), (0.0, 100.0))
+    array([  0.,  50., 100.])
+    >>> convert_floats(np.array([-1.0, np.nan]), np.zeros(2), (0.0, 100.0))
+    array([ 0., 50.])
+    """
+    if type(values) is not np.ndarray or type(drawn) is not np.ndarray or type(support) is not tuple:
+        return None
+    if not drawn.dtype == values.dtype == np.float64 or len(support) != 2:
+        return None
+    low, high = support
+    if type(low) is not float or type(high) is not float:
+        return None
+    found: Array = np.empty(values.shape, drawn.dtype)
+    np.maximum(values, low, out=found)
+    np.minimum(found, high, out=found)
+    np.add(found, 0.0, out=found)  # there is one zero, not two
+    absent = found != found
+    if np.count_nonzero(absent):
+        found[absent] = fill_value(low, high)
+    return found
+
+
+def _clip(values: Array, dtype: np.dtype[Any], ends: Any, absent: Mask) -> Array:
+    low, high = (np.asarray(end, dtype=np.float64) for end in bounds(ends, dated=False))
+    integers = dtype.kind in "iu"
+    if integers:  # integers inside the support, so that rounding does not leave it
+        low, high = np.ceil(low), np.floor(high)
+    some = bool(absent.any())
+    if integers and values.dtype.kind in "iu":
+        # In integers: as floats, those beyond 2^53 would not be told apart.
+        first, last = ends
+        known = all(type(end) in (int, float) for end in ends)
+        edges = (_known_edges if known else _edges)(first, last, dtype)
+        found = np.clip(values if values.dtype == dtype else cast_numbers(values, dtype), *edges)
+    else:
+        numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
+        found = cast_numbers(np.clip(np.where(absent, 0, numbers) if some else numbers, low, high), dtype)
+    return np.where(absent, cast_numbers(np.asarray(fill_value(low, high)), dtype), found) if some else found
+
+
+def _edges(low: Any, high: Any, dtype: Any) -> list[Array]:
+    """Return bounds as integers inside them, and infinite ones as the last integers that there are."""
+    limits = np.iinfo(dtype)
+    found = []
+    for given, last, inward in ((low, limits.min, np.ceil), (high, limits.max, np.floor)):
+        end = np.asarray(given)
+        whole = cast_numbers(end if end.dtype.kind in "iu" else inward(end.astype(np.float64)), dtype)
+        found.append(np.where(np.isinf(end), np.array(last, dtype=dtype), whole))
+    return found
+
+
+_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # 2 and 2.0 are not the same
+
+
+def fill_value(low: Any, high: Any) -> Any:
+    """Return the value that stands for a missing one: inside the support, public."""
+    with np.errstate(invalid="ignore"):
+        middle = low / 2 + high / 2
+    end = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
+    return np.where(np.isfinite(low) & np.isfinite(high), middle, end)
+
+
+def convert_moments(values: Array, dtype: np.dtype[Any], support: Any, missing: Mask | None = None) -> Array:
+    """Return dates, times or durations in another unit and, if a support is given, inside it.
+
+    Examples
+    --------
+    >>> ends = tuple(np.array(["2020-01-01", "2020-12-31"], dtype="M8[D]"))
+    >>> convert_moments(np.array(["2021-03-01", "NaT"], dtype="M8[s]"), np.dtype("M8[D]"), ends)
+    array(['2020-12-31', '2020-07-01'], dtype='datetime64[D]')
+    """
+    inner, optional = unwrap(support)
+    if missing is not None:
+        values = np.where(missing, np.array("NaT", dtype=values.dtype), values)
+    if isinstance(inner, OneOf):
+        found = values.astype(dtype)
+        inside = np.isin(found, np.array(inner.values, dtype=dtype)) | (np.isnat(found) & optional)
+        return np.where(inside, found, np.array(inner.unknown, dtype=dtype))
+    if inner is None:
+        return values.astype(dtype)
+    # In the support's own unit, days say: what is below it P does not draw.
+    low, high = map(np.asarray, bounds(inner, dated=True))
+    clipped = np.clip(values.astype(low.dtype), low, high)
+    if not optional:
+        clipped = np.where(np.isnat(clipped), low + (high - low) // 2, clipped)
+    made: Array = clipped.astype(dtype)
+    return made
+
+
+def convert_choices(values: list[Any], support: Any) -> list[Any]:
+    """Return strings, or values of any kind, with those that P does not draw replaced.
+
+    None and NaN are missing values.
+
+    Examples
+    --------
+    >>> convert_choices(["F", "x", None], OneOf(("F", "M"), unknown="M"))
+    ['F', 'M', 'M']
+    >>> from privatize.data.support import Maybe
+    >>> convert_choices(["F", "x", None], Maybe(OneOf(("F", "M"), unknown="M")))
+    ['F', 'M', None]
+    """
+    inner, optional = unwrap(support)
+    if inner is None:
+        return [None if is_missing(value) else value for value in values]
+    if not isinstance(inner, OneOf):
+        raise ValueError("its support is bounds, which only numbers and dates have")
+    allowed = {_key(value): value for value in inner.values}
+    if {type(value) for value in inner.values} == {bool}:  # 0 and 1 are booleans too, where they are alone
+        allowed |= {_key(int(value)): value for value in inner.values}
+    found = _look_up(values, allowed, inner.unknown)
+    return with_none(found, [is_missing(value) for value in values]) if optional else found
+
+
+def codes(values: list[Any], known: list[Any]) -> list[int]:
+    """Return the place of each value among known ones, -1 where it is none of them.
+
+    Examples
+    --------
+    >>> codes(["M", "x", None], ["F", "M"])
+    [1, -1, -1]
+    """
+    return _look_up(values, {_key(value): at for at, value in enumerate(known)}, -1)
+
+
+def _look_up(values: list[Any], table: dict[tuple[str, Any], Any], otherwise: Any) -> list[Any]:
+    found = []
+    for value in values:
+        try:
+            found.append(table.get(_key(value), otherwise))
+        except TypeError:  # not hashable: nothing that P draws
+            found.append(otherwise)
+    return found
+
+
+def _key(value: Any) -> tuple[str, Any]:
+    """Return a value such that 1 and 1.0 are the same, and True is another."""
+    value = value.item() if isinstance(value, np.generic) else value
+    kind = type(value)
+    return ("number" if kind in (int, float) else kind.__name__, value)
+
+
+def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return numbers in another dtype; integers saturate, they never wrap."""
+    if dtype.kind not in "iu" or values.dtype.kind == "b":
+        with np.errstate(over="ignore"):  # a warning would tell that a private number is huge
+            return values.astype(dtype)
+    ends = np.iinfo(dtype)
+    if values.dtype.kind in "iu":
+        own = np.iinfo(values.dtype)
+        found: Array = np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
+        return found
+    # In float64, since float32 has no 2^31 - 1.
+    rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
+    with np.errstate(invalid="ignore"):
+        inside: Array = np.clip(rounded, float(ends.min), last_float(ends)).astype(dtype)
+    return inside
+
+
+def last_float(ends: np.iinfo[Any]) -> float:
+    """Return the largest float that is inside a range of integers."""
+    return float(np.nextafter(float(ends.max), 0)) if ends.bits > 52 else float(ends.max)

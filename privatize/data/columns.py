@@ -1,0 +1,241 @@
+"""Columns of data frames: what they hold, their values as arrays, and drawn ones on their way into a frame.
+
+Columns of all libraries go through narwhals, which knows them all.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.clipping import is_missing, objects, with_none
+
+Array = NDArray[Any]
+# Dtypes of numpy's numbers and what they hold: several columns of a pandas frame can share one array of them.
+NUMPY_KINDS = {np.dtype("?"): "bool", np.dtype("f4"): "float", np.dtype("f8"): "float"}
+NUMPY_KINDS |= dict.fromkeys(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")), "int")
+_SPELLED = {dtype: str(dtype) for dtype in NUMPY_KINDS}
+# What columns of narwhals' dtypes hold: of whatever else, something that no code here understands.
+_KINDS = {"Boolean": "bool", "String": "text", "Categorical": "category", "Enum": "category"}
+_KINDS |= {"Datetime": "date", "Date": "date", "Duration": "duration", "Float32": "float", "Float64": "float"}
+_KINDS |= {f"{sign}Int{bits}": "int" for sign in ("", "U") for bits in (8, 16, 32, 64)}
+_CATEGORIES = ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+# What is known of native dtypes, other than those that hold categories or a fill value, which may be private.
+_known_kinds: dict[Any, str] = {}
+_known_dtypes: dict[Any, np.dtype[Any]] = {}
+
+
+def narwhals(column: Any) -> Any:
+    """Return a column of any library as a series of narwhals'."""
+    import narwhals as nw
+
+    return nw.from_native(column, series_only=True)
+
+
+def dtype_of(column: Any) -> Any:
+    """Return a column's dtype, as its library has it."""
+    return column.dtype if hasattr(column, "dtype") else column.type
+
+
+def is_numpy_number(dtype: Any) -> bool:
+    """Tell whether a dtype is one of numpy's numbers or booleans."""
+    return isinstance(dtype, np.dtype) and dtype in NUMPY_KINDS
+
+
+def kind_of(column: Any) -> str:
+    """Return what a column holds, by its dtype alone: values are not looked at."""
+    dtype = dtype_of(column)
+    found = known_kind(dtype)
+    if found is None:
+        native = narwhals(column).dtype
+        name = native.__name__ if isinstance(native, type) else type(native).__name__
+        found = "object" if str(dtype) == "object" else _KINDS.get(name, "other")
+        _known_kinds[dtype] = found
+    return found
+
+
+def known_kind(dtype: Any) -> str | None:
+    """Return what columns of a dtype hold, if that is known without a column."""
+    if is_numpy_number(dtype):
+        return NUMPY_KINDS[dtype]
+    name = type(dtype).__name__
+    if name in _CATEGORIES:
+        return "category"
+    return "other" if name == "SparseDtype" else _known_kinds.get(dtype)
+
+
+def code_of(dtype: Any, kind: str) -> str:
+    """Return a dtype as a string, without any values: categories may be taken from the data."""
+    if is_numpy_number(dtype):
+        return _SPELLED[dtype]
+    if kind == "category":
+        return f"category of {'numbers' if _has_numbers(dtype) else 'texts'}"
+    text = str(dtype)
+    if text.startswith("Sparse"):  # which names its fill value
+        return "Sparse"
+    return text if kind != "other" or len(text) < 40 else type(dtype).__name__
+
+
+def _has_numbers(dtype: Any) -> bool:
+    """Tell whether the categories of a dtype are numbers."""
+    if hasattr(dtype, "value_type"):
+        return str(dtype.value_type) not in ("string", "large_string", "string_view")
+    inside: Any = getattr(dtype, "categories", ())
+    kind = getattr(getattr(inside, "dtype", None), "kind", "O")
+    return kind in "iufb" and len(inside) > 0
+
+
+def zone_of(column: Any) -> str | None:
+    """Return the time zone of a column."""
+    found: str | None = getattr(narwhals(column).dtype, "time_zone", None)
+    return found
+
+
+def numpy_dtype(column: Any) -> np.dtype[Any]:
+    """Return numpy's dtype for a column of numbers or booleans."""
+    dtype = dtype_of(column)
+    found = _known_dtypes.get(dtype)
+    if found is None:
+        name = str(narwhals(column).dtype).lower()
+        found = _known_dtypes[dtype] = np.dtype("bool" if name == "boolean" else name)
+    return found
+
+
+def same_dtype(one: Any, other: Any, *, categories: bool = True) -> bool:
+    """Tell whether two columns are of the very same dtype; or only of one that has no categories."""
+    return bool(dtype_of(one) == dtype_of(other)) and (categories or kind_of(one) != "category")
+
+
+def moments_of(column: Any) -> Array:
+    """Return dates, times in UTC, or durations as an array."""
+    series = narwhals(column)
+    if isinstance(getattr(series.dtype, "time_zone", None), str):
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    values: Array = series.to_numpy()
+    if values.dtype.kind == "O":  # days of arrow's in pandas
+        values = np.array([None if is_missing(day) else day for day in values], dtype="M8[us]")
+    return values
+
+
+def values_of(column: Any) -> tuple[Array, Array | None]:
+    """Return a column's values, and which are missing beyond NaN, NaT and None.
+
+    What dtype the values have follows from the column's dtype alone, not from what is missing.
+    """
+    dtype, kind = dtype_of(column), kind_of(column)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
+        return column.to_numpy(), None
+    if kind in ("date", "duration"):
+        return moments_of(column), None
+    numeric = kind in ("int", "float", "bool")
+    if numeric and type(column).__module__.startswith("polars") and not column.null_count():
+        return np.array(column.to_numpy()), np.zeros(len(column), dtype=bool)  # much faster
+    series = narwhals(column)
+    if not numeric:
+        listed = series.to_list()
+        return objects([v.item() if isinstance(v, np.generic) else v for v in listed]), None
+    missing = series.is_null().to_numpy()
+    filled = series.fill_null(False if kind == "bool" else 0) if missing.any() else series
+    return filled.to_numpy().astype(numpy_dtype(column)), missing
+
+
+def array_of_column(column: Any) -> Any:
+    """Return a column of anything as an array: NaN, NaT or None where a value is missing."""
+    values, missing = values_of(column)
+    if missing is None or not missing.any() or values.dtype.kind in "mM":
+        return values
+    if values.dtype.kind == "b":
+        return np.where(missing, np.array(None), values.astype(object))
+    return np.where(missing, np.nan, values.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Column:
+    """A drawn column on its way into a frame.
+
+    Attributes
+    ----------
+    values : array
+        The values; of a categorical one their codes.
+    missing : array or None
+        Which of them are missing.
+    categories : tuple or None
+        What the codes stand for, if the values are codes.
+    plain : bool
+        Whether these are plain values, and not categories.
+    ordered : bool
+        Whether these have an order.
+    zone : str or None
+        Time zone of instants, which are in UTC.
+    wide : bool
+        Whether dates are beyond the years that nanoseconds can count.
+    """
+
+    values: Array
+    missing: Array | None = None
+    categories: tuple[Any, ...] | None = None
+    plain: bool = False
+    ordered: bool = False
+    zone: str | None = None
+    wide: bool = False
+
+    def array(self) -> Array:
+        """Return it as an array: NaN, NaT or None where a value is missing."""
+        values = self.values
+        if self.categories is not None:
+            values = array_of(self.categories)[values]
+        if self.missing is None:
+            return values
+        if values.dtype.kind in "iuf":
+            return np.where(self.missing, np.nan, values)
+        if values.dtype.kind in "mM":
+            return np.where(self.missing, np.array("NaT", dtype=values.dtype), values)
+        found = values.astype(object)
+        found[self.missing] = None
+        return found
+
+    def listed(self) -> list[Any]:
+        """Return it as values of Python's own."""
+        if self.categories is not None:
+            return with_none([self.categories[code] for code in self.values.tolist()], self.missing)
+        if self.values.dtype.kind in "iub":  # integers, though some are missing
+            return with_none(self.values.tolist(), self.missing)
+        array = self.array()
+        if array.dtype.kind == "M" and (array.dtype != "M8[D]" or self.zone is not None):
+            array = array.astype("M8[us]")
+        found: list[Any] = array.tolist()
+        if self.zone is not None:
+            from zoneinfo import ZoneInfo
+
+            zone = ZoneInfo(self.zone)
+            return [moment and moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
+        return [None if is_missing(value) else value for value in found]
+
+    def take(self, positions: Array) -> Column:
+        """Return the column at the positions."""
+        missing = None if self.missing is None else self.missing[positions]
+        return replace(self, values=self.values[positions], missing=missing)
+
+
+def array_of(values: Sequence[Any]) -> Array:
+    """Return values as an array: of numbers, of strings, or of objects if they are mixed."""
+    kinds = {type(value) for value in values}
+    if len(kinds) == 1 and kinds <= {int, float, bool, str}:
+        return np.array(values)
+    if kinds == {int, float}:
+        return np.array(values, dtype=np.float64)
+    return objects(values)
+
+
+def stable_column(array: Array, kind: str) -> Column:
+    """Return a drawn array as a column whose dtype follows from what the private data is, not from values."""
+    if array.dtype.kind != "O" or kind not in ("bool", "text", "object", "category"):
+        return Column(array)
+    missing = np.array([is_missing(value) for value in array.tolist()], dtype=bool)
+    filled = np.where(missing, False, array).astype(bool) if kind == "bool" else None
+    return Column(np.where(missing, "", array).astype(str) if filled is None else filled, missing)

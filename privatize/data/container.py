@@ -1,0 +1,165 @@
+"""What every container of records can do, and which adapter knows the container of a dataset."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.clipping import is_missing
+from privatize.data.schema import Schema
+from privatize.errors import DataError
+
+Positions = NDArray[np.intp]
+# Values that nobody can change in place: what holds only these needs no deep copy.
+IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
+
+
+class Container(ABC):
+    """The adapter of a container. Its defaults are those of arrays whose first axis counts the records."""
+
+    def count(self, data: Any) -> int:
+        """Return the number of records, or refuse what is no dataset."""
+        return len(data)
+
+    @abstractmethod
+    def describe(self, data: Any) -> Schema:
+        """Return the schema, or refuse what is no dataset."""
+
+    def head(self, data: Any, n: int) -> Any:
+        """Return the first n records."""
+        return data[:n]
+
+    def take(self, data: Any, positions: Positions) -> Any:
+        """Return the records at the positions, in that order."""
+        return data[positions]
+
+    def record(self, data: Any, at: int) -> Any:
+        """Return one record."""
+        return data[at]
+
+    @abstractmethod
+    def concat(self, parts: Sequence[Any]) -> Any:
+        """Join datasets of this container, one after the other."""
+
+    def copy(self, data: Any) -> Any:
+        """Return a copy that shares nothing that could be changed in place."""
+        return data.copy()
+
+    def fresh(self, data: Any) -> Any:
+        """Return the same records in a new container that shows nothing else of the given one."""
+        return data
+
+    def neighbour(self, data: Any, position: int, n: int) -> Any:
+        """Return the first n records with the one at `position` replaced by the one at n, as a copy."""
+        positions = np.arange(n)
+        positions[position] = n
+        return self.take(data, positions)
+
+    def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
+        """Return the first n records, and their neighbour, laid out as `convert` lays private data out."""
+        return self.fresh(self.head(drawn, n)), self.fresh(self.neighbour(drawn, position, n))
+
+    def comparable(self, data: Any) -> Any:
+        """Return all that two equal datasets have in common, as arrays and values of Python's."""
+        return data
+
+    def alike(self, one: Any, other: Any) -> bool:
+        """Tell whether two drawn datasets are of the same kind; arrays of numbers may differ in dtype."""
+        return self.describe(one) == self.describe(other)
+
+    def cast(self, drawn: Any, schema: Schema) -> Any:  # noqa: ARG002
+        """Return drawn records in the container of the private data where that is easy, or as they are."""
+        return drawn
+
+    def to_array(self, drawn: Any) -> NDArray[Any]:
+        """Return drawn records as an array, where another container than theirs can be private data's."""
+        raise NotImplementedError
+
+    def from_array(self, values: NDArray[Any], schema: Any) -> Any:  # noqa: ARG002
+        """Return an array as a dataset of this container with a schema, or as it is if that cannot be."""
+        return values
+
+    @abstractmethod
+    def convert(self, data: Any, drawn: Any, support: Any) -> Any:
+        """Return a copy of private records as P would draw them, where it draws this very container."""
+
+    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        """Return private records as the array that P would draw, where arrays are cast to their container."""
+        raise NotImplementedError
+
+
+_ADAPTERS: dict[tuple[str, str], Container] = {}
+
+
+def register(library: str, adapters: dict[str, Container]) -> None:
+    """Add the adapters of a library by the names of its classes: nothing of it is imported."""
+    _ADAPTERS.update({(library, name): adapter for name, adapter in adapters.items()})
+
+
+@functools.cache
+def _of_type(cls: type) -> Container | None:
+    return _ADAPTERS.get((cls.__module__.partition(".")[0], cls.__name__))
+
+
+def find(data: Any) -> Container | None:
+    """Return the adapter of a dataset, or None if it is none."""
+    cls: Any = type(data)
+    return _of_type(cls)
+
+
+def of(data: Any) -> Container:
+    """Return the adapter of a dataset, or refuse it."""
+    cls: Any = type(data)
+    found = _of_type(cls)
+    if found is None:
+        name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
+        raise DataError(
+            f"The dataset is a {name}, which is not supported. Pass a numpy array, a list, a data frame or "
+            f"series of pandas or polars, a pyarrow Table, a sparse matrix, a torch tensor, or a tuple or "
+            f"dict of aligned ones{_hint(cls)}."
+        )
+    return found
+
+
+def _hint(cls: type) -> str:
+    if "GroupBy" in cls.__name__:
+        return " (pass the frame, and group inside the function)"
+    if cls.__module__.partition(".")[0] == "networkx":
+        return " (for a graph pass its edges, np.array(graph.edges))"
+    if cls.__name__ == "LazyFrame":
+        return " (collect() a lazy frame)"
+    return " (to_numpy(), perhaps)" if hasattr(cls, "to_numpy") else ""
+
+
+def of_schema(schema: Schema) -> Container:
+    """Return the adapter of the container that a schema describes."""
+    return _ADAPTERS[schema.container]
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Tell whether two datasets, or two values of any kind, are the same, bit by bit (NaN equals NaN)."""
+    if type(one) is not type(other) or is_missing(one):
+        return is_missing(one) and is_missing(other)
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.shape == other.shape and _equal_arrays(one, other)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if type(one) is dict:
+        return one.keys() == other.keys() and equal(list(one.values()), [other[key] for key in one])
+    adapter = find(one)
+    if adapter is not None:
+        return equal(adapter.comparable(one), adapter.comparable(other))
+    return bool(one == other or (one != one and other != other))
+
+
+def _equal_arrays(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    if one.dtype.hasobject:
+        return all(map(equal, one.ravel().tolist(), other.ravel().tolist()))
+    if one.dtype.names:  # field by field, since the bytes between fields belong to no record
+        return all(equal(one[name], other[name]) for name in one.dtype.names)
+    return bool(one.tobytes() == other.tobytes())

@@ -1,0 +1,278 @@
+"""Data frames and series of pandas."""
+
+# ruff: noqa: D102 - the base class says what a method does
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data import pandas_layout
+from privatize.data.clipping import codes, convert_numbers, objects
+from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
+from privatize.data.schema import FrameSchema, IndexSchema, label
+from privatize.data.support import Maybe, split
+from privatize.data.tabular import Tabular
+
+
+class PandasFrames(Tabular):
+    """Data frames, or series, of pandas."""
+
+    library = "pandas"
+
+    def names(self, data: Any) -> list[Any]:
+        return [data.name] if self.form == "series" else list(data.columns)
+
+    def columns(self, data: Any) -> list[Any]:
+        return [data] if self.form == "series" else [column for _, column in data.items()]
+
+    def dtypes(self, data: Any) -> list[Any]:
+        if self.form == "series":
+            return [data.dtype]
+        known = getattr(getattr(data, "_mgr", None), "get_dtypes", None)  # `dtypes` makes a series of them
+        return list(data.dtypes if known is None else known())
+
+    def index(self, data: Any) -> IndexSchema | None:
+        index = data.index
+        kind = type(index).__name__
+        if kind == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers: that must not decide
+            kind = "Index"
+        if kind == "Index" and index.name is None and index.dtype.kind in "iu":
+            return None
+        dtypes = tuple(_without_unit(str(level.dtype)) for level in pandas_layout.levels(index))
+        return IndexSchema(kind, dtypes, tuple(map(str, index.names)))
+
+    def heading(self, data: Any) -> tuple[Any, ...] | None:
+        if self.form == "series" or data.columns.names == [None]:
+            return None
+        return tuple(label(name) for name in data.columns.names)
+
+    def contents(self, data: Any) -> list[Any]:
+        found = super().contents(data)
+        if self.index(data) is not None:
+            found.append(objects(data.index.tolist()))
+        return found
+
+    # -- rows
+
+    def take(self, data: Any, positions: Any) -> Any:
+        values = pandas_layout.one_array(data)
+        bare = not data.attrs and data.flags.allows_duplicate_labels and self.index(data) is None
+        if values is None or not bare:
+            return self._numbered(pandas_layout.with_own_cells(data.take(positions)), data)
+        import pandas as pd
+
+        # The same, faster, and in the same order in memory: sums round as they do in pandas' own rows.
+        rows = values[positions] if values.flags.c_contiguous else values.T.take(positions, axis=1).T
+        return pd.DataFrame(rows, columns=pandas_layout.own_labels(data.columns), copy=False)
+
+    def head(self, data: Any, n: int) -> Any:
+        rows = data.iloc[:n] if pandas_layout.copies_on_write() else data.iloc[:n].copy()
+        return self._numbered(pandas_layout.with_own_cells(rows), data)
+
+    first = head
+
+    def _numbered(self, rows: Any, data: Any) -> Any:
+        """Return rows that are numbered from 0 on, unless their index is a part of the records."""
+        index = rows.index
+        if (
+            type(index).__name__ == "RangeIndex"
+            and index.start == 0
+            and index.step == 1
+            and index.name is None
+        ):
+            return rows
+        if self.index(data) is None:
+            import pandas as pd
+
+            rows.index = pd.RangeIndex(len(rows))
+        return rows
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        import pandas as pd
+
+        # Without those that are empty, whose dtypes pandas would otherwise let have a say.
+        filled = [part for part in parts if len(part)] or [parts[0]]
+        return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
+
+    def copy(self, data: Any) -> Any:
+        return pandas_layout.with_own_cells(data.copy())
+
+    def laid_out(self, rows: Any) -> Any:
+        return self._bare(rows.copy())  # which joins the blocks of one dtype, and puts them in C order
+
+    def _bare(self, made: Any) -> Any:
+        """Return rows in blocks of their own without flags, attributes, frequencies and unused levels."""
+        import pandas as pd
+
+        chunked = any(map(pandas_layout.is_arrow, self.dtypes(made)))
+        for at, column in enumerate(self.columns(made) if chunked else ()):
+            inside = column.array.__arrow_array__() if pandas_layout.is_arrow(column.dtype) else None
+            if inside is None or (inside.num_chunks == 1 and not inside.chunk(0).offset):
+                continue
+            made = self.with_column(made, at, pd.Series(pd.array(column.tolist(), dtype=column.dtype)))
+        if made.attrs:
+            made.attrs = {}
+        if not made.flags.allows_duplicate_labels:
+            made.flags.allows_duplicate_labels = True
+        if self.index(made) is not None:
+            made.index = pandas_layout.joined(pandas_layout.labels_of(made.index), made.index.names)
+        elif type(made.index) is not pd.RangeIndex:
+            made.index = pd.RangeIndex(len(made))
+        return made
+
+    # -- columns
+
+    def assemble(self, parts: list[Any], names: Any) -> Any:
+        import pandas as pd
+
+        if self.form == "series":
+            return pd.Series(parts[0], name=names[0])
+        heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
+        if all(type(part) is np.ndarray for part in parts):
+            dtypes = {part.dtype for part in parts}
+            if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: quicker to make, and to use
+                return pd.DataFrame(np.array(parts).T, columns=heads, copy=False)
+        frame = pd.DataFrame(dict(enumerate(parts)), copy=False)
+        frame.columns = heads
+        return frame
+
+    def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
+        import pandas as pd
+
+        dtype = drawn.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            places = codes(values, dtype.categories.tolist())
+            return pd.Series(pd.Categorical.from_codes(places, dtype=dtype))
+        if isinstance(values, list):
+            if isinstance(dtype, np.dtype):  # whose strings are missing as NaN, as pandas reads them
+                values = [np.nan if value is None else value for value in values]
+            return pd.Series(values, dtype=dtype)
+        series = pd.Series(values)
+        if isinstance(dtype, pd.DatetimeTZDtype):
+            series = series.dt.tz_localize("UTC").dt.tz_convert(dtype.tz)
+        if missing is None or not missing.any() or values.dtype.kind in "mM":
+            return series.astype(dtype)
+        if values.dtype.kind == "f" and isinstance(dtype, np.dtype):
+            return pd.Series(np.where(missing, np.nan, values)).astype(dtype)
+        return series.astype(dtype).mask(missing)
+
+    def from_column(self, column: Column) -> Any:
+        import pandas as pd
+
+        values, missing = column.values, column.missing
+        if column.categories is not None:
+            places = values if missing is None else np.where(missing, -1, values)
+            if column.plain and column.categories and isinstance(column.categories[0], str):
+                return _strings(column.categories).take(places, allow_fill=missing is not None)
+            if column.plain:
+                return self.from_column(Column(array_of(column.categories)[values], missing))
+            typed = tuple((type(value), value) for value in column.categories)  # 1 and True are not the same
+            return pd.Categorical.from_codes(places, dtype=_category_dtype(typed, column.ordered))
+        if values.dtype.kind == "b" and missing is not None:
+            return pd.arrays.BooleanArray(values, missing.copy())
+        if values.dtype.kind == "M":
+            found = column.array().astype("M8[us]" if column.wide else _usual_dtypes()[0])
+            if column.zone is None:
+                return found
+            return pd.Series(found).dt.tz_localize("UTC").dt.tz_convert(column.zone)
+        if values.dtype.kind == "U":
+            return pd.Series(column.array().astype(object), dtype=_usual_dtypes()[1])
+        return column.array()
+
+    def with_column(self, data: Any, at: int, column: Any) -> Any:
+        import pandas as pd
+
+        if self.form == "series":
+            return pd.Series(column.array, index=data.index, name=data.name)
+        made = data.copy(deep=False)
+        made.isetitem(at, column.array)
+        return made
+
+    def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
+        if self.form == "series" or values.shape[1:] != (len(schema.columns),):
+            return super().from_array(values, schema)
+        import pandas as pd
+
+        names, levels = [column.name for column in schema.columns], schema.heading or (None,)
+        if len(levels) > 1:
+            return pd.DataFrame(values, columns=pd.MultiIndex.from_tuples(names, names=levels))
+        return pd.DataFrame(values, columns=pd.Index(names, tupleize_cols=False, name=levels[0]))
+
+    # -- private data
+
+    def convert(self, data: Any, drawn: Any, support: Any) -> Any:
+        indexed = list(drawn.index.names) if self.index(drawn) is not None else []
+        if self.form == "series":
+            ends = [None] * len(indexed)
+            made = self.assemble([self.convert_column(data, drawn, support)], [drawn.name])
+        else:
+            width = len(drawn.columns)
+            ends = split(support, [*self.names(drawn), *indexed])
+            labels = pandas_layout.own_labels(drawn.columns)
+            made = self.assemble(self._converted(data, drawn, ends[:width]), labels)
+            made, ends = made if width else made.reindex(range(len(data))), ends[width:]
+        if indexed:
+            # From the labels alone: frequencies and unused levels tell of other records.
+            parts = zip(*map(pandas_layout.labels_of, (data.index, drawn.index)), ends, strict=True)
+            made.index = pandas_layout.joined([self.convert_column(*part) for part in parts], indexed)
+        return self._bare(made if pandas_layout.is_laid_out(made) else made.copy())
+
+    def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
+        """Return the columns of a private frame as P would draw them: of numpy's numbers quickly."""
+        parts = list(zip(pandas_layout.arrays(data), self.dtypes(drawn), ends, strict=True))
+        made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
+        if all(part is not None for part in made):
+            return made
+        others = zip(made, self.columns(data), self.columns(drawn), ends, strict=True)
+        return [self.convert_column(*rest) if part is None else part for part, *rest in others]
+
+    def convert_column(self, own: Any, drawn: Any, support: Any) -> Any:
+        made = super().convert_column(own, drawn, support)
+        if made is not own:
+            return made
+        made = pandas_layout.with_own_cells(own.reset_index(drop=True).copy())
+        made.attrs = {}
+        return made
+
+
+def is_quick(own: Any, drawn: Any, support: Any) -> bool:
+    """Tell whether numpy's numbers become numpy's numbers, without a mark for missing ones."""
+    if not is_numpy_number(own) or not is_numpy_number(drawn):
+        return False
+    return drawn.kind == "f" or not isinstance(support, Maybe)
+
+
+@functools.lru_cache(maxsize=256)
+def _category_dtype(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
+    import pandas as pd
+
+    return pd.CategoricalDtype([value for _, value in typed], ordered=ordered)
+
+
+@functools.lru_cache(maxsize=256)
+def _strings(values: tuple[str, ...]) -> Any:
+    """Return strings as an array of pandas', from which they are taken by code."""
+    import pandas as pd
+
+    return pd.Series(list(values), dtype=_usual_dtypes()[1]).array
+
+
+@functools.cache
+def _usual_dtypes() -> tuple[Any, Any]:
+    """Return the dtypes of dates that were read from strings, and of strings: pandas 3 has changed both."""
+    import pandas as pd
+
+    return pd.to_datetime(["2020-01-01"]).dtype, pd.Series(["text"]).dtype
+
+
+def _without_unit(code: str) -> str:
+    """Return what a dtype is, without the unit of dates, which P's is cast to."""
+    if code.startswith("category"):
+        return "category"
+    return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)

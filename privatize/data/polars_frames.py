@@ -1,0 +1,93 @@
+"""Data frames and series of polars."""
+
+# ruff: noqa: D102 - the base class says what a method does
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privatize.data.columns import Array, Column, array_of, kind_of
+from privatize.data.tabular import Tabular
+
+
+class PolarsFrames(Tabular):
+    """Data frames, or series, of polars."""
+
+    library = "polars"
+
+    def names(self, data: Any) -> list[Any]:
+        return [data.name] if self.form == "series" else list(data.columns)
+
+    def columns(self, data: Any) -> list[Any]:
+        return [data] if self.form == "series" else list(data.get_columns())
+
+    def head(self, data: Any, n: int) -> Any:
+        return data.slice(0, n)
+
+    def concat(self, parts: Sequence[Any]) -> Any:
+        import polars as pl
+
+        return pl.concat(list(parts))
+
+    def copy(self, data: Any) -> Any:
+        return data.clone()
+
+    def laid_out(self, rows: Any) -> Any:
+        import polars as pl
+
+        if self.form == "series":
+            return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
+        # Codes by order of appearance, whatever the strings were read before.
+        known = [name for name, dtype in rows.schema.items() if dtype == pl.Categorical]
+        again = [pl.col(name).cast(pl.String).cast(rows.schema[name]) for name in known]
+        return rows.with_columns(again) if known else rows
+
+    def assemble(self, parts: list[Any], names: Any) -> Any:
+        import polars as pl
+
+        if self.form == "series":
+            return parts[0].rename(names[0])
+        return pl.DataFrame(dict(zip(names, parts, strict=True)))
+
+    def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
+        import polars as pl
+
+        if isinstance(values, list):
+            dtype = pl.String if kind_of(drawn) != "object" else None
+            return pl.Series(values, dtype=dtype).cast(drawn.dtype, strict=False)
+        made = _series(values, missing, getattr(drawn.dtype, "time_zone", None))
+        return made if made.dtype == drawn.dtype else made.cast(drawn.dtype)
+
+    def from_column(self, column: Column) -> Any:
+        import polars as pl
+
+        values, missing = column.values, column.missing
+        if column.categories is not None:
+            if all(isinstance(value, str) for value in column.categories):
+                codes = values if missing is None else np.where(missing, len(column.categories), values)
+                dtype: Any = pl.String if column.plain else pl.Enum(list(column.categories))
+                return pl.Series([*column.categories, None], dtype=dtype).gather(codes)
+            values = array_of(column.categories)[values]
+        if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
+            values = values.astype("M8[us]")
+        return _series(values, missing, column.zone)
+
+    def with_column(self, data: Any, at: int, column: Any) -> Any:
+        if self.form == "series":
+            return column.rename(data.name)
+        return data.with_columns(column.rename(data.columns[at]))
+
+
+def _series(values: Array, missing: Array | None, zone: str | None) -> Any:
+    import polars as pl
+
+    if values.dtype.kind in "UO":
+        made = pl.Series(values.tolist(), dtype=pl.String if values.dtype.kind == "U" else None)
+    else:
+        made = pl.Series(values)
+    if missing is not None and missing.any():
+        made = made.zip_with(pl.Series(~missing), pl.Series([None], dtype=made.dtype))
+    return made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone) if zone else made

@@ -1,0 +1,208 @@
+"""What data frames and series of all libraries have in common: columns with names, dtypes and values.
+
+Columns go through narwhals. Rows are taken with each library's own words: they are taken for every sampled
+pair, and a detour would cost more than the work itself.
+"""
+
+# ruff: noqa: ARG002, D102 - the base class says what a method takes and does
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data import clipping, columns
+from privatize.data.columns import Array, Column
+from privatize.data.container import Container, of_schema
+from privatize.data.schema import ColumnSchema, FrameSchema, IndexSchema, Schema, label
+from privatize.data.support import Maybe, is_pair, split
+from privatize.errors import DataError
+
+
+class Tabular(Container):
+    """The data frames, or the series, of a library."""
+
+    library: str
+
+    def __init__(self, form: str) -> None:
+        self.form = form  # "frame" or "series"
+
+    # -- what libraries do in their own ways
+
+    @abstractmethod
+    def names(self, data: Any) -> list[Any]:
+        """Return the names of a frame's columns, or a series' own."""
+
+    @abstractmethod
+    def columns(self, data: Any) -> list[Any]:
+        """Return the columns of a frame, or a series as the only one."""
+
+    @abstractmethod
+    def assemble(self, parts: list[Any], names: Any) -> Any:
+        """Return columns of this library as a frame, or the only one as a series."""
+
+    @abstractmethod
+    def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
+        """Return values, in UTC if they are times, as a column of the dtype of another one."""
+
+    @abstractmethod
+    def from_column(self, column: Column) -> Any:
+        """Return a drawn column as one of this library."""
+
+    @abstractmethod
+    def with_column(self, data: Any, at: int, column: Any) -> Any:
+        """Return a frame or a series with another column at a place."""
+
+    @abstractmethod
+    def laid_out(self, rows: Any) -> Any:
+        """Return rows that nobody else has, without all else of what they were in: chunks, attributes."""
+
+    def first(self, data: Any, n: int) -> Any:
+        """Return the first n rows such that nobody else has them."""
+        return self.take(data, np.arange(n))
+
+    def dtypes(self, data: Any) -> list[Any]:
+        """Return the dtypes of the columns."""
+        return [columns.dtype_of(column) for column in self.columns(data)]
+
+    def index(self, data: Any) -> IndexSchema | None:
+        """Return what the index is, or None if it only numbers the rows."""
+        return None
+
+    def heading(self, data: Any) -> tuple[Any, ...] | None:
+        """Return the names of the levels of the columns, if they have any."""
+        return None
+
+    def contents(self, data: Any) -> list[Any]:
+        """Return the columns as arrays, and an index that is a part of the records as one more."""
+        return [columns.array_of_column(column) for column in self.columns(data)]
+
+    # -- records
+
+    def record(self, data: Any, at: int) -> Any:
+        return self.take(data, np.array([at])) if self.form == "frame" else data[at]
+
+    def fresh(self, data: Any) -> Any:
+        return self.laid_out(self.first(data, len(data)))
+
+    def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
+        return self.laid_out(self.first(drawn, n)), self.laid_out(self.neighbour(drawn, position, n))
+
+    def kinds(self, data: Any) -> list[str]:
+        """Return what the columns hold."""
+        found = [columns.known_kind(dtype) for dtype in self.dtypes(data)]
+        if None in found:  # a column costs more to have than its dtype
+            return [columns.kind_of(column) for column in self.columns(data)]
+        return found  # type: ignore[return-value]
+
+    def describe(self, data: Any) -> FrameSchema:
+        labels, kinds = [label(name) for name in self.names(data)], self.kinds(data)
+        zones: list[str | None] = [None] * len(kinds)
+        if "date" in kinds:
+            parts = zip(self.columns(data), kinds, strict=True)
+            zones = [columns.zone_of(column) if kind == "date" else None for column, kind in parts]
+        if len({repr(name) for name in labels}) < len(labels):
+            raise DataError("The dataset has two columns of the same name. Rename one.")
+        found = tuple(map(ColumnSchema, labels, map(columns.code_of, self.dtypes(data), kinds), kinds, zones))
+        return FrameSchema(self.form, self.library, found, self.index(data), self.heading(data))
+
+    def comparable(self, data: Any) -> Any:
+        return [self.describe(data), *self.contents(data)]
+
+    def alike(self, one: Any, other: Any) -> bool:
+        both = zip(self.columns(one), self.columns(other), strict=False)
+        return self.describe(one) == self.describe(other) and all(columns.same_dtype(*each) for each in both)
+
+    # -- to and from arrays
+
+    def cast(self, drawn: Any, schema: Schema) -> Any:
+        """Cast a series to whatever an array can be cast to; a frame stays what it is."""
+        same = isinstance(schema, FrameSchema) and schema.library == self.library
+        if self.form == "frame" or same or schema.container[1] in ("DataFrame", "Table"):
+            return drawn
+        return of_schema(schema).from_array(self.to_array(drawn), schema)
+
+    def to_array(self, drawn: Any) -> NDArray[Any]:
+        found: NDArray[Any] = self.contents(drawn)[0]
+        return found
+
+    def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
+        if values.shape[1:] != (() if self.form == "series" else (len(schema.columns),)):
+            return values
+        if self.form == "series":
+            made = [self.from_column(columns.stable_column(values, schema.columns[0].kind))]
+        else:
+            made = [self.from_column(Column(values[:, at])) for at in range(values.shape[1])]
+        return self.assemble(made, [column.name for column in schema.columns])
+
+    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        found = [columns.values_of(column) for column in self.columns(data)]
+        ends = [support] if self.form == "series" else _per_column(support, len(found))
+        parts = zip(found, ends, strict=True)
+        made = [
+            clipping.convert_values(values, drawn.dtype, end, missing) for (values, missing), end in parts
+        ]
+        if self.form == "series":
+            return made[0]
+        return np.column_stack(made) if made else np.empty((len(data), 0), drawn.dtype)
+
+    # -- private data
+
+    def convert(self, data: Any, drawn: Any, support: Any) -> Any:
+        names = self.names(drawn)
+        ends = [support] if self.form == "series" else split(support, names)
+        parts = zip(self.columns(data), self.columns(drawn), ends, strict=True)
+        return self.fresh(self.assemble([self.convert_column(*part) for part in parts], names))
+
+    def convert_column(self, own: Any, drawn: Any, support: Any) -> Any:
+        """Return one private column as P would draw it."""
+        kind = columns.kind_of(drawn)
+        if kind == "other" and not columns.same_dtype(own, drawn):
+            raise DataError(
+                "A column of an unusual dtype is not of the very dtype that the sampler draws. Convert it, "
+                "or have the sampler draw what it is."
+            )
+        if kind == "other" or (support is None and columns.same_dtype(own, drawn, categories=False)):
+            return own
+        values, missing = columns.values_of(own)
+        if kind not in ("text", "category", "object"):
+            return self._convert_ordered(values, missing, drawn, support)
+        # Of codes that are numbers, what fills a gap is no code.
+        listed = clipping.convert_choices(clipping.with_none(values.tolist(), missing), support)
+        if kind == "text":
+            listed = [value if isinstance(value, str) else None for value in listed]
+        return self.native(listed, None, drawn)
+
+    def _convert_ordered(self, values: Array, missing: Array | None, drawn: Any, support: Any) -> Any:
+        """Return numbers, dates or durations as a column that P would draw."""
+        moments = columns.kind_of(drawn) in ("date", "duration")
+        dtype = columns.moments_of(drawn).dtype if moments else columns.numpy_dtype(drawn)
+        found = clipping.convert_values(values, dtype, support, missing)
+        if moments:
+            return self.native(found, np.isnat(found), drawn)
+        # Where P draws missing values they stay; where nothing is known too, if the column can have them.
+        nullable = not isinstance(columns.dtype_of(drawn), np.dtype)
+        if not (isinstance(support, Maybe) or (support is None and nullable)):
+            return self.native(found, None, drawn)
+        absent = np.zeros(len(found), dtype=bool) if missing is None else missing
+        if dtype.kind != "f" and values.dtype.kind == "f":
+            absent = absent | np.isnan(values)
+        return self.native(found, absent, drawn)
+
+    def replaced(self, data: Any, at: int, values: Array) -> Any:
+        """Return a frame or a series with other numbers in one of its columns."""
+        missing = np.isnan(values) if values.dtype.kind == "f" else None
+        return self.with_column(data, at, self.native(values, missing, self.columns(data)[at]))
+
+
+def _per_column(support: Any, width: int) -> list[Any]:
+    """Return the support of each coordinate of a record."""
+    if isinstance(support, Maybe):
+        return [Maybe(inner) for inner in _per_column(support.inner, width)]
+    if not is_pair(support):
+        return [support] * width
+    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (width,)) for end in support)
+    return list(zip(low, high, strict=True))
