@@ -576,6 +576,19 @@ class TestFromOutside:
         found = self.attacked(lambda: [os.kill(pid, signal.SIGINT) for pid in workers()])
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
 
+    def test_an_interrupt_waits_until_the_fork_server_runs(self):
+        """Ctrl-C during the first start would print a traceback of a server that is half made."""
+        code = (
+            "import signal\n"
+            "from multiprocess import resource_tracker\n"
+            "from privatize.execution.processes.pool import _uninterrupted\n"
+            "with _uninterrupted():\n"
+            "    resource_tracker.ensure_running()  # as whatever starts the server does\n"
+            "    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))\n"
+        )
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert found.stdout == "True\n"
+
     def test_the_fork_server_is_killed(self):
         """Without its fork server a run ends well or with a clear error, and the next one works."""
         estimate(mean)

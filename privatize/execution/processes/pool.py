@@ -109,6 +109,9 @@ def _uninterrupted() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
         yield
         return
+    from multiprocess import resource_tracker
+
+    resource_tracker.ensure_running()  # before all else: whoever starts it lets interrupts in again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
