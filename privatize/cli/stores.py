@@ -125,7 +125,8 @@ def _resolved(keys: list[str], entries: list[dict[str, Any]], url: str) -> list[
             where = f" in {place(url)}: see `privatize store list`" if entries else f": {_nothing(url)}"
             raise SettingsError(f"There is no estimate {given!r}{where}.")
         if len(matching) > 1:
-            names = ", ".join([*(_short(entry, entries) for entry in matching[:4]), "..."][: len(matching)])
+            shown = sorted(_short(entry, entries) for entry in matching)[:4]
+            names = ", ".join([*shown, "..."][: len(matching)])
             many = f"is the beginning of {len(matching)} keys ({names})"
             raise SettingsError(f"{given!r} {many}: give more of it.")
         found[matching[0]["key"]] = matching[0]
