@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import json
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
+from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 
 Vector = NDArray[np.float64]
 Span = tuple[int, int]
+Facts = tuple[Any, ...]
 Heartbeat = Callable[[int], object]
 CauseKind = Literal["raised", "structure", "output", "not_finite", "timed_out", "killed", "crashed"]
 
@@ -73,6 +75,11 @@ class Cause:
             return self
         trace = shown(traceback.format_exception, self.error)
         return replace(self, text=self.text[-2000:], error=None, trace=trace[-20_000:])
+
+    def facts(self) -> Facts:
+        """Return the same as plain values."""
+        plain = self.plain()
+        return plain.index, plain.kind, plain.text, None, plain.trace
 
     def exception(self) -> BaseException | None:
         """Return what to show as the reason of an error."""
@@ -134,10 +141,32 @@ class SpanResult:
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
 
-    def plain(self) -> SpanResult:
-        """Return the same for another process, where an output may have other classes of the same name."""
-        cause = None if self.cause is None else self.cause.plain()
-        return replace(self, cause=cause, structure=copy.deepcopy(self.structure))
+    def facts(self) -> Facts:
+        """Return the same as plain values, for another process: pickling may have been changed.
+
+        Classes in an output are left out, since those of the same name may be others there.
+        """
+        return (
+            *(int(self.start), np.asarray(self.gaps, dtype=float).tobytes(), float(self.seconds)),
+            None if self.structure is None else json.dumps(self.structure.to_json()),
+            bool(self.uses_global_rng),
+            None if self.cause is None else self.cause.facts(),
+            float(self.rounding_noise),
+            {int(at): np.asarray(step, dtype=float).tobytes() for at, step in self.coordinate_gaps.items()},
+        )
+
+    @classmethod
+    def of(cls, facts: Facts) -> SpanResult:
+        """Return what another process has found."""
+        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps = facts
+        return cls(
+            *(start, np.frombuffer(gaps).copy(), seconds),
+            None if structure is None else from_json(json.loads(structure)),
+            uses_global_rng,
+            None if cause is None else Cause(*cause),
+            rounding_noise,
+            {index: np.frombuffer(step).copy() for index, step in steps.items()},
+        )
 
 
 class Job(Protocol):
@@ -177,21 +206,21 @@ class Reply:
     status : str
         ``"found"``, or: an ``"error"`` of this library; the job was ``"refused"``; drawing the pairs
         ``"raised"``; the package is ``"missing"`` there; the worker is one of the sender's own ``"threads"``.
-    results : list of SpanResult
-        What was found.
+    results : list of tuple
+        What was found: the facts of each `SpanResult`.
     error : dict or None
         The error of this library, for `restore`.
     reason : str
         Why the job was refused.
-    cause : Cause or None
-        What was raised.
+    cause : tuple or None
+        The facts of the `Cause`, if anything was raised.
     """
 
     status: Literal["found", "error", "refused", "raised", "missing", "threads"]
-    results: list[SpanResult] = field(default_factory=list)
+    results: list[Facts] = field(default_factory=list)
     error: dict[str, Any] | None = None
     reason: str = ""
-    cause: Cause | None = None
+    cause: Facts | None = None
 
     @classmethod
     def to(cls, evaluate: Callable[[], list[SpanResult] | None], index: int) -> Reply:
@@ -203,13 +232,13 @@ class Reply:
             found = evaluate()
             if found is None:
                 return cls("missing")
-            return cls("found", [each.plain() for each in found])
+            return cls("found", [each.facts() for each in found])
         except PrivatizeError as error:
             return cls("error", error=error.plain().facts())
         except Refused as error:
             return cls("refused", reason=str(error))
         except BaseException as error:  # of the sampler, say: whatever it is, the sender says so
-            return cls("raised", cause=Cause.of(index, error).plain())
+            return cls("raised", cause=Cause.of(index, error).facts())
 
     def read(self) -> list[SpanResult]:
         """Return what was found, or raise what happened instead."""
@@ -224,7 +253,7 @@ class Reply:
         if self.error is not None:
             raise restore(self.error)
         if self.cause is not None:
-            raise ExecutionError(
-                f"Drawing the pairs failed in a worker: {self.cause.text}."
-            ) from self.cause.exception()
-        return self.results
+            cause = Cause(*self.cause)
+            what = f"Drawing the pairs failed in a worker: {cause.text}."
+            raise ExecutionError(what) from cause.exception()
+        return [SpanResult.of(facts) for facts in self.results]

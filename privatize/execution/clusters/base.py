@@ -68,7 +68,7 @@ class ClusterExecutor(abc.ABC):
                         missing.add(span)
                         queue.again(*span)
                     else:
-                        for found in reply.read():
+                        for found in _checked(reply.read(), span):
                             queue.learn(found)
                             yield found
         finally:
@@ -106,3 +106,11 @@ class ClusterExecutor(abc.ABC):
 
     def close(self, handles: list[Any]) -> None:  # noqa: B027 - not everybody can
         """Give up the orders that nobody waits for any more."""
+
+
+def _checked(found: list[SpanResult], span: Span) -> list[SpanResult]:
+    """Refuse an answer that is not about the very pairs of the order, each once."""
+    at = sorted(index for each in found for index in range(each.start, each.start + len(each.gaps)))
+    if at != list(range(*span)):
+        raise ExecutionError("A worker answered another question than it was asked.")
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import marshal
 import os
 import pickle
 import signal
@@ -55,7 +56,8 @@ def work(pipe: Any, slot: Any, safe: bool) -> None:
         reply = _reply(jobs, message, heartbeat)
         if os.getpid() != me:
             os._exit(0)
-        answer = pickle.dumps((reply, _resident()))
+        # Plain values: a function may have changed how anything else is pickled.
+        answer = marshal.dumps((list(vars(reply).values()), _resident()))
         slot[0] = IDLE
         pipe.send_bytes(answer)
 
