@@ -1857,3 +1857,29 @@ def test_a_p_that_cannot_be_compared_is_declared_by_hand():
     with pytest.raises(SettingsError, match="one P"):
         first(people)
     assert budget.verify().epsilon == 0.6
+
+
+class Cheap(Laplace):
+    """A mechanism of the user's own that says it costs nothing."""
+
+    def composition_kind(self, epsilon, delta):
+        return "dp 1e-06 0.0"
+
+
+def test_a_mechanism_of_the_users_own_does_not_set_its_price():
+    """A tight budget would be spent many times over by a class that is derived from one of ours."""
+    pytest.importorskip("dp_accounting")
+    budget = Budget("cheap", epsilon=3, delta=1e-4, gamma=90, ledger="memory", composition="tight")
+    private = privatize(
+        epsilon=1,
+        gamma=0.2,
+        sampler=samplers.uniform(0, 1),
+        mechanism=Cheap(),
+        budget=budget,
+        workers="inline",
+        store=None,
+    )(np.mean)
+    with pytest.raises(BudgetExceeded):
+        for _ in range(20):
+            private(np.full(80, 0.5))
+    assert budget.verify().epsilon > 2

@@ -868,3 +868,30 @@ def test_another_version_of_what_the_function_gets_is_a_miss(library, monkeypatc
     real = question.origin
     monkeypatch.setattr(question, "origin", lambda name: "another" if name == library else real(name))
     assert not first.remembers(10)
+
+
+class Moved:
+    """A sampler of the user's own, whose support can change."""
+
+    def __init__(self):
+        self.support = (0.0, 10.0)
+
+    def draw(self, n, rng):
+        return rng.random(n)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_records_are_clipped_to_the_support_that_p_has_now(replaced):
+    """A P that was narrowed would be calibrated, while private records are still clipped to the wide one."""
+    sampler = Moved()
+    private = privatize(epsilon=1000.0, gamma=0.2, sampler=sampler, seed=1, store=None, workers="inline")(
+        _mean_of
+    )
+    assert private(np.full(50, 100.0)) > 5
+    sampler.support = (0.0, 1.0)
+    again = private.replace(epsilon=900.0) if replaced else private
+    assert again(np.full(50, 100.0)) < 2
+
+
+def _mean_of(x):
+    return float(x.mean())

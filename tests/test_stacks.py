@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Exponential, Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
-from privatize.calibration.checks import check_trusted, largest, of_few_blocks
+from privatize.calibration.checks import check_trusted, largest, of_all_blocks
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.neighbours import stack_of
 from privatize.calibration.norms import NORMS as OURS
@@ -565,17 +565,17 @@ def test_torch_by_itself_is_no_randomness(monkeypatch):
     ("m", "block"), [(7, 256), (32, 256), (256, 256), (257, 256), (557, 256), (5000, 256), (300, 26), (40, 1)]
 )
 @pytest.mark.parametrize("most", [8, 32])
-def test_pairs_of_few_blocks_are_compared_at_random(m, block, most):
-    """Each would otherwise be drawn from the beginning of its own block; or too few be compared."""
-    gaps = np.ones(m)
-    for seed in range(20):
-        found = of_few_blocks(gaps, block, np.random.default_rng(seed), most)
-        assert len(found) == min(m, most) and min(found) >= 0 and max(found) < m
-        blocks = {index // block for index in found}
-        assert (m - 1) // block in blocks
-        assert len(blocks) <= max(3, 2 + most // block)
+def test_pairs_of_all_blocks_are_compared_at_random(m, block, most):
+    """A `batch=` that is wrong for some stacks only would pass, or too few pairs be compared."""
+    gaps, seen = np.ones(m), set()
+    for seed in range(200):
+        found = of_all_blocks(gaps, block, np.random.default_rng(seed), most)
+        assert min(m, most) <= len(found) <= most + 2 and min(found) >= 0 and max(found) < m
+        seen |= {index // block for index in found}
+        assert (m - 1) // block in {index // block for index in found}
+    assert seen == set(range((m - 1) // block + 1))
     gaps[::2] = np.inf
-    found = of_few_blocks(gaps, block, np.random.default_rng(1), most)
+    found = of_all_blocks(gaps, block, np.random.default_rng(1), most)
     assert np.isfinite(gaps[sorted(found)]).all()
 
 

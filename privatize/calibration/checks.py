@@ -70,16 +70,13 @@ def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> li
     return found
 
 
-def of_few_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:
-    """Return the indices of some finite gaps at random: of the last block, which may be short, and of others.
+def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:
+    """Return the indices of some finite gaps at random, two of the last block among them: it may be short.
 
-    They are of few blocks, since to draw one pair alone takes half of its block.
+    They are of all blocks, since what is wrong may be wrong in some calls, or in some processes only.
     """
-    last, found = (len(gaps) - 1) // block, set[int]()
-    for at in (last, *rng.permutation(last)[:most].tolist()):
-        start, wanted = at * block, most // 2 if at == last > 0 else most - len(found)
-        found |= {start + i for i in at_random(gaps[start : start + block], rng, wanted)}
-    return found
+    start = (len(gaps) - 1) // block * block
+    return {*at_random(gaps, rng, most), *(start + at for at in at_random(gaps[start:], rng, 2))}
 
 
 # -- what is compared --
@@ -175,7 +172,7 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
     """
     which, rng = evaluator.trusted, streams.stream(evaluator.pairs.seed, streams.CHECK)
     # A stack is cheap to compare with, and easily wrong for some of its datasets only.
-    some = of_few_blocks(gaps, evaluator.block, rng, 4 * CHECKED if evaluator.together else CHECKED)
+    some = of_all_blocks(gaps, evaluator.block, rng, 4 * CHECKED if evaluator.together else CHECKED)
     chosen = some | {*smallest(gaps), *largest(gaps, CHECKED)}
 
     def refusal(index: int) -> PairError:

@@ -124,7 +124,9 @@ class rng_guard:  # noqa: N801 - it is used like a function
     def _peek(self) -> tuple[Any, ...]:
         """Return where the generators stand; for numpy's, the next 128 bits say so, and are used up."""
         exchanged = mtrand.get_bit_generator() is not self._bits
-        return random.getstate(), None if exchanged else self._bits.random_raw(4).tolist(), _torch_state()
+        bits = None if exchanged else self._bits.random_raw(4).tolist()
+        cached = np.random.get_state(legacy=False)["has_gauss"]  # noqa: NPY002
+        return random.getstate(), bits, cached, _torch_state()
 
     def restore(self) -> None:
         """Put back what was there before; once, however often it is called."""

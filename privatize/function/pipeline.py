@@ -36,7 +36,7 @@ from privatize.function.release import Release
 from privatize.function.template import Template
 from privatize.identity.declared import declare
 from privatize.identity.public_data import is_private
-from privatize.mechanisms.base import complete
+from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of
 
@@ -146,7 +146,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     function = asked.function(sensitivity.coin_seed)
     _convert(asked, box, positions)
     if charge is not None:  # data that does not fit has cost nothing; what follows is spent, come what may
-        _reserve(subjects, charge, estimate)
+        _reserve(subjects, _charge(asked, subjects), estimate)  # again: P may have changed meanwhile
     before = estimate.snapshot(asked)
     box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
     left: list[str] = []
@@ -243,6 +243,9 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
     """Return what a release costs, as far as that is known before its estimate is."""
     s = asked.settings
     law = declare(s.sampler)
+    # A class of the user's own, or one that is derived from ours, may say anything about itself.
+    mechanism = complete(s.mechanism)
+    said = type(mechanism) if s.own_mechanism else BaseMechanism
     return Charge(
         function=asked.definition.name,
         key="",
@@ -250,7 +253,7 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
         people=subjects.people,
         n=asked.n,
         mechanism=type(s.mechanism).__name__,
-        kind=complete(s.mechanism).composition_kind(s.epsilon, s.delta),
+        kind=said.composition_kind(mechanism, s.epsilon, s.delta),
         epsilon=s.epsilon,
         delta=s.delta,
         gamma=0.0 if subjects.dataset else s.gamma,

@@ -119,7 +119,7 @@ class Settings:
         # Executors and clients cannot be shipped, and are of no use in a worker.
         return vars(self) | {"workers": None}
 
-    @functools.cached_property
+    @property
     def support(self) -> Any:
         """P's support, if it bounds anything."""
         support = getattr(self.sampler, "support", None)

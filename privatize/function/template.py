@@ -26,14 +26,20 @@ class Template:
 
     def __init__(self, settings: Settings) -> None:
         self.sampler: Any = settings.sampler
-        self.support: Any = settings.support_to_clip
+        self._settings = settings
         self.traits = traits_of(self.sampler)
         # Whether P never changes, and is made of no function of the user's.
         self.fixed = self.traits.immutable and self.traits.stable
         # Whether P may draw from public records, which must not be the private ones.
         self.draws_public = not self.fixed or draws_public(self.sampler)
+        self._support: Any = settings.support_to_clip
         self._known: tuple[str, Any] | None = None  # P's state, and the records that it drew
         self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the one to match
+
+    @property
+    def support(self) -> Any:
+        """What private records are clipped to, or None; a P of the user's own may have changed it."""
+        return self._support if self.fixed else self._settings.support_to_clip
 
     def records(self) -> Any:
         """Return two records that P draws."""
