@@ -27,7 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import privatize as package
-from privatize import Budget, Gaussian, privatize, samplers, seal
+from privatize import Budget, Gaussian, Laplace, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.entered import current
 from privatize.budgets.ledger import open_ledger
@@ -1879,7 +1879,8 @@ def test_a_mechanism_of_the_users_own_does_not_set_its_price():
         workers="inline",
         store=None,
     )(np.mean)
-    with pytest.raises(BudgetExceeded):
-        for _ in range(20):
-            private(np.full(80, 0.5))
-    assert budget.verify().epsilon > 2
+    answers = []
+    with contextlib.suppress(BudgetExceeded):
+        while len(answers) < 20:
+            answers.append(private(np.full(80, 0.5)))
+    assert len(answers) < 10 and budget.verify().epsilon > 2
