@@ -185,7 +185,3 @@ def is_same_kind(data: Any, drawn: Any) -> bool:
         and data.shape[1:] == drawn.shape[1:]
         and data.dtype.kind in "biuf"
     )
-
-
-# The names that these had, until nobody uses them any more.
-bring_into, adopt, liken, fits, just_like = convert, cast, match, misfit, is_same_kind
