@@ -15,7 +15,8 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 os.environ["PRIVATIZE_STORE"] = ""  # tests remember nothing on disk unless they say so
 
 # It cannot be imported without scikit-learn.
-collect_ignore = ["privatize/sklearn.py"] if find_spec("sklearn") is None else []
+_NEED_SKLEARN = ["privatize/sklearn.py", "privatize/function/private_estimator.py"]
+collect_ignore = _NEED_SKLEARN if find_spec("sklearn") is None else []
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,7 @@ import numpy as np
 from privatize.errors import ExecutionError
 from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
-from privatize.execution.processes.start import StartMethod
+from privatize.execution.processes.start import StartMethod, safe_path
 from privatize.execution.processes.worker import IDLE, SAFE_PATH, Message, work
 from privatize.execution.span_queue import SpanQueue
 
@@ -112,7 +112,8 @@ def _uninterrupted() -> Iterator[None]:
         return
     from multiprocess import resource_tracker
 
-    resource_tracker.ensure_running()  # before all else: whoever starts it lets interrupts in again
+    with safe_path():  # before all else: whoever starts the tracker lets interrupts in again
+        resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -49,7 +49,7 @@ class StartMethod:
                     reduction.dump(process, buffer)
                 finally:
                     set_spawning_popen(None)
-                with _safe_path():
+                with safe_path():
                     self.sentinel, data = server.connect_to_new_process(self._fds)
                 # The other end is the parent's sentinel in the child.
                 self.parent_end = os.dup(data)
@@ -80,7 +80,7 @@ class StartMethod:
 
 
 @contextlib.contextmanager
-def _safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[None]:
     """Have the fork server import nothing from the working folder, which this program may not look into.
 
     It is started as ``python -c``, which looks there first. Workers get this program's own folders.
