@@ -25,6 +25,7 @@ from privatize.errors import (
     PrivatizeError,
 )
 from privatize.execution.job import Reply, SpanResult
+from privatize.storage.estimates import open_store
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
@@ -305,10 +306,10 @@ class TestSameGaps:
         promise = {"epsilon": 1, "gamma": 0.05, "sampler": UNIT, "seed": 1, "store": None}
         here = privatize(**promise, workers="inline")(subsample).estimate(50)
         given = privatize(**promise, workers=client)(subsample)
-        package.store.open_store("memory").forget()
+        open_store("memory").forget()
         assert np.array_equal(given.estimate(50).gaps, here.gaps)
         assert math.isfinite(given(np.linspace(0, 1, 50)))
-        package.store.open_store("memory").forget()
+        open_store("memory").forget()
         package.configure(workers=client)
         try:
             assert np.array_equal(privatize(**promise)(subsample).estimate(50).gaps, here.gaps)
@@ -572,12 +573,12 @@ class TestPrivacy:
         monkeypatch.setattr(Reply, "read", spy)
         found = estimate(lambda x: x[:40] + 5.0, client)
         assert {reply.status for reply in seen} == {"found"}
-        parts = [part for reply in seen for part in reply.results]
+        parts = [SpanResult.of(facts) for reply in seen for facts in reply.results]
         assert sum(len(part.gaps) for part in parts) == found.m
         for part in parts:
-            assert type(part) is SpanResult and part.gaps.ndim == 1 and part.gaps.dtype == np.float64
+            assert part.gaps.ndim == 1 and part.gaps.dtype == np.float64
             assert part.cause is None and part.structure == found.structure
-            assert len(pickle.dumps(part)) < 1000 + 8 * len(part.gaps)
+            assert len(pickle.dumps(part.facts())) < 1000 + 8 * len(part.gaps)
 
     def test_nothing_is_left_on_the_cluster(self, client):
         """Every calibration would leave its package in the cluster's memory."""
