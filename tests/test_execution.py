@@ -3,11 +3,13 @@
 import collections
 import concurrent.futures
 import contextlib
+import copyreg
 import dataclasses
 import decimal
 import fcntl
 import itertools
 import logging
+import marshal
 import multiprocessing.pool
 import os
 import pty
@@ -37,9 +39,10 @@ from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
 from privatize.execution import choose, span_queue
 from privatize.execution.clusters import orders
+from privatize.execution.clusters.base import checked
 from privatize.execution.clusters.mapped import Mapped
 from privatize.execution.inline import Inline
-from privatize.execution.job import SpanResult
+from privatize.execution.job import Cause, Reply, SpanResult
 from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
 from privatize.outputs.describe import describe
@@ -165,7 +168,9 @@ class TestTheSameEverywhere:
         for raw, kind in ((point, Point), (row, Row)):
             f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1, workers=workers, store=None)(raw)
             twin = f.replace(workers="inline")
-            assert np.array_equal(f.estimate(20).gaps, twin.estimate(20).gaps)
+            here = twin.estimate(20).gaps
+            assert f.forget(20) == 1  # or it would be recalled
+            assert np.array_equal(f.estimate(20).gaps, here)
             assert type(f(np.full(20, 0.5))) is kind
 
     @pytest.mark.parametrize("workers", [1, 2])
@@ -891,3 +896,36 @@ class TestOthersExecutors:
         assert expected.failed == 1
         found = estimate(hangs, spawned, timeout=20, plan=plan(0.2, 150))
         assert np.array_equal(found.gaps, expected.gaps)
+
+
+def test_a_reply_does_not_depend_on_how_things_are_pickled(monkeypatch):
+    """A function that registers a reducer for arrays in a worker would change its own gaps on the way."""
+    monkeypatch.setitem(copyreg.dispatch_table, np.ndarray, lambda array: (np.zeros, (array.shape,)))
+    cause = Cause.of(4, ValueError("no"))
+    found = SpanResult(
+        *(
+            3,
+            np.array([1.0, np.inf]),
+            np.float64(0.5),
+            describe({"a": 1.0}),
+            np.True_,
+            cause,
+            np.float64(1e-9),
+        ),
+        {np.int64(3): np.ones(2)},
+    )
+    reply = Reply.to(lambda: [found], 3)
+    [read] = Reply(*marshal.loads(marshal.dumps(list(vars(reply).values())))).read()
+    assert read.gaps.tolist() == [1.0, np.inf] and read.coordinate_gaps[3].tolist() == [1.0, 1.0]
+    assert (read.start, read.structure, read.uses_global_rng) == (3, found.structure, True)
+    assert read.cause.kind == "raised" and "ValueError: no" in read.cause.trace
+
+
+@pytest.mark.parametrize("spans", [[(0, 2)], [(1, 4)], [(0, 2), (1, 3)], [(0, 3), (3, 4)], []])
+def test_a_cluster_answers_about_the_pairs_that_were_asked_for(spans):
+    """Gaps of other pairs would take the places of those that were asked for."""
+    results = [SpanResult(start, np.zeros(stop - start), 0.0) for start, stop in spans]
+    with pytest.raises(ExecutionError, match="another question"):
+        checked(results, (0, 3))
+    fine = [SpanResult(1, np.zeros(2), 0.0), SpanResult(0, np.zeros(1), 0.0)]
+    assert checked(fine, (0, 3)) == fine

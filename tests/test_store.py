@@ -556,3 +556,19 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
     assert stats.binom.sf(failures - 1, 2000, risk) > 1e-6
     # The gamma that was asked for would not have held: choosing costs.
     assert stats.binom.sf(unpaid - 1, 2000, first.rho) < 1e-6
+
+
+def test_another_store_gets_the_estimate_too(tmp_path):
+    """An estimate that is in memory would never reach the store that a replacement names."""
+    made = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1, store=tmp_path / "one.db")(
+        _average
+    )
+    here = made.estimate(20)
+    there = made.replace(store=tmp_path / "two.db").estimate(20)
+    assert np.array_equal(here.gaps, there.gaps)
+    stored = [Store(tmp_path / name).entries() for name in ("one.db", "two.db")]
+    assert [len(entries) for entries in stored] == [1, 1] and stored[0][0]["key"] == stored[1][0]["key"]
+
+
+def _average(x):
+    return float(x.mean())

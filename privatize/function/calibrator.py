@@ -71,7 +71,8 @@ class Calibrator:
     """The estimates of one function: templates of P, guards, and a memory in front of the store."""
 
     def __init__(self) -> None:
-        self.memory: OrderedDict[tuple[str, Plan, float | None], Sensitivity] = OrderedDict()
+        # By key, plan and floor, and by where it is stored: whoever names another store expects it there too.
+        self.memory: OrderedDict[tuple[str, Plan, float | None, Any], Sensitivity] = OrderedDict()
         # By short names, with the questions whose ids are in them; None where there is no guard.
         self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate | None]] = {}
         # By ids of settings and samplers, which are kept with what they name.
@@ -116,9 +117,8 @@ class Calibrator:
         if box is None:
             warn_changed(asked.definition.name)
             return Estimate(estimate.sensitivity, None, lambda: False)
-        estimate, held = self._made(
-            asked, short, box
-        )  # something may have been loaded when it was first used
+        # Once more: something may have been loaded when it was first used.
+        estimate, held = self._made(asked, short, box)
         if held:
             return estimate
         # It would leave something of its private run behind as well: so it is not run, and nothing is spent.
@@ -138,7 +138,7 @@ class Calibrator:
             holds = functools.partial(_holds, facts, version, _digest(facts, version))
             return Estimate(asked.calibrate(_seed(settings), None), None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
-        at = key, settings.plan, settings.min_sensitivity
+        at = key, settings.plan, settings.min_sensitivity, settings.store
         known = self.memory.get(at)
         if known is not None:
             estimate = Estimate(known, key, holds)
@@ -289,7 +289,7 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
         write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
         raise
-    if entry.checked < plan.m == len(found.gaps):  # of very many nothing is stored
+    if entry.checked < plan.m:
         took = round(time.perf_counter() - start, 3)
         facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
         facts |= {"jitter": found.jitter} if found.jitter else {}

@@ -68,7 +68,7 @@ class ClusterExecutor(abc.ABC):
                         missing.add(span)
                         queue.again(*span)
                     else:
-                        for found in _checked(reply.read(), span):
+                        for found in checked(reply.read(), span):
                             queue.learn(found)
                             yield found
         finally:
@@ -108,7 +108,7 @@ class ClusterExecutor(abc.ABC):
         """Give up the orders that nobody waits for any more."""
 
 
-def _checked(found: list[SpanResult], span: Span) -> list[SpanResult]:
+def checked(found: list[SpanResult], span: Span) -> list[SpanResult]:
     """Refuse an answer that is not about the very pairs of the order, each once."""
     at = sorted(index for each in found for index in range(each.start, each.start + len(each.gaps)))
     if at != list(range(*span)):
