@@ -20,7 +20,8 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.sealed import Sealed, private_source, seal
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configure
-from privatize.function.private_function import PrivateFunction, Release, privatize
+from privatize.function.private_function import PrivateFunction, privatize
+from privatize.function.release import Release
 from privatize.function.settings import Settings
 from privatize.mechanisms import (
     Bernstein,

@@ -33,8 +33,6 @@
 No message, argument or attribute of these ever holds private data.
 """
 
-from __future__ import annotations
-
 import traceback
 from typing import Any, Self
 

@@ -1,5 +1,6 @@
 """scikit-learn: estimators in, private estimators out."""
 
-from privatize.function.private_estimator import PrivateEstimator, fitted, known
+from privatize.function.private_estimator import PrivateEstimator, fitted
+from privatize.outputs.models import known
 
 __all__ = ["PrivateEstimator", "fitted", "known"]

@@ -1,7 +1,5 @@
 """For users' own tests."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import warnings

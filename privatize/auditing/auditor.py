@@ -5,8 +5,6 @@ do releases on neighbours within the estimate stay within (epsilon, delta)? All 
 data from P; nothing private is needed, or touched.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Sequence
@@ -35,8 +33,6 @@ from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
-
-__all__ = ["audit"]
 
 Vector = NDArray[np.float64]
 _STORED = 10**7  # numbers of all releases on one neighbour, 80 MB

@@ -1,7 +1,5 @@
 """How often fresh neighbours stay within the estimate, and which epsilon each of them gets."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from dataclasses import dataclass, field
@@ -13,8 +11,6 @@ from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import SettingsError
 from privatize.function.settings import Settings
 from privatize.planning.confidence import above, clopper_pearson, low_share
-
-__all__ = ["Coverage", "cover", "losses"]
 
 Vector = NDArray[np.float64]
 

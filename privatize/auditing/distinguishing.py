@@ -5,8 +5,6 @@ half with exact binomial confidence. Where the noise has the shape of Laplace's 
 distribution, as far as so many releases can tell, its scale gives a sharper bound as well.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator
@@ -17,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.planning.confidence import high_share, low_share
-
-__all__ = ["Told", "tell_apart"]
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -1,7 +1,5 @@
 """How far one public distribution is from another (Kullback-Leibler), where that has a closed form."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 
 from privatize.samplers.base import traits_of
 from privatize.samplers.distribution import moments_of
-
-__all__ = ["divergence"]
 
 _DIGITS = 2.0**-50  # a few roundings
 

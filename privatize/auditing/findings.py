@@ -1,7 +1,5 @@
 """What an audit found, whether the promise held, and how a person sees it."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +13,6 @@ from privatize.display.cards import Card, page
 from privatize.display.charts import Chart, Layer, onto
 from privatize.display.figures import promise
 from privatize.errors import AuditError
-
-__all__ = ["Audit"]
 
 _REMEDY = (
     "calibrate again (forget()); if it fails again, P, the mechanism or the version= that attests the "

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "Units"]
-
 Vector = NDArray[np.float64]
 
 NUMBERS = 10_000  # numbers of an answer that are compared; a longer release is cut, which is post-processing

@@ -26,8 +26,6 @@ from privatize.identity.declared import declare
 from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
 
-__all__ = ["Amount", "Budget", "distinct"]
-
 
 class _Numbers(NamedTuple):
     epsilon: float

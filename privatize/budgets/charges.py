@@ -1,7 +1,5 @@
 """Charges: what one release asks of a budget, and the rules by which they add up."""
 
-from __future__ import annotations
-
 import math
 import re
 import unicodedata

@@ -1,7 +1,5 @@
 """What the totals of a budget cost together."""
 
-from __future__ import annotations
-
 import functools
 import math
 import operator

@@ -1,7 +1,5 @@
 """What is charged: by name, or by a ``with`` block around the caller."""
 
-from __future__ import annotations
-
 import contextvars
 from typing import Any, ClassVar, Protocol, Self
 

@@ -7,8 +7,6 @@ The rules are those of `privatize.budgets.charges.Book`: a reservation adds one 
 `Ledger.recomputed` adds all of them to an empty one, so that what is verified is what was enforced.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

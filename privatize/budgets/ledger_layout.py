@@ -1,7 +1,5 @@
 """The tables of a ledger, their version, and the way from the earlier layout to this one."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

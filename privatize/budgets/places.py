@@ -1,7 +1,5 @@
 """Where a ledger is: from an argument, the environment or the policy."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

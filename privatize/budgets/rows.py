@@ -1,7 +1,5 @@
 """The rows of a ledger: how they are written and read; what this library cannot have written is refused."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Sealed data: what only private functions can open. A guard against accidents, not against an attacker."""
 
-from __future__ import annotations
-
 import functools
 from collections import deque
 from collections.abc import Callable
@@ -16,8 +14,6 @@ from privatize.data import records
 from privatize.errors import PrivatizeError, SealedError, SettingsError
 from privatize.identity.library import Opaque
 from privatize.samplers import as_sampler
-
-__all__ = ["Sealed", "private_source", "seal"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

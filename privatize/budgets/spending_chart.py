@@ -1,7 +1,5 @@
 """A chart of how a budget was used up, charge by charge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from privatize.budgets.charges import Totals

@@ -4,8 +4,6 @@ A function f(D) = Σ g(x) moves by g(x') - g(x) when a record x is replaced by x
 other records are. So its calibration draws two records for each pair, and not n + 1.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import types
@@ -20,8 +18,6 @@ from privatize.data import frames, records
 from privatize.data.columns import array_of
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
-
-__all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
 
 Array = NDArray[Any]
 # Integers are added up exactly; beyond this they would wrap around.

@@ -3,8 +3,6 @@
 Memory decides only whether something is refused, and how many processes work, never a result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
@@ -15,8 +13,6 @@ import numpy as np
 
 from privatize.errors import CalibrationError, SettingsError
 from privatize.samplers import draw
-
-__all__ = ["check", "fewer", "footprint", "limit"]
 
 _FEW = 1000  # records that always fit, or nothing does
 _DRAWN = 100  # records whose size is measured

@@ -1,7 +1,5 @@
 """The health checks of a calibration: what is evaluated again, and must come out the same."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,8 +11,6 @@ from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import Vector
 from privatize.errors import NotReproducibleError, PairError, PrivatizeError
-
-__all__ = ["check_drift", "check_repeats", "check_trusted"]
 
 CHECKED = 8  # how many pairs of a kind are evaluated again
 _PIECE = 2**20  # gaps that are looked at together

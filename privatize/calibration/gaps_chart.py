@@ -1,7 +1,5 @@
 """A chart of the gaps behind an estimate: what was seen, what is certain of it, and what was taken."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,8 +8,6 @@ from numpy.typing import NDArray
 
 from privatize.display.charts import Chart, Layer, thin
 from privatize.planning.plan import Plan
-
-__all__ = ["certain", "gaps_chart"]
 
 _CERTAIN = {
     "tolerance": "what is certain of each gap by itself, with probability 1 - rho",

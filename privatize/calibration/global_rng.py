@@ -20,8 +20,6 @@ from numpy.random import mtrand
 
 from privatize.execution import threads
 
-__all__ = ["level", "rng_guard", "unwind"]
-
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
 # What stands in for the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.

@@ -4,8 +4,6 @@ Pair ``i`` is the same wherever and whenever it is drawn: its records and its po
 and ``i`` alone.
 """
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -20,8 +18,6 @@ from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
 from privatize.samplers import Sampler, draw
 from privatize.samplers.base import traits_of
-
-__all__ = ["NeighbourSampler", "RecordSampler", "Stack"]
 
 Heartbeat = Callable[[int], object]
 Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces

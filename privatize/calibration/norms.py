@@ -1,7 +1,5 @@
 """Measure how far apart two outputs are: with any norm, for one pair or for many at once."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from types import MethodType
@@ -13,8 +11,6 @@ from numpy.typing import NDArray
 from privatize.mechanisms import Bernstein, Exponential, Gaussian, Laplace
 from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.mechanisms.weighted import Weighted
-
-__all__ = ["NORMS", "Norm", "Vector"]
 
 Vector = NDArray[np.float64]
 

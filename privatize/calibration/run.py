@@ -1,7 +1,5 @@
 """One calibration's run: what is known, what is evaluated and saved, and when it is refused."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable
@@ -24,8 +22,6 @@ from privatize.execution.progress import Progress
 from privatize.execution.span_queue import SpanQueue
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
-
-__all__ = ["Collector", "Memory", "Run"]
 
 _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from privatize.calibration import streams
 from privatize.calibration.checks import ROUNDING, check_trusted
-from privatize.calibration.evaluators.base import LARGEST, Context
+from privatize.calibration.evaluators.base import Context
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.evaluators.raw import PairFunction
@@ -45,8 +45,6 @@ from privatize.planning.dkw import band, running_band
 from privatize.planning.plan import Bound, Plan
 from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler
-
-__all__ = ["LARGEST", "SMALLEST", "Memory", "PairFunction", "Sensitivity", "estimate_sensitivity"]
 
 SMALLEST = 1e-300
 """Estimates are at least this: floats have all their digits there."""

@@ -6,8 +6,6 @@ block ``i // block_size(n)``, and the pairs of a block draw one after the other 
 own generators, one for records and one for positions.
 """
 
-from __future__ import annotations
-
 import operator
 import secrets
 from typing import Any
@@ -15,8 +13,6 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import SettingsError
-
-__all__ = ["SCHEME", "block_size", "check_seed", "coin_seed", "derived_seed", "seed_or_fresh", "stream"]
 
 SCHEME = 2
 """Version of the streams, the coin seeds, and how datasets are laid out for functions; part of every key."""

@@ -1,7 +1,5 @@
 """Check sums over records against plain evaluation: on entire datasets, and record by record."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +16,6 @@ from privatize.calibration.neighbours import Pair
 from privatize.calibration.norms import Vector
 from privatize.data import records
 from privatize.errors import NotReproducibleError, PairError, SamplerError
-
-__all__ = ["check_sums"]
 
 # How many pairs of each kind are evaluated on entire datasets; of more, only the records.
 _ENTIRE = 2

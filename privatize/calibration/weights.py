@@ -1,7 +1,5 @@
 """Learn the weights of an output's numbers from pairs that are drawn for them alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,8 +11,6 @@ from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Memory
 from privatize.execution.job import SpanResult
-
-__all__ = ["learn_weights"]
 
 _PILOT = 32  # pairs that weights are learned from
 

@@ -1,7 +1,5 @@
 """`privatize audit`: measure whether a private function keeps its promise."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 from typing import Any
@@ -10,8 +8,6 @@ from privatize.auditing import auditor
 from privatize.auditing.findings import Audit
 from privatize.cli.calls import ARGUMENTS, Call
 from privatize.cli.command import Argument, Outcome, command
-
-__all__ = ["audit"]
 
 _MEASURING = ("pairs", "releases", "confidence", "seed", "workers")
 _OWN = (*_MEASURING, "sampler", "under", "progress", "audit", "budget", "known")

@@ -17,8 +17,6 @@ from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.private_function import PrivateFunction
 from privatize.reports.page import report
 
-__all__ = ["ARGUMENTS", "Call", "settings_of"]
-
 
 def _workers(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdigit() else text

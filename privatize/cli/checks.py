@@ -1,7 +1,5 @@
 """`privatize check`: every private function of some modules, against the policy."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -14,9 +12,8 @@ from privatize.config.policy import Lenient, lenient, policy
 from privatize.display.figures import counted
 from privatize.errors import PrivatizeError
 from privatize.function.private_function import PrivateFunction
-from privatize.identity.fingerprint import Unencodable, fingerprint
-
-__all__ = ["Finding", "check", "examined", "table"]
+from privatize.identity.encoder import Unencodable
+from privatize.identity.fingerprint import fingerprint
 
 
 @dataclass(frozen=True)

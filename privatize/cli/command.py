@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Argument", "Command", "Outcome", "command"]
-
 
 @dataclass(frozen=True)
 class Outcome:

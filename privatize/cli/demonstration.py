@@ -1,7 +1,5 @@
 """`privatize demo`: three private functions of made-up people, and what the numbers mean."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import time
@@ -12,8 +10,6 @@ import numpy as np
 from privatize import samplers
 from privatize.cli.command import Argument, Outcome, command
 from privatize.function.private_function import PrivateFunction, privatize
-
-__all__ = ["demo"]
 
 
 @command(

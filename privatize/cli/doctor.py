@@ -1,7 +1,5 @@
 """`privatize doctor`: what this machine has, and whether everything that is configured works."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
@@ -23,8 +21,6 @@ from privatize.errors import PolicyError, PrivatizeError
 from privatize.execution.choose import cores
 from privatize.execution.packaging.surroundings import THREADS
 from privatize.storage.database import Database, DatabaseError
-
-__all__ = ["doctor"]
 
 _EXTRAS = {
     "plot": ("matplotlib", "plot() with matplotlib"),

@@ -1,7 +1,5 @@
 """`privatize estimate`: calibrate a private function ahead of time."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any
@@ -18,9 +16,6 @@ from privatize.function.release import error_of
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.base import traits_of
-
-__all__ = ["estimate"]
-
 
 _N = "number of records (may be given again; default: what the policy names for this function)"
 

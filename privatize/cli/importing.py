@@ -1,7 +1,5 @@
 """Private functions in somebody's modules: found by name, or all of them."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.util
@@ -15,8 +13,6 @@ from typing import Any
 
 from privatize.errors import SettingsError
 from privatize.function.private_function import PrivateFunction
-
-__all__ = ["exists", "find", "functions", "modules"]
 
 
 def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:

@@ -1,7 +1,5 @@
 """`privatize ledger`: budgets, what was spent from them, and whether it adds up. Reads only."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import csv
@@ -21,8 +19,6 @@ from privatize.cli.showing import as_json, columns, hide, one_line, place, visib
 from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
-
-__all__ = ["GROUP", "whereabouts"]
 
 _SYMBOLS = ("epsilon", "delta", "gamma")
 _WHERE = "a path, sqlite:///... or postgresql://... (default: PRIVATIZE_LEDGER, or the policy's)"

@@ -1,8 +1,6 @@
 """The command line: ``privatize``, also ``python -m privatize``."""
 # PYTHON_ARGCOMPLETE_OK
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib
@@ -23,8 +21,6 @@ from privatize.cli.showing import as_json, discreet, hide, one_line
 from privatize.errors import CalibrationError, PrivatizeError, PrivatizeWarning
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import StoreUnavailable
-
-__all__ = ["main"]
 
 FINE, FAILS, WRONG, INTERRUPTED = 0, 1, 2, 130
 

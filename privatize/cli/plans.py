@@ -1,7 +1,5 @@
 """`privatize plan`: what every bound needs for a promise, side by side."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import textwrap
@@ -11,8 +9,6 @@ from privatize.cli.command import Argument, Outcome, command
 from privatize.cli.showing import columns, cost, duration, one_line
 from privatize.errors import PlanError, SettingsError
 from privatize.planning.plan import BOUNDS, plan
-
-__all__ = ["plans"]
 
 
 def _pairs(text: str) -> int | str:

@@ -4,8 +4,6 @@ A file is copied first, with sqlite's own means, so that one that may not be wri
 what is read is of one moment.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 import tempfile
@@ -15,8 +13,6 @@ from typing import Any
 
 from privatize.cli.showing import place
 from privatize.storage.database import Database, DatabaseError
-
-__all__ = ["NotThere", "reading"]
 
 
 class NotThere(Exception):  # noqa: N818 - a signal between modules

@@ -1,7 +1,5 @@
 """How commands show things: tables, times, places without passwords, and JSON that every parser takes."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -13,8 +11,6 @@ from urllib.parse import unquote
 import numpy as np
 
 from privatize.storage.urls import without_password
-
-__all__ = ["as_json", "columns", "cost", "discreet", "duration", "hide", "labelled", "one_line", "place"]
 
 
 def as_json(facts: Any) -> str:

@@ -1,7 +1,5 @@
 """`privatize store`: remembered estimates, listed, shown, forgotten, and carried elsewhere."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools
@@ -20,8 +18,6 @@ from privatize.config.policy import configured
 from privatize.display.figures import counted
 from privatize.errors import SettingsError
 from privatize.storage.estimates import Entry, Store, StoreUnavailable, default_url
-
-__all__ = ["GROUP", "whereabouts"]
 
 _SHORT = 10  # characters of a key that are shown
 _WHERE = "a path, sqlite:///... or postgresql://... (default: where private functions look)"

@@ -1,7 +1,5 @@
 """What holds for a whole program: configure(), and the policy in pyproject.toml."""
 
-from __future__ import annotations
-
 import contextvars
 import os
 from collections.abc import Callable
@@ -11,8 +9,6 @@ from typing import Any
 
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_workers
-
-__all__ = ["Policy", "configure", "configured", "policy"]
 
 _UNSET: Any = object()
 _chosen: dict[str, Any] = {}

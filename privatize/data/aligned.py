@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Every value is changed by itself, whatever the others are, so neighbouring datas
 and dates are clipped. Missing values, and values that P does not draw, become one that it does.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What every container of records can do, and which adapter knows the container of a dataset."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

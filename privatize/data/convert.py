@@ -1,7 +1,5 @@
 """Private data is converted to what P draws: its dtypes, its layout and, if wanted, its support."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from privatize.data.container import find, of

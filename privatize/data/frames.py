@@ -3,8 +3,6 @@
 Plain functions that ask the adapter of the frame's library.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

@@ -2,8 +2,6 @@
 
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
-from __future__ import annotations
-
 import copy
 import datetime as dt
 import decimal

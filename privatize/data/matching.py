@@ -1,7 +1,5 @@
 """Whether private data fits what P draws, by their schemas alone; and if not, what to do about it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How pandas lays frames out: blocks, cells, labels and indexes, and what of them is shared."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

@@ -1,7 +1,5 @@
 """Datasets as columns: their named parts, and their values as arrays whose equal values are equal."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 from collections.abc import Iterator

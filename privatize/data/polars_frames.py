@@ -2,8 +2,6 @@
 
 # ruff: noqa: D102 - the base class says what a method does
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

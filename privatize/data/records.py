@@ -5,8 +5,6 @@ series, a sparse matrix (by rows), or a tuple or dict of such containers that ar
 in ``(X, y)``. Plain functions that ask the adapter of the container.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,14 +13,13 @@ import numpy as np
 from privatize.data import frames  # noqa: F401 - which registers frames
 from privatize.data.aligned import Dicts, Tuples
 from privatize.data.arrays import Arrays, Sparse, Tensors
-from privatize.data.container import Positions, equal, find, of, register
-from privatize.data.convert import convert
+from privatize.data.container import Positions, find, of, register
+from privatize.data.container import equal as equal
+from privatize.data.convert import convert as convert
 from privatize.data.lists import Lists
 from privatize.data.matching import mismatch
 from privatize.data.schema import Schema
 from privatize.errors import DataError
-
-__all__ = ["convert", "equal"]
 
 _FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 register("builtins", {"list": Lists(), "tuple": Tuples(), "dict": Dicts()})

@@ -5,8 +5,6 @@ missing values too, a dict of these by column, a tuple of them for aligned conta
 is known.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

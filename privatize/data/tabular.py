@@ -6,8 +6,6 @@ pair, and a detour would cost more than the work itself.
 
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cards: a title, names with their values, and a chart, as text, in a notebook, or on a page."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from privatize.display.charts import Chart, onto, svg
-
-__all__ = ["Card", "Rows", "grid", "page", "preview", "table"]
 
 Rows = list[tuple[str, str]]
 

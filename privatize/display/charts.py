@@ -1,7 +1,5 @@
 """Charts as plain descriptions, drawn as SVG that needs nothing else, or with matplotlib."""
 
-from __future__ import annotations
-
 import html
 import itertools
 import math
@@ -10,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from privatize.errors import SettingsError
-
-__all__ = ["Chart", "Layer", "axes", "onto", "svg"]
 
 # Readable on white and on black alike.
 COLORS = {"blue": "#3b82f6", "red": "#dc2626", "green": "#16a34a", "orange": "#d97706", "gray": "#808080"}

@@ -1,13 +1,9 @@
 """Numbers as people write them."""
 
-from __future__ import annotations
-
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import numpy as np
-
-__all__ = ["amount", "counted", "figure", "promise", "round_up"]
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -1,7 +1,5 @@
 """The interface of executors, and the loop that takes what they find."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Generator
 from typing import Protocol

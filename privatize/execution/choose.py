@@ -1,7 +1,5 @@
 """Choose where pairs are evaluated: inline, on processes of our own, or on somebody else's."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

@@ -1,7 +1,5 @@
 """Evaluate in this process, one span of pairs after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 

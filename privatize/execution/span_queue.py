@@ -1,7 +1,5 @@
 """The spans of pairs that remain to be evaluated, cut to size by what pairs cost."""
 
-from __future__ import annotations
-
 import math
 
 from privatize.execution.job import Learned, Span, SpanResult

@@ -5,8 +5,6 @@ with another number of cores; and workers would fight over the cores. Limited al
 workers, and on the private data.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

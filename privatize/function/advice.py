@@ -1,10 +1,6 @@
 """What is said when a private run ends without an answer: fixed texts, which hold nothing of the data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-
-__all__ = ["Advice"]
 
 
 @dataclass(frozen=True)

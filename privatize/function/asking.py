@@ -1,7 +1,5 @@
 """What is asked without data: how many records, and a dataset without any; by a slip it may be the data."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 
@@ -10,8 +8,6 @@ from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.calibrator import Calibrator
 from privatize.function.question import Definition, Question
 from privatize.samplers.base import traits_of
-
-__all__ = ["miscounted", "questions"]
 
 
 def questions(

@@ -21,8 +21,6 @@ from privatize.calibration.additive import FindRows, Rows
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
-__all__ = ["Binding", "Call", "Placeholder", "label_of"]
-
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -1,10 +1,6 @@
 """The one place that holds private data during a call."""
 
-from __future__ import annotations
-
 from typing import Any
-
-__all__ = ["Box"]
 
 
 class Box:

@@ -4,8 +4,6 @@ A private function shares its calibrator by reference with its methods, its repl
 of sealed data, and models that are trained by the same function: each finds what another has recalled.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import sys
@@ -19,7 +17,8 @@ import numpy as np
 
 from privatize import errors
 from privatize.calibration import streams
-from privatize.calibration.sensitivity import Memory, Sensitivity
+from privatize.calibration.run import Memory
+from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import configured
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
@@ -27,13 +26,12 @@ from privatize.function.question import Definition, Question
 from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard, guard
-from privatize.identity.fingerprint import PrivateReachable, fingerprint, seek, token, warn_changed
+from privatize.identity.encoder import PrivateReachable
+from privatize.identity.fingerprint import fingerprint, seek, token, warn_changed
 from privatize.identity.leftovers import GuardedNames, Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
 from privatize.storage.estimates import Store, StoreUnavailable, default_url, open_store, warn
-
-__all__ = ["Calibrator", "Estimate", "apart", "store_of"]
 
 _MOST = 256  # estimates, templates and settings that are held in memory
 _UNAVAILABLE = "Estimates cannot be remembered in {}, only in this process: {}."

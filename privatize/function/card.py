@@ -1,12 +1,8 @@
 """What a person sees of a private function's settings."""
 
-from __future__ import annotations
-
 from privatize.display.cards import Card
 from privatize.display.figures import promise
 from privatize.function.settings import Settings
-
-__all__ = ["function_card"]
 
 
 def function_card(signature: str, settings: Settings) -> Card:

@@ -14,8 +14,6 @@ from privatize.errors import PrivatizeWarning, SettingsError
 from privatize.function.private_function import PrivateFunction, privatize
 from privatize.identity.library import outside
 
-__all__ = ["Instrumented", "instrument"]
-
 
 class Instrumented:
     """What was wrapped, and how to undo it. Made by `instrument`; also a context manager."""

@@ -1,7 +1,5 @@
 """A chart of the noise around a private answer: where the raw one may be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.display.charts import Chart, Layer, thin
-
-__all__ = ["noise_chart"]
 
 Vector = NDArray[np.float64]
 

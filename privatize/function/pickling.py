@@ -1,14 +1,10 @@
 """How private functions are pickled: by name where that finds them, otherwise by value."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Self, TypeVar
 
 from privatize.execution.packaging.pickler import by_value
 from privatize.function.settings import Settings
-
-__all__ = ["Pickled", "blank"]
 
 T = TypeVar("T")
 

@@ -5,8 +5,6 @@ before any error is raised. Errors are raised by frames that have let go of argu
 values, without cause, context or traceback of anything that has seen private data.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable
@@ -39,8 +37,6 @@ from privatize.identity.public_data import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of
-
-__all__ = ["Defined", "released"]
 
 
 class Defined(Protocol):

@@ -35,10 +35,8 @@ from privatize.function.release import Release
 from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.mechanisms import Mechanism
-from privatize.outputs.models import Fitted, known
+from privatize.outputs.models import Fitted
 from privatize.planning.plan import Bound
-
-__all__ = ["PrivateEstimator", "fitted", "known"]
 
 _CAUSES = (
     " For a model the usual causes are labels in y that P does not draw, or only one class; "

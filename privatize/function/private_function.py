@@ -14,7 +14,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
 from privatize.calibration import capacity, streams
 from privatize.calibration.evaluators.batched import Batch
-from privatize.calibration.sensitivity import PairFunction
+from privatize.calibration.evaluators.raw import PairFunction
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
 from privatize.function.advice import Advice
@@ -34,8 +34,6 @@ from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
 from privatize.storage.estimates import StoreUnavailable, warn
-
-__all__ = ["PrivateFunction", "Release", "privatize"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

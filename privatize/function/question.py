@@ -14,7 +14,8 @@ import numpy as np
 
 from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.sensitivity import Memory, Sensitivity, estimate_sensitivity
+from privatize.calibration.run import Memory
+from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configured
 from privatize.data import records
 from privatize.errors import ArgumentError
@@ -27,8 +28,6 @@ from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import origin
 from privatize.mechanisms.base import complete
 from privatize.samplers import draw
-
-__all__ = ["Converted", "Definition", "Question"]
 
 
 @dataclass(frozen=True, eq=False)

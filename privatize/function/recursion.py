@@ -25,8 +25,6 @@ from privatize.identity.bytecode import code_of
 from privatize.identity.graph import NOTHING, cells_of
 from privatize.identity.origin import is_installed
 
-__all__ = ["RecursionGuard", "WorkerContext", "active_guards", "evaluating"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

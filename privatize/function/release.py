@@ -1,7 +1,5 @@
 """Release: a private answer, what was promised about it, and how far off it may be."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Callable
@@ -22,8 +20,6 @@ from privatize.mechanisms.weighted import weighted
 from privatize.outputs.describe import describe
 from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
-
-__all__ = ["Release", "error_of", "least_epsilon"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,5 @@
 """Settings: the one list of options, what each may be, and what of them an estimate depends on."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
@@ -10,8 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from privatize.calibration import streams
+from privatize.calibration.evaluators.base import LARGEST
 from privatize.calibration.evaluators.batched import Batch, check_batch
-from privatize.calibration.sensitivity import LARGEST, SMALLEST, PairFunction
+from privatize.calibration.evaluators.raw import PairFunction
+from privatize.calibration.sensitivity import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
 from privatize.errors import PolicyError, SettingsError
@@ -23,8 +23,6 @@ from privatize.mechanisms.base import complete
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
-
-__all__ = ["KeySettings", "Settings"]
 
 _ENVIRONMENT = {"environment": True}  # where an estimate is made and kept, and who watches
 

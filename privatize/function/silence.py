@@ -20,8 +20,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["quiet"]
-
 _APART = sys.version_info >= (3, 14)  # where `warnings` can tell threads apart by itself
 
 

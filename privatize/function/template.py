@@ -1,7 +1,5 @@
 """Template: what P draws, for private data to be compared with and converted to."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 
@@ -15,8 +13,6 @@ from privatize.identity.fingerprint import identity_of
 from privatize.identity.public_data import draws_public
 from privatize.samplers import draw
 from privatize.samplers.base import traits_of
-
-__all__ = ["Template"]
 
 _MANY = 1000  # records that are drawn to see what P draws
 

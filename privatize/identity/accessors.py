@@ -5,8 +5,6 @@ registered as ``health`` is found on the library's classes alone: those of the c
 or make, and those that code names.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 import types
@@ -16,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from privatize.identity.origin import origin
-
-__all__ = ["is_own", "is_value", "scopes_of"]
 
 Scope = tuple[type, "types.MappingProxyType[str, Any]"]
 

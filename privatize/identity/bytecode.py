@@ -1,18 +1,11 @@
 """What names code reads and writes, and where it can look up what it does not name."""
 
-from __future__ import annotations
-
 import dis
 import functools
 import re
 import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
-
-__all__ = [
-    *("AT", "CONSTANTS", "EVALUATING", "IMPORTERS", "LOOKUPS", "OF_PYTHON", "SEARCHING", "Code"),
-    *("code_of", "instructions_of", "way_by", "words", "words_in_annotations"),
-]
 
 Instructions = list[dis.Instruction]
 

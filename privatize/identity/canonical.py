@@ -6,8 +6,6 @@ that it uses, an object by its class and its attributes. What has no content tha
 an open file, is the same only as this very object.
 """
 
-from __future__ import annotations
-
 import copyreg
 import dataclasses
 import decimal

@@ -7,8 +7,6 @@ functions, the fingerprint is the same for as long as each place holds the very 
 in a tenth of the time. All other functions have no guard, and their fingerprint is taken.
 """
 
-from __future__ import annotations
-
 import builtins
 import operator
 import types
@@ -27,8 +25,6 @@ from privatize.identity.library import LIBRARY
 from privatize.identity.origin import is_installed, is_static, origin, owner_of
 from privatize.identity.places import keeps
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
-
-__all__ = ["ChangeGuard", "guard"]
 
 Described = dict[types.FunctionType, tuple[Any, ...]]
 

@@ -1,7 +1,5 @@
 """How classes are encoded: installed ones by name and version, the user's own by content."""
 
-from __future__ import annotations
-
 import abc
 import contextlib
 import inspect
@@ -18,8 +16,6 @@ from privatize.identity.library import LIBRARY, spelled
 from privatize.identity.origin import attribute_of, is_compiled, is_named, is_static, module_of, owner_of
 from privatize.identity.settings import NAMED
 from privatize.identity.values import sequence, unordered
-
-__all__ = ["SKIPPED", "class_", "home", "registered"]
 
 # What Python adds to a class, what follows from the rest, and what grows with use.
 SKIPPED = words(

@@ -1,7 +1,5 @@
 """How compiled code is encoded: installed code by name and version, the user's own by its file."""
 
-from __future__ import annotations
-
 import sys
 import types
 from pathlib import Path
@@ -18,8 +16,6 @@ from privatize.identity.origin import (
     name_of,
     origin,
 )
-
-__all__ = ["binary", "compiled_function", "library"]
 
 _COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 

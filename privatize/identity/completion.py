@@ -1,7 +1,5 @@
 """What code can read besides what it plainly refers to: of modules, of patched libraries, of the process."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterator
@@ -13,8 +11,6 @@ from privatize.identity.encoder import Encoder
 from privatize.identity.graph import ATOMS, NOTHING, is_simple
 from privatize.identity.origin import attribute_of, name_of, origin, owner_of
 from privatize.identity.settings import PROCESS, settings_for
-
-__all__ = ["LOGGED", "complete", "follow", "wanted_from"]
 
 Done = set[tuple[Any, str]]
 

@@ -8,8 +8,6 @@ is raised if a fix changes the distribution. Functions of the user's own count b
 source and by the values that they use. What cannot be compared is the same only as this very object.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

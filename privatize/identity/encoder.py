@@ -17,8 +17,6 @@ from privatize.identity.graph import NOTHING, scope_of
 from privatize.identity.origin import name_of
 from privatize.identity.reachable import Private, Sized
 
-__all__ = ["Encoder", "Met", "PrivateReachable", "Read", "Unencodable", "encodes"]
-
 Read = dict[tuple[int, str], tuple[Any, Any]]
 _WALKED = frozenset({"vars", "__dict__"})
 

@@ -11,8 +11,6 @@ code keeps to itself, settings of most libraries, environment variables with com
 the network, the clock.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import sys
@@ -26,9 +24,6 @@ from privatize.identity.encoder import Encoder, PrivateReachable, Read, Unencoda
 from privatize.identity.library import LIBRARY, outside
 from privatize.identity.reachable import Private
 from privatize.identity.settings import pandas_options
-
-__all__ = ["VERSION", "PrivateReachable", "Reach", "Read", "Unencodable", "fingerprint", "identity_of"]
-__all__ += ["reach", "seek", "token", "warn_changed"]
 
 VERSION = 4
 """Version of the encoding; part of every fingerprint."""

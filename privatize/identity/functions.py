@@ -1,7 +1,5 @@
 """How functions and modules are encoded: installed ones by name and version, the user's own by content."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import functools
@@ -17,8 +15,6 @@ from privatize.identity.graph import DESCRIPTION, NOTHING, PARTS, annotations_of
 from privatize.identity.library import LIBRARY, Opaque, sources, spelled
 from privatize.identity.origin import is_builtin, is_installed, is_named, module_of, name_of, origin, owner_of
 from privatize.identity.values import mapping, sequence
-
-__all__ = ["module"]
 
 _DISPATCHING = ("registry", "dispatch", "register", "_clear_cache")
 _DISPATCH = cast("Any", functools.singledispatch(len)).__code__

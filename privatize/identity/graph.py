@@ -1,7 +1,5 @@
 """What values are made of: parts, closures, attributes, and what modules hold under a name."""
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import functools
@@ -9,11 +7,6 @@ import importlib.util
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
-
-__all__ = [
-    *("ATOMS", "DESCRIPTION", "NOTHING", "PARTS", "annotations_of", "cells_of", "content_of", "full_name"),
-    *("is_simple", "public_state", "scope_of", "state_of"),
-]
 
 NOTHING: Any = object()
 """Stands for a place that holds nothing."""

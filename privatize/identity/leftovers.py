@@ -8,8 +8,6 @@ installed libraries only the content counts: caches that a library fills by itse
 modules and classes count the containers that code names, and the attributes that it assigns to.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import functools
@@ -29,8 +27,6 @@ from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name, public_state
 from privatize.identity.library import LIBRARY, Wrapper
 from privatize.identity.origin import is_installed, origin
-
-__all__ = ["GuardedNames", "Snapshot"]
 
 _DESCRIBING = frozenset({"dataclasses", "_collections"})  # what they put into classes describes their fields
 _FIXED = 1 << 8  # of types that nobody can change

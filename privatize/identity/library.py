@@ -1,15 +1,11 @@
 """What identity knows of this library itself: its digest, its callers, how its own classes are encoded."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
-
-__all__ = ["LIBRARY", "Opaque", "Wrapper", "outside", "sources", "spelled", "tag_of"]
 
 LIBRARY = __name__.partition(".")[0]
 _ROOT = Path(__file__).parents[1]

@@ -1,7 +1,5 @@
 """Where the values of an object are: the memory that they lie in, and the same values as arrays."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import itertools

@@ -1,7 +1,5 @@
 """How all other objects are encoded: our own by their traits, libraries' by what makes them again."""
 
-from __future__ import annotations
-
 import copyreg
 import inspect
 import random

@@ -1,7 +1,5 @@
 """Whose code something is: the user's own, an installed package's, Python's, or this library's."""
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import functools
@@ -17,11 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from privatize.identity.library import LIBRARY
-
-__all__ = [
-    *("attribute_of", "compiled_digest", "extension_of", "is_builtin", "is_compiled", "is_installed"),
-    *("is_named", "is_static", "module_of", "name_of", "origin", "own_modules", "owner_of"),
-]
 
 _HEAP_TYPE = 1 << 9
 _BUILTINS = dict(vars(builtins))

@@ -26,9 +26,6 @@ from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, NOTHING, content_of, state_of
 from privatize.identity.origin import origin
 
-__all__ = ["CODE", "CONTAINERS", "UNCHANGING", "Content", "Items", "Loaded", "Names", "attributes_of"]
-__all__ += ["differ", "global_names", "globals_of", "is_skipped", "keeps", "put_back", "variable"]
-
 # What leads to the entire process and not to what a run computes.
 _PASSED_OVER = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),

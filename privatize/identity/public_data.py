@@ -1,7 +1,5 @@
 """Whether P draws from the private data itself, which is then not public."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

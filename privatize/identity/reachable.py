@@ -6,8 +6,6 @@ with it (a view, a column, a tensor over the same numbers); and a copy, which is
 private one, in the same or another order, or with some of them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import enum

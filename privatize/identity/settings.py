@@ -1,7 +1,5 @@
 """Settings of the process and of libraries that change what code computes, where code can read them."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import locale
@@ -11,8 +9,6 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from privatize.identity.bytecode import EVALUATING, OF_PYTHON, words
-
-__all__ = ["CONFIGURED", "NAMED", "PROCESS", "pandas_options", "settings_for"]
 
 # Where code runs, which is another place every time.
 PROCESS = words("getpid getppid get_ident get_native_id current_thread current_process parent_process")

@@ -1,7 +1,5 @@
 """The source of a function as JSON: its syntax tree, and what it names."""
 
-from __future__ import annotations
-
 import ast
 import dis
 import functools

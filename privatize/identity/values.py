@@ -1,7 +1,5 @@
 """How numbers, strings, containers and arrays are encoded."""
 
-from __future__ import annotations
-
 import struct
 import types
 from collections.abc import Iterable
@@ -13,8 +11,6 @@ from privatize.identity.bytecode import words
 from privatize.identity.completion import complete
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
-
-__all__ = ["array", "mapping", "scalar", "sequence", "unordered"]
 
 _FLAGS = words("flags writeable setflags __array_interface__")
 

@@ -1,7 +1,5 @@
 """How far noise carries an answer: half-widths that hold with a given probability."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -10,8 +8,6 @@ from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Noise
-
-__all__ = ["check_confidence", "half_widths", "mean_error"]
 
 # Scales are rounded up by up to 2^-21 (see privatize.noise.grid): a margin for that, and to spare.
 _MARGIN = 1 + 2.0**-18

@@ -1,7 +1,5 @@
 """What a mechanism is, and the norms that they measure gaps in."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable
@@ -11,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
-
-__all__ = ["BaseMechanism", "Mechanism", "complete", "inflate", "l1", "l2", "labels", "sizes", "sup"]
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]

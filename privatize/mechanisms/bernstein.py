@@ -17,8 +17,6 @@ from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, l1, 
 from privatize.mechanisms.weighted import Weighted
 from privatize.noise import grid
 
-__all__ = ["Bernstein", "BernsteinPolynomial"]
-
 
 @dataclass(frozen=True)
 class Bernstein(BaseMechanism):

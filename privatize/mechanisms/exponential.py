@@ -1,7 +1,5 @@
 """The exponential mechanism, and posterior sampling."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +10,6 @@ import numpy as np
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, labels, sup
 from privatize.noise import grid
-
-__all__ = ["Exponential"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The Gaussian mechanism."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -16,8 +14,6 @@ from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector
 from privatize.mechanisms.weighted import check_scaled, exponents, moving
 from privatize.noise import grid
 from privatize.planning.gaussian import discretization, least_sigma
-
-__all__ = ["Gaussian"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The Laplace mechanism."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,8 +9,6 @@ from numpy.typing import NDArray
 from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l1
 from privatize.mechanisms.weighted import check_scaled, exponents, moving
 from privatize.noise import grid
-
-__all__ = ["Laplace"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The mechanisms by their names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +9,6 @@ from privatize.mechanisms.bernstein import Bernstein
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
-
-__all__ = ["as_mechanism"]
 
 _NAMED: dict[str, Callable[[], Mechanism]] = {
     "laplace": Laplace,

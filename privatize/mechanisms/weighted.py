@@ -5,8 +5,6 @@ With weights w the gap is measured as the norm of (f(D) - f(D'))/w, and number j
 data. Weights are powers of two, so that dividing and multiplying by them is exact.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from dataclasses import dataclass
@@ -17,8 +15,6 @@ from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Mask, Scaled, Vector
-
-__all__ = ["Weighted", "check_scaled", "exponents", "moving", "weighted"]
 
 _LARGEST = 1e300
 _MOST = float(np.finfo(np.float64).max)

@@ -6,8 +6,6 @@ cannot decide is decided in integers (`below`). Nothing is buffered between call
 nothing survives a fork. There is no seed. Proofs: ``docs/noise.md``.
 """
 
-from __future__ import annotations
-
 import contextvars
 import functools
 import os
@@ -19,17 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "Stream",
-    "below",
-    "coarse",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "exp_bounds",
-    "laplace_one",
-    "source",
-]
 
 Vector = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -6,8 +6,6 @@ are rounded to it, noise is added in integers, and only the noised integer is ro
 Proofs: ``docs/noise.md``.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -28,8 +26,6 @@ from privatize.noise.exact import (
     laplace_one,
 )
 from privatize.planning.gaussian import log2_1p_exp
-
-__all__ = ["choose", "gaussian", "gaussian_grid", "laplace", "laplace_grid"]
 
 
 def _exact(value: float) -> Fraction:

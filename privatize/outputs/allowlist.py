@@ -3,8 +3,6 @@
 A class belongs on it only if everything that it predicts from is named, as learned numbers or as constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from privatize.outputs.constraints import orthonormal, positive, probabilities, semidefinite
-
-__all__ = ["FORMS", "Form", "above", "ordered", "signed"]
 
 _FLOOR = 0.01  # of what was seen on data from P: no variance or scale is released below
 

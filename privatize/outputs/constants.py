@@ -1,7 +1,5 @@
 """Parameters and constants of estimators: as plain JSON, to compare them, and in a few words."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -12,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from privatize.outputs.names import find, name_of
-
-__all__ = ["Unclear", "encode", "show"]
 
 
 class Unclear(Exception):  # noqa: N818 - a signal between modules

@@ -3,14 +3,10 @@
 Each function returns the nearest valid answer, in the Euclidean sense unless it says otherwise.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.errors import SettingsError
-
-__all__ = ["correlations", "orthonormal", "positive", "probabilities", "semidefinite"]
 
 Array = NDArray[np.float64]
 

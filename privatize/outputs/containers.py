@@ -1,7 +1,5 @@
 """Lists, tuples, dicts, named tuples and dataclasses in outputs."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from abc import abstractmethod
@@ -16,8 +14,6 @@ import numpy as np
 from privatize.errors import OutputError
 from privatize.outputs.names import name_of
 from privatize.outputs.structure import Branch, Describe, Learned, Reading, Structure, StructureChanged
-
-__all__ = ["uncommon"]
 
 
 def uncommon(found: Sequence[str], known: Sequence[str], what: str = "") -> str | None:

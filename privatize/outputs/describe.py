@@ -1,7 +1,5 @@
 """The structure of an output: from an output, and from what is stored of it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -11,8 +9,6 @@ from privatize.outputs.frames import Frame
 from privatize.outputs.models import Model
 from privatize.outputs.refusals import refusal
 from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor
-
-__all__ = ["describe", "difference", "from_json"]
 
 # The first whose `of` knows an output describes it.
 _NODES: tuple[type[Structure], ...] = (

@@ -1,7 +1,5 @@
 """Frames and series in outputs: numbers are released, and all else is the same for every dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self

@@ -25,8 +25,6 @@ from privatize.outputs.names import find, name_of
 from privatize.outputs.refusals import unknown_model
 from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
-__all__ = ["Fitted", "is_estimator", "known", "take_apart"]
-
 _COMMON = ("classes_", "n_features_in_", "feature_names_in_", "_n_features_out")
 
 

@@ -1,11 +1,7 @@
 """The qualified names of classes and functions, and what is found under a name."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
-
-__all__ = ["find", "name_of"]
 
 
 def name_of(thing: Any) -> str:

@@ -1,7 +1,5 @@
 """What cannot be released, and what to do about it."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from privatize.errors import OutputError
-
-__all__ = ["refusal", "unknown_model"]
 
 
 def _is(*kinds: type, held: str = "") -> Callable[[Any], bool]:

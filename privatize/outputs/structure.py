@@ -18,8 +18,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Structure", "StructureChanged"]
-
 Vector = NDArray[np.float64]
 Describe = Callable[[Any], "Structure"]
 

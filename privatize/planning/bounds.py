@@ -1,15 +1,11 @@
 """What a bound is: an inequality that ties gamma, m, k and rho together, and how it is solved."""
 
-from __future__ import annotations
-
 import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
-
-__all__ = ["LEAST_GAMMA", "Bounding", "Point", "as_float", "exact", "first"]
 
 LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
 

@@ -14,8 +14,6 @@ from privatize.errors import SettingsError
 from privatize.planning.bounds import exact
 from privatize.planning.gaussian import least_epsilon
 
-__all__ = ["NOTHING", "Cost", "tight"]
-
 
 @dataclass(frozen=True)
 class Cost:

@@ -1,9 +1,5 @@
 """Exact binomial confidence: Clopper & Pearson, and its relative for one calibration."""
 
-from __future__ import annotations
-
-__all__ = ["above", "clopper_pearson", "high_share", "low_share"]
-
 
 def low_share(count: int, total: int, alpha: float) -> float:
     """Return a lower bound on a probability, after `count` of `total` trials; wrong with at most `alpha`.

@@ -1,14 +1,10 @@
 """What a promise that holds under P is worth under another distribution."""
 
-from __future__ import annotations
-
 import math
 
 from privatize.errors import SettingsError
 from privatize.planning.bounds import as_float
 from privatize.planning.plan import check_gamma
-
-__all__ = ["transfer"]
 
 
 def transfer(gamma: float, n: int, kl: float) -> float:

@@ -1,15 +1,11 @@
 """The bound of the paper's Theorem and Table: the Dvoretzky-Kiefer-Wolfowitz inequality."""
 
-from __future__ import annotations
-
 import functools
 import math
 
 from privatize.display.figures import round_up
 from privatize.errors import PlanError
 from privatize.planning.bounds import Bounding, Point, exact, first
-
-__all__ = ["band", "running_band"]
 
 
 def _lambert_lower(x: float) -> float:

@@ -1,10 +1,6 @@
 """The (ε, δ) of normal noise, continuous and on a grid."""
 
-from __future__ import annotations
-
 import math
-
-__all__ = ["discretization", "excess_delta", "least_epsilon", "least_sigma", "log2_1p_exp"]
 
 
 def least_sigma(epsilon: float, delta: float) -> float:

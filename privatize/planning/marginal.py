@@ -1,7 +1,5 @@
 """The marginal bound: exchangeability alone. It holds on average over calibrations."""
 
-from __future__ import annotations
-
 import math
 
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact

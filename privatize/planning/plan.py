@@ -19,8 +19,6 @@ Pure arithmetic: nothing here draws, runs or remembers anything. The proofs are 
 ``docs/bounds.md``.
 """
 
-from __future__ import annotations
-
 import operator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
@@ -33,8 +31,6 @@ from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, as_float, ex
 from privatize.planning.dkw import DKW
 from privatize.planning.marginal import Marginal
 from privatize.planning.tolerance import Tolerance
-
-__all__ = ["BOUNDS", "Bound", "Plan", "check_gamma", "plan"]
 
 Bound = Literal["tolerance", "dkw", "marginal"]
 BOUNDS: tuple[str, ...] = get_args(Bound)

@@ -1,7 +1,5 @@
 """The tolerance bound: the paper's statement with the exact binomial tail."""
 
-from __future__ import annotations
-
 import math
 
 from privatize.errors import PlanError

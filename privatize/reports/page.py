@@ -1,7 +1,5 @@
 """report(): a private function's promise, as one page that can be handed on."""
 
-from __future__ import annotations
-
 import html
 import math
 import os
@@ -21,8 +19,6 @@ from privatize.errors import SettingsError
 from privatize.function.asking import miscounted, questions
 from privatize.function.private_function import PrivateFunction
 from privatize.reports.sections import Subject, ledger
-
-__all__ = ["Report", "report"]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The sections of a report: HTML about a function, its estimates, its budget, and how to repeat it."""
 
-from __future__ import annotations
-
 import html
 import inspect
 import math
@@ -23,8 +21,6 @@ from privatize.function.release import error_of
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
-
-__all__ = ["Subject", "ledger"]
 
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
 _HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")

@@ -1,7 +1,5 @@
 """What a sampler is, what the library knows of one, and how it is drawn from."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """Distributions made of others: mixtures, and the marginals of Bayesian models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal, cast

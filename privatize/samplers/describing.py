@@ -1,7 +1,5 @@
 """What a sampler draws, as a person would like to see it: a table, and a picture in a notebook."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import math

@@ -1,7 +1,5 @@
 """What users have: functions of their own, samplers of their own, SciPy's distributions."""
 
-from __future__ import annotations
-
 import functools
 import re
 import sys

@@ -1,7 +1,5 @@
 """X and y, for learners: features with labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any

@@ -1,7 +1,5 @@
 """Numbers: uniform, normal, integers."""
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -1,7 +1,5 @@
 """Records of a public data set, drawn with replacement."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Values that are not measured: categories, texts, booleans, dates, and what is missing."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace

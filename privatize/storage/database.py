@@ -4,8 +4,6 @@ The same statements serve all; the few differences are in this file. A connectio
 thread of one process. Nothing that is read back is ever unpickled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sqlite3

@@ -31,8 +31,6 @@ from privatize.planning.plan import Plan
 from privatize.storage.database import Database, DatabaseError, Run, storable
 from privatize.storage.urls import without_password
 
-__all__ = ["Entry", "Store", "StoreUnavailable", "default_url", "open_store", "warn"]
-
 SCHEMA = 1
 _MOST = 2**40  # no calibration has more pairs
 

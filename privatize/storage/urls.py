@@ -1,7 +1,5 @@
 """URLs of databases as they may be shown."""
 
-from __future__ import annotations
-
 
 def without_password(url: str) -> str:
     """Return where a database is, without the user, the password and the options.

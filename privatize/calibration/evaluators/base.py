@@ -1,7 +1,5 @@
 """What all evaluators share: a function, its pairs and a norm, under the guard of the generators."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import math
@@ -21,8 +19,6 @@ from privatize.execution.job import Cause, CauseKind, Heartbeat, Learned, Refuse
 from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
-
-__all__ = ["LARGEST", "Context", "Evaluator", "Function"]
 
 Function = Callable[[Any], Any]
 Context = Callable[[], contextlib.AbstractContextManager[object]]

@@ -1,7 +1,5 @@
 """Evaluate many datasets in one call: stacks of them, and the rows of numbers that come out."""
 
-from __future__ import annotations
-
 import math
 import traceback
 from collections.abc import Callable
@@ -18,8 +16,6 @@ from privatize.calibration.norms import Vector
 from privatize.errors import PairError, SettingsError
 from privatize.execution.job import Span, SpanResult, shown
 from privatize.outputs.structure import StructureChanged
-
-__all__ = ["Batch", "BatchedEvaluator", "check_batch"]
 
 Batch = bool | Callable[..., Any]
 

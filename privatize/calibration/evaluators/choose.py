@@ -1,7 +1,5 @@
 """Choose how pairs are evaluated: plainly, with `pair=`, in batches, or as a sum over records."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from privatize.calibration.additive import rows_of
@@ -15,8 +13,6 @@ from privatize.calibration.streams import coin_seed
 from privatize.data.schema import Schema
 from privatize.samplers import Sampler
 from privatize.samplers.base import traits_of
-
-__all__ = ["evaluator"]
 
 
 def evaluator(

@@ -1,7 +1,5 @@
 """Evaluate pairs one after the other: the function on one neighbour, then on the other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +12,6 @@ from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
 from privatize.data import records
 from privatize.errors import OutputError, PairError
-
-__all__ = ["PairFunction", "PairedEvaluator", "RawEvaluator"]
 
 PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 # Blocks with fewer pairs are reseeded before every evaluation: to look for use would cost as much.

@@ -1,7 +1,5 @@
 """Evaluate the gaps of sums over records: two records make a pair, whatever the others are."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +16,6 @@ from privatize.data import records
 from privatize.errors import OutputError
 from privatize.execution.job import Span, SpanResult
 from privatize.outputs.structure import StructureChanged
-
-__all__ = ["Steps", "SummedEvaluator"]
 
 
 @dataclass(frozen=True)

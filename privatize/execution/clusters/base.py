@@ -1,7 +1,5 @@
 """What all executors on other people's processes have in common."""
 
-from __future__ import annotations
-
 import abc
 import logging
 from collections import Counter

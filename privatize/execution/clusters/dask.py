@@ -1,7 +1,5 @@
 """On a Dask cluster."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import importlib
 import warnings

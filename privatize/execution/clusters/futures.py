@@ -1,7 +1,5 @@
 """On a `concurrent.futures` executor."""
 
-from __future__ import annotations
-
 import concurrent.futures
 import os
 from typing import Any

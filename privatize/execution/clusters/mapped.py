@@ -1,7 +1,5 @@
 """On anything that has a `map`."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ checked there, and is held. An *isolated* order is evaluated there in a worker p
 be lost without harm and tells which pair it was that did it.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import functools

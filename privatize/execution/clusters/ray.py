@@ -1,7 +1,5 @@
 """On a Ray cluster."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

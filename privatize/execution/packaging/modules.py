@@ -1,7 +1,5 @@
 """The user's own modules in another process: what was sent of them, and nothing else."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import types

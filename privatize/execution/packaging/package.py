@@ -6,8 +6,6 @@ that were changed at run time. Here the user's own modules go by value, and whoe
 fingerprints what arrived and refuses it if it is not what was sent.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import pickle
@@ -23,7 +21,8 @@ from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import NotPackable, dumps
 from privatize.execution.packaging.surroundings import Surroundings
-from privatize.identity.fingerprint import Unencodable, reach
+from privatize.identity.encoder import Unencodable
+from privatize.identity.fingerprint import reach
 from privatize.identity.origin import origin, own_modules
 
 

@@ -1,7 +1,5 @@
 """Pickle a job with the user's own modules by value, and its arrays with the memory that they share."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -5,8 +5,6 @@ evaluating, and since when. So the supervisor knows which pair killed its worker
 that pair alone counts as infinite, the worker is replaced, and the rest of its span is done again.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import logging

@@ -3,8 +3,6 @@
 Workers come from a fork server of our own, which has no threads and never runs the user's script.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

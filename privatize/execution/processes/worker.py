@@ -1,7 +1,5 @@
 """What runs in a worker process: it evaluates what comes through a pipe, for as long as its parent lives."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import marshal
