@@ -23,7 +23,7 @@ from privatize.errors import PrivateRunError
 from privatize.identity.classes import SKIPPED
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import origin
-from tests.test_leaks import SENTINEL, holds_sentinel, private
+from tests.function.test_leaks import SENTINEL, holds_sentinel, private
 
 PROMISE = {
     "epsilon": 1,

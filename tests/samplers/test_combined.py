@@ -381,7 +381,7 @@ def in_another_process(hash_seed):
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
     )
     assert done.returncode == 0, done.stderr
@@ -422,7 +422,7 @@ def test_a_fingerprint_does_not_depend_on_what_came_before():
             text=True,
             timeout=300,
             check=True,
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parents[2],
         ).stdout
         for lows in ("[0.0]", "[-0.0, 0.0]")
     }

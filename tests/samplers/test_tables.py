@@ -365,7 +365,7 @@ def in_another_process(hash_seed):
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
     )
     assert done.returncode == 0, done.stderr

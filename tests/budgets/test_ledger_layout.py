@@ -23,7 +23,7 @@ from privatize.budgets.ledger_layout import VERSION, names_in
 from privatize.errors import LedgerError, SettingsError
 
 ROOT = str(Path(package.__file__).parents[1])
-OLD = (Path(__file__).parent / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
+OLD = (Path(__file__).parents[1] / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
 CAPS = {"survey": {"epsilon": 2, "delta": 1e-5, "gamma": 3}, "empty": {"epsilon": 1, "gamma": 0.5}}
 DATA = np.linspace(0.1, 0.9, 50)
 UNIT, WIDE = samplers.uniform(0, 1), samplers.uniform(0, 2)

@@ -1028,7 +1028,7 @@ def test_names_cannot_steer_a_terminal(app, run):
 
 def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
     """An earlier ledger would be changed by looking at it, and a later one misread."""
-    old = Path(__file__).parent / "fixtures" / "ledger_layout_1.sql"
+    old = Path(__file__).parents[1] / "fixtures" / "ledger_layout_1.sql"
     with contextlib.closing(sqlite3.connect(app / "old.db")) as connection:
         connection.executescript(old.read_text(encoding="utf-8"))
     before = (app / "old.db").read_bytes()
@@ -1173,7 +1173,7 @@ def test_doctor_with_a_policy_that_cannot_be_read(app, run, monkeypatch):
 
 def test_the_page_about_it_is_true(run, capsys):
     """Whoever follows the docs to the letter would be told that there is no such option."""
-    page = Path(__file__).parents[1] / "docs" / "command_line.md"
+    page = Path(__file__).parents[2] / "docs" / "command_line.md"
     blocks = page.read_text(encoding="utf-8").split("```\n")[1::2]
     lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("privatize ")]

@@ -17,7 +17,7 @@ from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
 from privatize.errors import SettingsError
 from privatize.outputs.describe import describe
 from privatize.planning.plan import Plan
-from tests.test_releases import private, release
+from tests.function.test_release import private, release
 
 UNIT = samplers.uniform(0, 1)
 NASTY = "<b>&'\"</b><script>alert(1)</script> $x_1$ ${\\frac$"
