@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.auditing.coverage import Coverage, cover
-from privatize.auditing.distinguishing import Told, tell_apart
-from privatize.auditing.divergence import divergence
+from privatize.auditing.coverage import Coverage, cover, divergence
+from privatize.auditing.distinguishing import NUMBERS, Told, Units, tell_apart
 from privatize.auditing.findings import Audit
-from privatize.auditing.units import NUMBERS, Units
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.choose import evaluator
