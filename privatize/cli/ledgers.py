@@ -15,7 +15,7 @@ from privatize.budgets.places import checked_place
 from privatize.budgets.rows import Begun
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import as_json, columns, hide, one_line, place, visible
+from privatize.cli.showing import as_json, columns, hide, moment, one_line, place, visible
 from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
@@ -155,21 +155,13 @@ def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
     wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
     table = [["no.", "at (UTC)", *names[2:]]]
-    table += [[_cell(row, name) for name in names] for row in history]
+    for row in history:
+        shown = row | {"at": moment(row["at"]), "gamma": row["charged"], "dataset": row["dataset"] or "-"}
+        shown["part"] = f"{row['partition']}: {row['part']}" if row["part"] else ""
+        cells = (shown[name] for name in names)
+        table.append([f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells])
     right = [at for at, name in enumerate(names) if name in ("number", "n", *_SYMBOLS)]
     return columns(table, right=right)
-
-
-def _cell(row: dict[str, Any], name: str) -> str:
-    """Return what a charge has under this name, as a person reads it."""
-    value = row["charged" if name == "gamma" else name]
-    if name == "at":
-        return str(value).replace("T", " ").removesuffix("Z")
-    if name == "part" and value:
-        return f"{row['partition']}: {value}"
-    if name == "dataset":
-        return value or "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 # --- verify ----------------------------------------------------------------------------------------
