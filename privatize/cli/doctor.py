@@ -166,10 +166,7 @@ def _try(url: str, table: str, what: str) -> str:
     with contextlib.suppress(NotThere):
         names = tables(database, table, what)
     if database.path is not None:
-        folder, there = next(each for each in database.path.parents if each.exists()), database.path.exists()
-        if not os.access(folder, os.W_OK | os.X_OK) or (there and not os.access(database.path, os.W_OK)):
-            message = "it is read-only" if there else f"it is not there, and {folder} cannot be written"
-            raise DatabaseError(message)
+        _check_rights(database.path)
     if names or database.postgres:
         with contextlib.closing(database), database.transaction() as run:  # with the lock of those who write
             if "ledger_layout" in names:
@@ -179,6 +176,14 @@ def _try(url: str, table: str, what: str) -> str:
             if database.postgres and not run(f"SELECT {' AND '.join(asked)}")[0][0]:
                 raise DatabaseError("this account may not write there")
     return "reachable and writable" if names else "not there yet: it is made when first needed"
+
+
+def _check_rights(path: Path) -> None:
+    """Refuse a file that may not be written, or made if it is missing."""
+    folder, there = next(each for each in path.parents if each.exists()), path.exists()
+    if not os.access(folder, os.W_OK | os.X_OK) or (there and not os.access(path, os.R_OK | os.W_OK)):
+        message = "it is read-only" if there else f"it is not there, and {folder} cannot be written"
+        raise DatabaseError(message)
 
 
 # --- for people ------------------------------------------------------------------------------------
