@@ -70,11 +70,7 @@ class _Mixture(Distribution):
     def parts(self) -> Iterator[Any]:
         yield from self.components
 
-    def _identity(self) -> Any:
-        return self.components, self.weights
-
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return domains.join(map(support_of, self.components))
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from privatize.data.columns import array_of
 from privatize.data.support import OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, name_of, some, support_of, with_rng
-from privatize.samplers.distribution import Distribution, copied, loose, names_of
+from privatize.samplers.distribution import Distribution, loose, names_of
 from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
@@ -73,8 +73,7 @@ class _Labelled(Distribution):
             return x, self.labels.draw(n, rng)
         return x, inside(with_rng(self.labels, x, rng), self.given)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return support_of(self.features), support_of(self.labels) if self.given is None else self.given.plain
 
     def __repr__(self) -> str:
@@ -106,12 +105,8 @@ class _Split(Distribution):
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
 
-    def _identity(self) -> Any:
-        return self.parent, self.label
-
-    @property
-    def support(self) -> Any:
-        return copied(self.own)
+    def _support(self) -> Any:
+        return self.own
 
     def __repr__(self) -> str:
         return f"labelled({self.parent!r}, {self.label!r})"
@@ -190,8 +185,7 @@ class _Blobs(Distribution):
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"weights": self.weights or even(len(self.labels))}
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         inside = None if self.edges is None else tuple(end.end for end in self.edges)
         return inside, OneOf(self.labels, self.labels[0])
 

@@ -143,8 +143,7 @@ class _Uniform(Distribution):
             return _moved(rng.random((n, *low.shape)), start, end - start)
         return rng.uniform(low, high, (n, *low.shape))
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self.low.end, self.high.end
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
@@ -171,8 +170,7 @@ class _Integers(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return rng.integers(self.low, self.high, (n, *self.shape), endpoint=True)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self.low, self.high
 
     def __repr__(self) -> str:
@@ -194,8 +192,7 @@ class _Normal(Distribution):
             return rng.normal(mean, std, (n, *mean.shape))
         return between(mean, std, self.box, rng.random((n, *mean.shape)))
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
@@ -255,8 +252,7 @@ class _Correlated(Distribution):
 
         return draw(n) if self.box is None else accepted(draw, self.box, n, self)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
     def __repr__(self) -> str:
