@@ -5,6 +5,8 @@ import math
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.tolerance import Tolerance
 
+__all__: list[str] = []  # see privatize.planning.plan
+
 
 class Marginal(Bounding):
     """Exchangeability. It has no rho."""

@@ -5,6 +5,8 @@ import math
 from privatize.errors import PlanError
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, bisect, exact, first
 
+__all__: list[str] = []  # see privatize.planning.plan
+
 # A computed tail must be below rho by this relative margin, which covers its rounding.
 _MARGIN = 1e-12
 # Below these the tail is summed term by term with `math` alone (see `_tail`).
