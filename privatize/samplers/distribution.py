@@ -177,8 +177,7 @@ class Distribution(Kind, abc.ABC):
         >>> from privatize import samplers
         >>> print(samplers.uniform(0, 100).describe())
         uniform(0, 100): 10,000 records, seed 0
-        column   support     mean    std     5%  median    95%   missing
-        value    [0, 100]   49.94  28.91  4.988   50.08  94.99         0
+          value                        [0, 100]: 49.94 ± 28.91; 90% in [4.988, 94.99], median 50.08
         """
         return describe(self, n, seed)
 
