@@ -15,15 +15,8 @@ from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
 
-__all__ = [
-    "Bernstein",
-    "BernsteinPolynomial",
-    "Exponential",
-    "Gaussian",
-    "Laplace",
-    "Mechanism",
-    "as_mechanism",
-]
+__all__ = ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace"]
+__all__ += ["Mechanism", "as_mechanism"]
 
 _NAMED: dict[str, Callable[[], Mechanism]] = {
     "laplace": Laplace,

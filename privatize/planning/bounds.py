@@ -1,11 +1,9 @@
 """What a bound is: an inequality that ties gamma, m, k and rho together, and how it is solved."""
 
 import functools
-import math
-import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
 
@@ -40,22 +38,6 @@ class Bounding(Protocol):
     def largest_rho(self, gamma: float) -> float:
         """Return what rho must be below; 0 where there is none."""
         return gamma
-
-
-def as_float(value: Any) -> float:
-    """Return a number as a float, and whatever is none as NaN."""
-    try:
-        return math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def as_index(value: Any) -> int:
-    """Return a whole number as an integer, and whatever is none as -1."""
-    try:
-        return -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return -1
 
 
 @functools.lru_cache(maxsize=1024)

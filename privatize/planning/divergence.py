@@ -2,8 +2,9 @@
 
 import math
 
+from privatize.display.figures import as_float, as_integer
 from privatize.errors import SettingsError
-from privatize.planning.bounds import as_float, as_index, bisect
+from privatize.planning.bounds import bisect
 from privatize.planning.plan import check_gamma
 
 
@@ -41,7 +42,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     0.0135
     """
     gamma = check_gamma(gamma)
-    count = as_index(n)
+    count = as_integer(n)
     if count < 1:
         raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
     tau = as_float(kl)

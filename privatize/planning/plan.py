@@ -24,9 +24,9 @@ from typing import Any, Literal, NoReturn, get_args
 
 from privatize.display.cards import Card, Rows
 from privatize.display.charts import Chart, Color, Layer, onto
-from privatize.display.figures import round_up
+from privatize.display.figures import as_float, as_integer, round_up
 from privatize.errors import PlanError
-from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, as_float, as_index, exact
+from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.dkw import DKW
 from privatize.planning.marginal import Marginal
 from privatize.planning.tolerance import Tolerance
@@ -76,9 +76,9 @@ class Plan:
         _check_bound(self.bound)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         object.__setattr__(self, "m", _check_count(self.m))
-        if not 1 <= as_index(self.k) <= self.m:
+        if not 1 <= as_integer(self.k) <= self.m:
             raise PlanError(f"k={self.k!r} is not an index from 1 to m={self.m}.")
-        object.__setattr__(self, "k", as_index(self.k))
+        object.__setattr__(self, "k", as_integer(self.k))
         object.__setattr__(self, "rho", _check_rho(self.rho, self.gamma, self.bound))
         if not _BOUNDS[self.bound].holds(Point(self.gamma, self.m, self.k, self.rho)):
             message = (
@@ -249,7 +249,7 @@ def check_gamma(gamma: Any) -> float:
 
 
 def _check_count(m: Any) -> int:
-    count = as_index(m)
+    count = as_integer(m)
     if not 1 <= count <= _MOST_PAIRS:
         raise PlanError(
             f"m={m!r} is not a number of pairs: it must be an integer from 1 to 10^18, 'least' or 'balanced'."

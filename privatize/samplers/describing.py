@@ -16,9 +16,8 @@ from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Layer, axes, onto, svg
-from privatize.display.figures import figure
+from privatize.display.figures import as_integer, figure
 from privatize.errors import SamplerError
-from privatize.planning.bounds import as_index
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import plain
 
@@ -102,7 +101,7 @@ class Description:
 
 def describe(sampler: Sampler, n: int, seed: int) -> Description:
     """Draw some records, and describe them."""
-    count = as_index(n)
+    count = as_integer(n)
     if not 2 <= count <= 10_000_000:
         raise SamplerError(f"describe(n={n!r}): the number of records is an integer from 2 to 10,000,000.")
     try:

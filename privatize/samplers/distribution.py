@@ -14,8 +14,8 @@ from privatize.data import frames, records
 from privatize.data import support as domains
 from privatize.data.clipping import convert_numbers
 from privatize.data.columns import Column
+from privatize.display.figures import as_integer
 from privatize.errors import DataError, SamplerError
-from privatize.planning.bounds import as_index
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
 from privatize.samplers.given import Support, inside, plain_of, show_support
@@ -145,7 +145,7 @@ class Distribution(Kind, abc.ABC):
         >>> samplers.uniform(0, 100).fixed(size=1000)
         uniform(0, 100).fixed(size=1000)
         """
-        count = as_index(size)
+        count = as_integer(size)
         if not 1 <= count < 2**53:
             raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
         return Fixed(self, count)
