@@ -12,7 +12,7 @@ from typing import Any
 from privatize.budgets.budget import Budget
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.places import checked_place
-from privatize.budgets.rows import Begun
+from privatize.budgets.terms import Terms
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import as_json, columns, hide, one_line, place, visible
@@ -60,7 +60,7 @@ def _nothing(given: argparse.Namespace) -> str:
     return f"no budget has been begun in {_place(given)}"
 
 
-def _begun(ledger: Ledger, names: list[str]) -> list[Begun]:
+def _begun(ledger: Ledger, names: list[str]) -> list[Terms]:
     known = {each.name: each for each in ledger.begun()}
     for name in names:
         if name not in known:
@@ -73,7 +73,7 @@ def _amounts(amount: Any) -> dict[str, float]:
     return {symbol: float(getattr(amount, symbol)) for symbol in _SYMBOLS}
 
 
-def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _summary(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     """Return a budget for programs: its caps, what was spent and what is left."""
     facts: dict[str, Any] = {"name": begun.name, "composition": begun.composition, "created": begun.created}
     facts |= {"charges": begun.charges, "cap": _amounts(begun.cap)}
@@ -201,7 +201,7 @@ def verify(given: argparse.Namespace) -> Outcome:
     return Outcome(text, facts, 1 if problems else 0, problems)
 
 
-def _verified(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _verified(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": begun.name, "charges": begun.charges}
     try:
         spent = Budget.begun(begun.name, ledger).verify()
