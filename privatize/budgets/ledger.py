@@ -69,7 +69,7 @@ class Ledger:
     def begun(self) -> list[Terms]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
-            found = run(f"SELECT {rows.BUDGET} FROM budgets ORDER BY created, name")  # noqa: S608
+            found = run("SELECT * FROM budgets ORDER BY created, name")
         return [rows.terms_of(row) for row in found]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
@@ -147,7 +147,7 @@ class Ledger:
         # version has changed meanwhile is not written to.
         updated = run(
             f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
-            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {rows.BUDGET}",
+            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING *",
             terms.name,
         )
         found = rows.terms_of(updated[0]) if updated else self._begun(run, terms.name)
@@ -155,7 +155,7 @@ class Ledger:
 
     def _begun(self, run: Run, name: str) -> Terms:
         check(run("SELECT version FROM ledger_layout"))
-        found = run(f"SELECT {rows.BUDGET} FROM budgets WHERE name = ?", name)  # noqa: S608
+        found = run("SELECT * FROM budgets WHERE name = ?", name)
         if not found:
             raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
         return rows.terms_of(found[0])

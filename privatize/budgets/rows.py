@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from privatize.budgets.charges import Book, Charge, Person, Totals
+from privatize.budgets.ledger_layout import NAMES
 from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
@@ -17,12 +18,6 @@ from privatize.planning.bounds import exact
 from privatize.planning.composition import Cost
 from privatize.storage.database import Run, storable
 
-BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
-_CHARGE = (
-    "number, at, function, key, dataset, n, mechanism, kind, epsilon, delta, gamma, charged, partition, "
-    "part, who, strength, declared, described, people, neighbours, unit, purpose, looks, average, "
-    "average_charged"
-)
 _HISTORY = (
     "number, at, function, dataset, n, mechanism, epsilon, delta, gamma, charged, partition, part, who, key, "
     "kind, strength, purpose, declared, described, people, neighbours, unit, average, average_charged"
@@ -30,7 +25,7 @@ _HISTORY = (
 _AMOUNTS = ("epsilon", "delta", "gamma", "average", "charged", "average_charged")
 _LISTS = ("declared", "people")
 # What a charge and its row have in common as it is.
-_SAME = {each.name for each in fields(Charge)} & set(_CHARGE.split(", ")) - {*_AMOUNTS, *_LISTS, "looks"}
+_SAME = {each.name for each in fields(Charge)} & set(NAMES["charges"]) - {*_AMOUNTS, *_LISTS, "looks"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
@@ -74,7 +69,7 @@ def _strings(text: Any) -> tuple[str, ...]:
 
 
 def terms_of(row: tuple[Any, ...]) -> Terms:
-    """Return a row of budgets, with the columns `BUDGET`."""
+    """Return a row of budgets."""
     name, *caps, composition, charges, created, neighbours, unit, migrated = row
     if not isinstance(charges, int) or not isinstance(migrated, int) or not 0 <= migrated <= charges:
         raise LedgerError(f"The ledger is damaged: {name!r} has {charges!r} charges.")
@@ -131,15 +126,15 @@ def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
     }
 
 
-def read_charges(run: Run, name: str, columns: str = _CHARGE) -> list[dict[str, Any]]:
+def read_charges(run: Run, name: str) -> list[dict[str, Any]]:
     """Return every charge, the oldest first, as it is written down."""
-    rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
-    return [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
+    rows = run("SELECT * FROM charges WHERE budget = ? ORDER BY number", name)
+    return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
 
 
 def read_history(run: Run, name: str) -> list[dict[str, Any]]:
     """Return every charge, the oldest first, as a user reads it."""
-    found = read_charges(run, name, _HISTORY)
+    found = [{each: row[each] for each in _HISTORY.split(", ")} for row in read_charges(run, name)]
     for row in found:
         row |= {each: float(_amount(row[each])) for each in _AMOUNTS}
         row |= {each: list(_strings(row[each])) for each in _LISTS}
@@ -152,14 +147,14 @@ def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
     name, made = terms.name, Book(terms.name)
     for number, row in enumerate(rows, 1):
         try:
-            if row["number"] != number:
-                raise LedgerError(f"its number is {row['number']}")
             charge, due = _charge_of(row, terms)
             migrated = number <= terms.migrated
             if migrated != _is_migrated(row):
                 raise LedgerError("it is not in the layout that charges with this number have")
-            if made.add(charge, due if migrated else None) != due:
-                raise LedgerError("the cost that is written down is not what it costs")
+            again = _row(name, number, row["at"], charge, made.add(charge, due if migrated else None))
+            wrong = {each for each, value in zip(row, again, strict=True) if value != row[each]}
+            if wrong - {"looks"}:  # they count by what they cost: migrated charges have none
+                raise LedgerError(f"this library would have written another {', '.join(sorted(wrong))}")
         except (LedgerError, SettingsError) as error:
             raise LedgerError(f"The ledger of {name!r} is damaged at its charge {number}: {error}") from None
     if not _TIME.fullmatch(str(terms.created)):
@@ -173,6 +168,8 @@ def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
 
 def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
     """Return a row as what was asked for and what it cost; refuse what `write` would not have written."""
+    if not all(isinstance(value, int if name in ("number", "n") else str) for name, value in row.items()):
+        raise LedgerError("this library cannot have written it: a number is a string in it, or the reverse")
     epsilon, delta, gamma, average, charged, average_charged = (_amount(row[name]) for name in _AMOUNTS)
     try:
         looks = json.loads(row["looks"]) if row["looks"] else []
@@ -184,17 +181,13 @@ def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
             looks=tuple((float(asked), float(now)) for asked, now in looks),
             declared=_strings(row["declared"]),
             people=_strings(row["people"]),
-            **{name: row[name] for name in _SAME},
+            **{name: row[name] for name in _SAME} | {"neighbours": terms.neighbours, "unit": terms.unit},
         )
-        numbers = all(exact(float(number)) == number for number in (epsilon, delta, gamma, average))
-        fine = numbers and _fits(charge)
+        if _fits(charge) and _TIME.fullmatch(row["at"]):
+            return charge, Cost(epsilon, delta, charged, average_charged)
     except (TypeError, ValueError, OverflowError) as error:
         raise LedgerError(f"this library cannot have written it ({error})") from None
-    strings = all(isinstance(row[name], str) for name in _SAME - {"n"})
-    fine = fine and strings and isinstance(charge.n, int) and bool(_TIME.fullmatch(str(row["at"])))
-    if not fine or (charge.neighbours, charge.unit) != (terms.neighbours, terms.unit):
-        raise LedgerError("this library cannot have written it")
-    return charge, Cost(epsilon, delta, charged, average_charged)
+    raise LedgerError("this library cannot have written it")
 
 
 def _is_migrated(row: dict[str, Any]) -> bool:
@@ -227,33 +220,36 @@ def _fits(charge: Charge) -> bool:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _replacing(table: str, keys: int, columns: str) -> str:
+def _replacing(table: str, keys: int) -> str:
     """Return the statement that inserts a row, or replaces the one with the same first columns."""
-    names = columns.split(", ")
+    names = NAMES[table]
     marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
     which = ", ".join(names[:keys])
     return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
 
 
-_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * (1 + len(_CHARGE.split(', '))))})"  # noqa: S608
-_PEOPLE = _replacing("people", 2, "budget, name, partition, part, declared, described")
-_GAMMAS = _replacing("gammas", 3, "budget, dataset, key, gamma, average")
-_SPENT = _replacing("spent", 3, "budget, partition, part, epsilon, delta, gamma, counts, average")
+_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * len(NAMES['charges']))})"  # noqa: S608
+_PEOPLE, _GAMMAS, _SPENT = _replacing("people", 2), _replacing("gammas", 3), _replacing("spent", 3)
+
+
+def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[Any, ...]:
+    """Return what is written down of a charge that costs this: a row of charges."""
+    c = charge
+    average = c.gamma if c.average_gamma is None else c.average_gamma
+    return (
+        *(budget, number, at, storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
+        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.gamma)),
+        *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
+        *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
+        *(str(exact(average)), str(due.average)),
+    )
 
 
 def write(run: Run, number: int, charge: Charge, book: Book) -> Cost:
     """Add a charge to the book, and write down what has changed by it."""
     c, name, before = charge, book.name, dict(book.people)
     due = book.add(charge)
-    mean = c.gamma if c.average_gamma is None else c.average_gamma
-    run(  # in the order of _CHARGE
-        _INSERT,
-        *(name, number, now(), storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
-        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.gamma)),
-        *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
-        *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
-        *(str(exact(mean)), str(due.average)),
-    )
+    run(_INSERT, *_row(name, number, now(), charge, due))
     for each in c.subjects:
         person = book.people[each]
         if person != before.get(each):
