@@ -13,7 +13,6 @@ from privatize.budgets.charges import Charge, check_text
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
-from privatize.budgets.places import ledger_place
 from privatize.budgets.spending_chart import COLORS, spending
 from privatize.budgets.terms import Terms, summed
 from privatize.display.cards import Card
@@ -24,6 +23,7 @@ from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
 from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
+from privatize.storage.places import ledger_place
 
 
 class _Numbers(NamedTuple):

@@ -22,7 +22,7 @@ from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, storable
-from privatize.storage.urls import without_password
+from privatize.storage.places import without_password
 
 
 class Ledger:

@@ -11,7 +11,6 @@ from typing import Any
 
 from privatize.budgets.budget import Budget
 from privatize.budgets.ledger import Ledger
-from privatize.budgets.places import checked_place
 from privatize.budgets.terms import Terms
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
@@ -19,6 +18,7 @@ from privatize.cli.showing import as_json, columns, hide, one_line, place, visib
 from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
+from privatize.storage.places import checked_place
 
 _SYMBOLS = ("epsilon", "delta", "gamma")
 _WHERE = "a path, sqlite:///... or postgresql://... (default: PRIVATIZE_LEDGER, or the policy's)"
