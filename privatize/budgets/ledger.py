@@ -41,7 +41,6 @@ class Ledger:
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, CREATE, durable=True, prepare=prepare)
         self.url = without_password(self.database.url) if shown is None else shown
-        self._process = os.getpid()
 
     def begin(self, terms: Terms) -> None:
         """Begin a budget, or find it; refuse if it was begun with other caps."""
@@ -172,11 +171,6 @@ class Ledger:
 
     @contextlib.contextmanager
     def _transaction(self, *, write: bool = True) -> Iterator[Run]:
-        if self.database.url == "memory" and self._process != os.getpid():
-            raise LedgerError(
-                "This budget is in the memory of the process that this one was forked from. Give it a "
-                "ledger= to share it."
-            )
         try:
             with self.database.transaction(write=write) as run:
                 yield run
