@@ -183,10 +183,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         words = f"epsilon={spent.epsilon:.6g}{delta} for all pairs of neighbours"
         if spent.gamma:
             words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
-        count, one = self.ledger.unsealed(self.name)
-        if count and one:
-            return f"{words}. {_unsealed(count)}, and all answers are under one P"
-        return f"{words}. {self._caveat()}" if count else words
+        count, _ = self.ledger.unsealed(self.name)
+        note = spent.note or f"{_unsealed(count)}, and all answers are under one P"
+        return f"{words}. {note}" if count else words
 
     def _caveat(self) -> str:
         """Return in words what could not be checked about the total, or an empty string."""
