@@ -21,24 +21,24 @@ Read = dict[tuple[int, str], tuple[Any, Any]]
 _WALKED = frozenset({"vars", "__dict__"})
 
 
-class Unencodable(Exception):  # noqa: N818 - a signal between modules
-    """Something that a function depends on has no content that could be compared."""
+class _Signal(Exception):  # noqa: N818 - a signal between modules
+    """Ends a walk; by these names the walk came to where it ended, as far as code has them."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, *what: str) -> None:
+        super().__init__(*what)
         self.path: list[str] = []
+
+
+class Unencodable(_Signal):
+    """Something that a function depends on has no content that could be compared."""
 
     def __str__(self) -> str:
         shown = self.path if len(self.path) < 10 else [*self.path[:5], "...", *self.path[-3:]]
         return f"{self.args[0]} (reached by {' -> '.join(shown)})" if shown else str(self.args[0])
 
 
-class PrivateReachable(Exception):  # noqa: N818 - a signal between modules
-    """The private data can be reached from the function itself: by these names, as far as code has them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.path: list[str] = []
+class PrivateReachable(_Signal):
+    """The private data can be reached from the function itself."""
 
     def __str__(self) -> str:
         return " -> ".join(self.path[:5]) or "a global, its closure, P or another argument"

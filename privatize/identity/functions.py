@@ -221,27 +221,11 @@ def module(encoder: Encoder, value: types.ModuleType) -> None:
         met.versioned[id(value)] = value
 
 
-@encodes(types.MethodType, staticmethod, classmethod)
-def _wrapper(encoder: Encoder, value: Any) -> None:
-    encoder.text(type(value).__qualname__)
-    for part in PARTS[type(value)](value):
-        encoder.encode(part)
-
-
-@encodes(property)
-def _property(encoder: Encoder, value: property) -> None:
-    encoder.text("property")
-    sequence(encoder, (*PARTS[property](value), value.__doc__))
-
-
-@encodes(functools.partial)
-def _partial(encoder: Encoder, value: functools.partial[Any]) -> None:
+@encodes(types.MethodType, staticmethod, classmethod, property, functools.partial, types.MappingProxyType)
+def _made(encoder: Encoder, value: Any) -> None:
     if not encoder.again(value):
-        encoder.text("partial")
-        encoder.encode(value.func)
-        sequence(encoder, value.args)
-        encoder.encode(dict(value.keywords))
-        encoder.state(vars(value))
+        encoder.text(type(value).__qualname__)
+        sequence(encoder, (*PARTS[type(value)](value), value.__doc__ if type(value) is property else None))
 
 
 @encodes(functools._lru_cache_wrapper)
