@@ -29,7 +29,7 @@ def binary(encoder: Encoder, module: str) -> None:
     library(encoder, file)
     if not encoder.narrow:
         encoder.met.attributes.add("an attribute by 'compiled code'")
-        encoder.met.meet(found)
+        encoder.met.modules[id(found)] = found
 
 
 def library(encoder: Encoder, file: str) -> None:

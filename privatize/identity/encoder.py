@@ -14,7 +14,6 @@ from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
 from privatize.identity.graph import NOTHING, scope_of
-from privatize.identity.origin import name_of
 from privatize.identity.reachable import Private, Sized
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
@@ -86,7 +85,7 @@ class Met:
         State that counts only where code has one of the names, and what reads it.
     """
 
-    modules: dict[str, types.ModuleType] = field(default_factory=dict)
+    modules: dict[int, types.ModuleType] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
     wanted: set[tuple[str, str]] = field(default_factory=set)
     owners: set[str] = field(default_factory=set)
@@ -102,13 +101,6 @@ class Met:
         """Add what another walk has met."""
         for name, found in vars(other).items():
             vars(self)[name].update(found)
-
-    def meet(self, module: types.ModuleType) -> None:
-        """Take note of one of the user's own modules; of two with one name, of both."""
-        name = name_of(module)
-        while name in self.modules and self.modules[name] is not module:
-            name += "'"
-        self.modules[name] = module
 
     def use(self, owner: str | None) -> None:
         """Take note of the library that something belongs to."""

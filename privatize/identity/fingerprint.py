@@ -22,6 +22,7 @@ from privatize.identity import objects  # with it every kind of value is registe
 from privatize.identity.completion import complete, wanted_from
 from privatize.identity.encoder import Encoder, PrivateReachable, Read, Unencodable
 from privatize.identity.library import LIBRARY, outside
+from privatize.identity.origin import name_of
 from privatize.identity.reachable import Private
 from privatize.identity.settings import pandas_options
 
@@ -116,7 +117,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     """
     encoder = Encoder(version, narrow=True)
     digest, met = _encode(encoder, value), encoder.met
-    wanted = {name: wanted_from(encoder, name) for name in met.modules}
+    wanted = {name_of(module): wanted_from(encoder, module) for module in met.modules.values()}
     return Reach(digest, wanted, met.owners, met.lookups)
 
 

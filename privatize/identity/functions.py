@@ -141,7 +141,7 @@ def _named_modules(encoder: Encoder, names: set[str], own: str) -> None:
     for name in sorted(names if encoder.read is not None else names & sys.modules.keys()):
         found = encoder.held(sys.modules, name)
         if issubclass(type(found), types.ModuleType) and origin(name) is None:
-            encoder.met.meet(found)
+            encoder.met.modules[id(found)] = found
 
 
 def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
@@ -215,7 +215,7 @@ def module(encoder: Encoder, value: types.ModuleType) -> None:
     encoder.text(f"module {name} {_exactly(owner)}")
     met.use(owner)
     if owner is None:
-        met.meet(value)
+        met.modules[id(value)] = value
         met.attributes |= {"__getattr__"} & vars(value).keys()  # attributes that it makes up
     elif owner != LIBRARY:
         met.versioned[id(value)] = value

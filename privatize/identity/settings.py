@@ -41,7 +41,6 @@ _SETTINGS: dict[str, Callable[[], object]] = {
     "locale strftime strptime atof localeconv strcoll strxfrm": _locale,
     "RecursionError getrecursionlimit": sys.getrecursionlimit,
     "getcwd": os.getcwd,
-    " ".join(_ENVIRONMENT): lambda: "",  # see `settings_for`
     "flags": lambda: (sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode),
     "str repr array2string array_str array_repr get_printoptions": _printing,
     "get_option options": lambda: _pandas("_global_config"),
@@ -54,7 +53,7 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 }
 """Libraries with settings that change what their functions return."""
 
-NAMED = (EVALUATING | OF_PYTHON | PROCESS | {"modules", "__subclasses__"}).union(
+NAMED = (EVALUATING | OF_PYTHON | PROCESS | _ENVIRONMENT | {"modules", "__subclasses__"}).union(
     *(names for names, _ in _READERS)
 )
 """Names in code that make more of the process count than what a function refers to."""
