@@ -158,7 +158,9 @@ class Encoder:
         if isinstance(value, type):
             return self._class(value)
         if kind in _MADE_OF:
-            return [kind.__name__.replace("_", " "), *map(self.value, PARTS[kind](value))]
+            return [kind.__name__, *map(self.value, PARTS[kind](value))]
+        if kind is functools.cached_property:
+            return ["cached property", self.value(value.func)]
         if kind is functools._lru_cache_wrapper:
             return ["lru_cache", self.value(value.__wrapped__), self.value(value.cache_parameters())]
         if isinstance(value, enum.Enum):
@@ -215,8 +217,7 @@ class Encoder:
         """Return a function by its source and by the values that it uses."""
         state = [self.value(each) for each in (value.__defaults__, value.__kwdefaults__ or {}, vars(value))]
         known, code = value.__globals__, value.__code__
-        cells = [(name, None if held is NOTHING else held) for name, _, held in cells_of(value)]
-        closure = [[name, self.value(held)] for name, held in cells]
+        closure = self._state({k: None if held is NOTHING else held for k, _, held in cells_of(value)})
         if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
             # A function that installed code made: its source may change with the version.
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
@@ -230,7 +231,7 @@ class Encoder:
         tree = tree_of(code, text_of(value))
         if tree[0] == "bytecode":
             self._restrict(_REACH[1])
-        read = [[name, self.value(known[name])] for name in sorted(names & known.keys())]
+        read = self._state({name: known[name] for name in names & known.keys()})
         imported = sorted({(name, level) for name, level, _ in found.imports})
         modules = [self._imported(full_name(name, level, known)) for name, level in imported]
         return ["function", value.__name__, tree, state, closure, read, modules]

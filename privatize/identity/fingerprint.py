@@ -136,7 +136,7 @@ def token(
     >>> token([1, "a"], "f") == token([1, "a"], "f") != token([2, "a"], "f")
     True
     """
-    found, what = _attempt(value, version=version, private=private, read=read)
+    found, what = attempt(value, version=version, private=private, read=read)
     if found is not None:
         return found
     if private is not None:  # it may be further on
@@ -156,10 +156,10 @@ def identity_of(value: Any, *, version: str | None = None, private: Private | No
 
     Raise `PrivateReachable` if private data is met; with ``version=""`` it is sought whatever else is there.
     """
-    return _attempt(value, version=version, private=private)[0]
+    return attempt(value, version=version, private=private)[0]
 
 
-def _attempt(value: Any, **options: Any) -> tuple[str | None, str]:
+def attempt(value: Any, **options: Any) -> tuple[str | None, str]:
     """Return the fingerprint of a value, or None and what cannot be compared."""
     try:
         return fingerprint(value, **options), ""

@@ -25,7 +25,6 @@ PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     classmethod: lambda value: (value.__func__,),
     property: lambda value: (value.fget, value.fset, value.fdel),
     functools.partial: lambda value: (value.func, value.args, value.keywords, vars(value)),
-    functools.cached_property: lambda value: (value.func,),
     types.MappingProxyType: lambda value: (dict(value),),
     types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
     types.UnionType: lambda value: value.__args__,
