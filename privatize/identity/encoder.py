@@ -160,7 +160,7 @@ class Encoder:
         """Refuse what has no content, unless a version describes it."""
         if self.version is None:
             raise Unencodable(what)
-        self.text(f"vouched for: {what}")
+        self.text(f"attested: {what}")
 
     def add(self, part: bytes) -> None:
         """Add bytes with their length."""

@@ -29,7 +29,7 @@ PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
     types.UnionType: lambda value: value.__args__,
 }
-"""What values that never change themselves are made of."""
+"""What values are made of that are nothing but their parts."""
 
 
 def content_of(cell: types.CellType) -> Any:
