@@ -24,7 +24,7 @@ from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.encoder import PrivateReachable
-from privatize.identity.fingerprint import fingerprint, seek, token, warn_changed
+from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import GuardedNames, Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
@@ -132,7 +132,7 @@ class Calibrator:
         if key is None:
             # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
             version = settings.version or ""
-            holds = functools.partial(_holds, facts, version, _digest(facts, version))
+            holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
             return Estimate(asked.calibrate(_seed(settings), None), None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan, settings.min_sensitivity, settings.store
@@ -168,7 +168,7 @@ def _put(held: dict[Any, Any], at: Any, value: Any) -> Any:
 def apart(name: str, value: Any, box: Box) -> None:
     """Refuse what the private data can be reached from."""
     try:
-        seek(value, Private(box.data))
+        identity_of(value, version="", private=Private(box.data))
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
 
@@ -187,16 +187,9 @@ def _key(
     return key, watching is None or read is None or watching.saw(read)
 
 
-def _digest(facts: list[Any], version: str | None) -> str:
-    try:
-        return fingerprint(facts, version=version)
-    except Exception:  # whatever somebody's class does when it is looked at, or it cannot be encoded any more
-        return ""
-
-
-def _holds(facts: list[Any], version: str | None, digest: str) -> bool:
+def _holds(facts: list[Any], version: str | None, digest: str | None) -> bool:
     """Tell whether what an estimate depends on is still what it was."""
-    return _digest(facts, version) == digest
+    return identity_of(facts, version=version) == digest
 
 
 # --- the store --------------------------------------------------------------------------------
