@@ -142,26 +142,12 @@ class Declared:
         self.values = values
 
 
-class Sized:
-    """Takes the place of `Private`, and notes every value that could be a copy of private data."""
-
-    def __init__(self) -> None:
-        self.met: list[Any] = []
-
-    def holds(self, value: Any) -> bool:
-        """Note a value that is long enough; it is not private."""
-        if isinstance(value, LISTED):
-            noted = len(value) >= FEW and len(set(map(type, value))) <= 3  # settings are of many types
-        else:
-            noted = _is_data(value) and not isinstance(value, CODE) and np.size(value) >= FEW
-        if noted or isinstance(value, Declared):
-            self.met.append(value)
-        return False
-
-    def inside(self, value: Any) -> bool:
-        """Note nothing."""
-        del value
-        return False
+def could_be_data(value: Any) -> bool:
+    """Tell whether a value that a fingerprint met is long enough to be a copy of private data."""
+    if isinstance(value, LISTED):
+        return len(value) >= FEW and len(set(map(type, value))) <= 3  # settings are of many types
+    sized = _is_data(value) and not isinstance(value, CODE) and np.size(value) >= FEW
+    return sized or isinstance(value, Declared)
 
 
 def _items(value: Any) -> Iterable[Any]:
