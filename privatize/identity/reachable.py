@@ -95,7 +95,7 @@ class Private:
 
     @functools.cached_property
     def _ids(self) -> frozenset[int]:
-        return frozenset(_identities(self._data))
+        return frozenset(id(each) for part in _parts(self._data, pandas=False) for each in owners(part))
 
     @functools.cached_property
     def _has_rows(self) -> bool:
@@ -105,7 +105,7 @@ class Private:
 
     @functools.cached_property
     def _ranges(self) -> list[Range]:
-        parts = _all_parts(self._data) if self._memory else ()
+        parts = _parts(self._data, objects=False) if self._memory else ()
         return [found for part in parts for owner in owners(part) for found in ranges(owner)]
 
     @functools.cached_property
@@ -155,18 +155,6 @@ def _items(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _identities(data: Any, depth: int = 3) -> Iterator[int]:
-    """Yield the ids of the containers in a dataset, and of its records where those are objects."""
-    if set(map(type, data)) <= ATOMS:  # which most records have nothing else than
-        return
-    for part in filter(_is_record, data):
-        yield from map(id, owners(part))
-        if depth and type(part) in (list, tuple, dict):
-            yield from _identities(_items(part), depth - 1)
-        elif depth and isinstance(part, np.ndarray) and part.dtype == object:
-            yield from _identities(part.ravel().tolist(), depth - 1)
-
-
 def _is_record(value: Any) -> bool:
     """Tell whether an object belongs to one dataset alone: numbers, strings and enums are everybody's."""
     kind = type(value)
@@ -181,25 +169,25 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(type(value), "__len__")
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    """Yield the objects in a container."""
+def _inside(value: Any, objects: bool = True, pandas: bool = True) -> Iterator[Any]:
+    """Yield the containers and records in a container: also in arrays of objects, and what pandas has."""
+    items: Iterable[Any] = ()
     if isinstance(value, LISTED):
-        yield from filter(_is_record, _items(value))
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        yield from filter(_is_record, value.ravel().tolist())
-    elif library(value) == "pandas" and not isinstance(value, CODE):
+        items = _items(value)
+    elif objects and isinstance(value, np.ndarray) and value.dtype == object:
+        items = value.ravel().tolist()
+    elif pandas and library(value) == "pandas" and not isinstance(value, CODE):
         yield from pandas_parts(value)
+    if not set(map(type, items)) <= ATOMS:  # which most records have nothing else than
+        yield from filter(_is_record, items)
 
 
-def _all_parts(data: Any) -> Iterator[Any]:
-    """Yield a dataset's parts, those of the parts, and so on."""
-    for part in data:
+def _parts(value: Any, objects: bool = True, pandas: bool = True, depth: int = 8) -> Iterator[Any]:
+    """Yield what is in a container, what is in that, and so on."""
+    for part in _inside(value, objects, pandas):
         yield part
-        if isinstance(part, LISTED):
-            if not set(map(type, _items(part))) <= ATOMS:
-                yield from _all_parts(filter(_is_record, _items(part)))
-        elif library(part) == "pandas":
-            yield from _all_parts(pandas_parts(part))
+        if depth:
+            yield from _parts(part, objects, pandas, depth - 1)
 
 
 def _aligned(data: Any) -> Iterator[Any]:
@@ -216,7 +204,7 @@ def _contents(part: Any) -> Iterator[Array]:
     if isinstance(part, LISTED):
         yield from listed(part)
         return
-    for each in _all_parts([part]):
+    for each in (part, *_parts(part, objects=False)):
         yield from arrays(each)
         coded = not hasattr(each, "_ndarray") or hasattr(each, "categories")
         if coded and hasattr(each, "_from_sequence"):  # strings, categories, numbers that may be missing
