@@ -318,7 +318,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return self.__wrapped__, self._settings, self._attributes()
 
     def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _OWN}
+        return {name: value for name, value in vars(self).copy().items() if name not in _OWN}
 
     def _runs(self) -> list[Any]:
         return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
