@@ -11,7 +11,6 @@ import sys
 import time
 import types
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -73,7 +72,7 @@ class Calibrator:
 
     def __init__(self) -> None:
         # By key, plan and floor, and by where it is stored: whoever names another store expects it there too.
-        self.memory: OrderedDict[tuple[str, Plan, float | None, Any], Sensitivity] = OrderedDict()
+        self.memory: dict[tuple[str, Plan, float | None, Any], Sensitivity] = {}
         # By short names, with the questions whose ids are in them. With None where there is no guard: nothing
         # is kept alive, and whatever gets such an id later has no guard either.
         self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate] | tuple[None, None]] = {}
@@ -153,9 +152,7 @@ class Calibrator:
         known, store = _remembered(asked, key)
         held = holds()
         if held:
-            self.memory[at] = known
-            while len(self.memory) > _MOST:
-                self.memory.popitem(last=False)
+            _put(self.memory, at, known)
         else:
             _Writer(store)(store.forget, key)
         return Estimate(known, key, holds), held

@@ -23,7 +23,7 @@ from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
 from privatize.function.card import function_card
-from privatize.function.pickling import Pickled, blank
+from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
@@ -309,7 +309,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         getter = getattr(type(self.__wrapped__), "__get__", None)
         if getter is None:
             return self
-        bound, method = blank(type(self)), getter(self.__wrapped__, target, type(target))
+        bound, method = object.__new__(type(self)), getter(self.__wrapped__, target, type(target))
         own = {"_original": method, "_target": target, "__wrapped__": method}
         vars(bound).update(vars(self) | own | {"definition": self.definition.bound(method)})
         return bound
