@@ -23,7 +23,7 @@ from privatize.outputs.models import is_estimator
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-_UNKNOWN = inspect.signature(lambda first_argument, /, *args, **kwargs: None)
+_UNKNOWN = inspect.signature(lambda first_argument, /, *args, **kwargs: (first_argument, args, kwargs))
 
 
 @dataclass(frozen=True, slots=True)

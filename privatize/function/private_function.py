@@ -22,7 +22,6 @@ from privatize.function.asking import miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
-from privatize.function.card import function_card
 from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
@@ -85,6 +84,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
         if not unfinished:
+            settings.obey(self.__name__, policy())
             _ = self.definition  # or refused
 
     @functools.cached_property
@@ -109,7 +109,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def _repr_html_(self) -> str:
         names = ", ".join(self.definition.binding.names)
-        return function_card(f"{self.__name__}({names})", self._settings).html()
+        return self._settings.card(f"{self.__name__}({names})").html()
 
     def __repr__(self) -> str:
         s = self._settings
@@ -295,7 +295,6 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         if "sampler" in changes and "domain" not in changes:
             changes["domain"] = None
         chosen = replace(self._settings, **changes)
-        chosen.obey(self.__name__, policy())
         return PrivateFunction(self._original, chosen, calibrator=self.calibrator, root=self._root)
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
@@ -454,7 +453,6 @@ def privatize(
     settings = Settings(**given)
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
-        settings.obey(label_of(function), policy())
         return PrivateFunction(function, settings)
 
     return decorate
