@@ -22,6 +22,7 @@ from privatize.identity import library
 from privatize.identity.origin import owner_of
 from privatize.mechanisms import Laplace, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
+from privatize.planning.bounds import as_float
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
@@ -184,10 +185,7 @@ def _one_of(rule: str, fits: Callable[[Any], bool]) -> _Check:
 
 def _number(rule: str, low: float, high: float) -> _Check:
     def check(name: str, value: Any) -> float:
-        try:
-            number = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
+        number = as_float(value)
         if not low <= number <= high:
             raise SettingsError(f"{name}={_short(value)} is not {rule}.")
         return number

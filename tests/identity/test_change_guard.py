@@ -609,6 +609,22 @@ def test_methods_of_other_things_are_not_watched(program):
     assert guard(types.MethodType(program.another, program.counter)) is not None
 
 
+def test_closures_of_methods_are_watched(program):
+    """A class that is made by a function has its variables."""
+    exec(
+        "def make(by):\n    class Made(Counter):\n        def total(self, x): return x.mean() * by\n"
+        "    return Made(1)\nmade = make(3)",
+        vars(program),
+    )
+    method = program.made.total
+    before, watched = fingerprint(method), guard(method)
+    assert watched.same()
+    undo = set_cell(method.__func__, 30)
+    assert not watched.same() and fingerprint(method) != before
+    undo()
+    assert watched.same() and fingerprint(method) == before
+
+
 def sensitivities(methods, data):
     """Return what several warm calls of each method are calibrated to."""
     return [[each().release(data).sensitivity for _ in range(4)][-1] for each in methods]
