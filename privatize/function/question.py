@@ -21,7 +21,7 @@ from privatize.data import records
 from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
-from privatize.function.recursion import RecursionGuard, WorkerContext
+from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
 from privatize.function.template import Template
 from privatize.identity.graph import ATOMS
@@ -152,12 +152,12 @@ class Question:
 
     def guard(self) -> RecursionGuard:
         """Return what lets the function's calls to itself run raw while it is evaluated."""
-        return self.worker_context().guard()
+        return self.worker_context()()
 
-    def worker_context(self) -> WorkerContext:
-        """Return what does the same in other processes."""
+    def worker_context(self) -> Callable[[], RecursionGuard]:
+        """Return what makes such a guard in other processes."""
         functions = self.call.function, self.settings.pair, self.settings.batch
-        return WorkerContext(self.definition.root, functions)
+        return functools.partial(RecursionGuard, self.definition.root, *functions)
 
     def workers(self, given: Any = None) -> Any:
         """Return where pairs are evaluated: what was given, or set, or configured."""

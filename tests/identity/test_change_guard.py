@@ -466,6 +466,7 @@ METHOD_CHANGES = {
     "the method itself": lambda m: put_key(m.Counter, "total", m.another),
     "a method's code": lambda m: put_attribute(m.Counter.helper, "__code__", m.another.__code__),
     "a method's default": lambda m: put_attribute(m.Counter.__init__, "__defaults__", (1,)),
+    "a method's first annotation": lambda m: put_entry(m.Counter.helper.__annotations__, "x", int),
     "a method of the object": lambda m: put_key(m.counter, "helper", lambda: 5),
     "the method itself, of the object": lambda m: put_key(m.counter, "total", m.another),
     "an attribute of a base": lambda m: put_key(m.Base, "base", 3),
@@ -508,13 +509,17 @@ def test_what_changes_the_fingerprint_of_a_method_is_seen(program, name):
     assert fingerprint(method) == before
 
 
+# At these `same` alone looks.
+ALONE = {"a wrapped function", "an attribute of a wrapped function", "a method's first annotation"}
+
+
 def test_a_fingerprint_of_another_moment_is_not_taken_for_that_of_a_method(program):
     """Another thread may set an attribute, and set it back."""
     method = program.counter.total
     watched, read = guard(method), {}
     fingerprint(method, read=read)
     assert watched.saw(read)
-    for name in METHOD_CHANGES.keys() - {"a wrapped function", "an attribute of a wrapped function"}:
+    for name in METHOD_CHANGES.keys() - ALONE:
         undo, read = METHOD_CHANGES[name](program), {}
         with contextlib.suppress(Unencodable):
             fingerprint(method, read=read)
@@ -587,6 +592,7 @@ def test_methods_of_other_things_are_not_watched(program):
     exec(
         "import abc, dataclasses, enum\nclass A(abc.ABC): pass\n"
         "class M(type):\n    def __getattribute__(self, name): return 1\nclass X(metaclass=M): pass\n"
+        "class N(type): pass\nclass Y(metaclass=N): pass\n"
         "class E(enum.Enum):\n    a = 1\n"
         "@dataclasses.dataclass\nclass D:\n    a: int = 1\nclass L(list): pass",
         vars(program),
@@ -600,6 +606,7 @@ def test_methods_of_other_things_are_not_watched(program):
         program.D(),
         program.L(),
         program.X(),
+        program.Y(),
         program.other,
         5,
     ]
