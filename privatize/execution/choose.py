@@ -15,10 +15,7 @@ import numpy as np
 
 from privatize.errors import ExecutionError, SettingsError
 from privatize.execution.base import Executor
-from privatize.execution.clusters.dask import Dask
-from privatize.execution.clusters.futures import Futures
-from privatize.execution.clusters.mapped import Mapped
-from privatize.execution.clusters.ray import Ray
+from privatize.execution.clusters.executors import Dask, Futures, Mapped, Ray
 from privatize.execution.inline import Inline
 from privatize.execution.job import Job, Refused, SpanResult
 from privatize.execution.packaging.package import pack

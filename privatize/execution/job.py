@@ -205,7 +205,7 @@ class Reply:
     ----------
     status : str
         ``"found"``, or: an ``"error"`` of this library; the job was ``"refused"``; drawing the pairs
-        ``"raised"``; the package is ``"missing"`` there; the worker is one of the sender's own ``"threads"``.
+        ``"raised"``; the package is ``"missing"`` there.
     results : list of tuple
         What was found: the facts of each `SpanResult`.
     error : dict or None
@@ -216,7 +216,7 @@ class Reply:
         The facts of the `Cause`, if anything was raised.
     """
 
-    status: Literal["found", "error", "refused", "raised", "missing", "threads"]
+    status: Literal["found", "error", "refused", "raised", "missing"]
     results: list[Facts] = field(default_factory=list)
     error: dict[str, Any] | None = None
     reason: str = ""
@@ -242,12 +242,6 @@ class Reply:
 
     def read(self) -> list[SpanResult]:
         """Return what was found, or raise what happened instead."""
-        if self.status == "threads":
-            raise ExecutionError(
-                "workers= evaluates in threads of this process, where a function may find another state than "
-                "in the thread that calls it with the private data. Use processes: workers=2, for example, "
-                "or for Dask a cluster with processes=True."
-            )
         if self.status == "refused":
             raise Refused(self.reason)
         if self.error is not None:

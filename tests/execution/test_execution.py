@@ -25,6 +25,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import multiprocess
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,8 +40,7 @@ from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
 from privatize.execution import choose, span_queue
 from privatize.execution.clusters import orders
-from privatize.execution.clusters.base import checked
-from privatize.execution.clusters.mapped import Mapped
+from privatize.execution.clusters.executors import Mapped, checked
 from privatize.execution.inline import Inline
 from privatize.execution.job import Cause, Reply, SpanResult
 from privatize.execution.span_queue import SpanQueue
@@ -472,8 +472,8 @@ class TestThreads:
         try:
             found = estimate(named, OddPool())
         finally:
-            while not orders._pools.empty():
-                orders._pools.get_nowait().close()
+            while orders._pools:
+                orders._pools.pop().close()
         assert np.array_equal(found.gaps, estimate(mean).gaps)
         seen = {path.name for path in Path(folder).iterdir()}
         # Here, in the thread of the caller, some are evaluated again.
@@ -855,18 +855,47 @@ class TestOthersExecutors:
         with pytest.raises(ExecutionError):
             estimate(mean, pool)
 
-    def test_an_executor_whose_process_dies(self):
-        """A crash in somebody else's process is an error that says so, not a hang or a wrong gap."""
+    def test_an_executor_whose_process_dies(self, tmp_path):
+        """The end of somebody else's process is an error that says so, not a hang or a wrong gap."""
+        file = tmp_path / "evaluated"
+
+        def slow(x):
+            file.touch()
+            time.sleep(0.01)
+            return float(x.mean())
+
+        def kill():
+            while not file.exists():
+                time.sleep(0.01)
+            for process in list(pool._processes.values()):
+                process.kill()
+
+        context = multiprocessing.get_context("spawn")
+        pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+        thread = threading.Thread(target=kill)
+        thread.start()
+        with pool, pytest.raises(ExecutionError, match="BrokenProcessPool"):
+            estimate(slow, pool)
+        thread.join()
+
+    @pytest.mark.parametrize("where", ["executor", "map", "daemonic"])
+    def test_a_function_that_ends_its_process(self, where, spawned):
+        """A crash on some data costs its pair, on other people's processes too, and no process of theirs."""
 
         def dies(x):
             if x[0] > 0.96:
                 os._exit(1)
             return float(x.mean())
 
-        context = multiprocessing.get_context("spawn")
-        pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
-        with pool, pytest.raises(ExecutionError, match="BrokenProcessPool"):
-            estimate(dies, pool)
+        def raises(x):
+            if x[0] > 0.96:
+                raise ValueError
+            return float(x.mean())
+
+        with multiprocess.get_context("spawn").Pool(2) as daemonic:
+            workers = {"executor": spawned, "map": Mapper(), "daemonic": daemonic}[where]
+            found, expected = estimate(dies, workers), estimate(raises)
+        assert np.array_equal(found.gaps, expected.gaps) and found.failed == expected.failed > 0
 
     def test_a_map_that_loses_results(self):
         """A map that returns too few results is an error."""

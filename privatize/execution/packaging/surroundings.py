@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import decimal
 import os
 import sys
 import warnings
@@ -23,7 +23,7 @@ class Surroundings:
 
     filters: tuple[Any, ...]
     floating: dict[str, Any]
-    decimal: Any
+    decimals: decimal.Context
     recursion: int
     folder: str | None
     environment: dict[str, str] | None
@@ -31,14 +31,13 @@ class Surroundings:
     @classmethod
     def here(cls, *, local: bool) -> Surroundings:
         """Return what this process is like; with its folder and environment only if that is `local`."""
-        decimal = sys.modules.get("decimal")
         folder = None
         with contextlib.suppress(OSError):  # it may have been deleted
             folder = os.getcwd()  # noqa: PTH109 - a string
         return cls(
             tuple(warnings.filters),
             {**np.geterr(), "call": np.geterrcall()},
-            None if decimal is None else decimal.getcontext().copy(),
+            decimal.getcontext().copy(),
             sys.getrecursionlimit(),
             folder if local else None,
             dict(os.environ) if local else None,
@@ -58,13 +57,7 @@ class Surroundings:
             os.environ.update(self.environment | own)
 
     @contextlib.contextmanager
-    def entered(self, *, settled: bool = False) -> Iterator[None]:
-        """Treat warnings (unless that is settled), floating-point errors and decimals as the sender does."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(np.errstate(**self.floating))
-            if self.decimal is not None:
-                stack.enter_context(importlib.import_module("decimal").localcontext(self.decimal))
-            if not settled:
-                stack.enter_context(warnings.catch_warnings())
-                warnings.filters[:] = self.filters  # type: ignore[index]
+    def entered(self) -> Iterator[None]:
+        """Treat floating-point errors and decimals as the sender does."""
+        with np.errstate(**self.floating), decimal.localcontext(self.decimals):
             yield

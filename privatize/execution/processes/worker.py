@@ -66,7 +66,7 @@ def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
 
     def evaluate() -> list[SpanResult]:
         if package is not None:
-            jobs[:] = [unpack(package, exclusive=True)]
+            jobs[:] = [unpack(package)]
         return [jobs[0].evaluate(span, learned, heartbeat)]
 
     return Reply.to(evaluate, span[0])
