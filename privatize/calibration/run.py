@@ -1,5 +1,6 @@
 """One calibration's run: what is known, what is evaluated and saved, and when it is refused."""
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -15,10 +16,9 @@ from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.sum_checks import check_sums
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
-from privatize.execution.base import collect
 from privatize.execution.choose import executor
-from privatize.execution.job import Cause, Span, SpanResult
-from privatize.execution.progress import Progress
+from privatize.execution.job import Cause, Refused, Span, SpanResult
+from privatize.execution.progress import bar
 from privatize.execution.span_queue import SpanQueue
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
@@ -78,8 +78,17 @@ class Collector:
         where = executor(capacity.fewer(self.workers, timeout, pairs.bytes), timeout)
         structure = evaluator.learned.structure
         queue = SpanQueue(missing, pairs.block, structure, pairs.seconds, together=evaluator.together)
-        bar = Progress(self.label, total, total - queue.left, self.progress)
-        collect(evaluator, queue, where, bar, take, self.label)
+        shown = bar(self.label, total, total - queue.left, self.progress)
+        try:
+            with shown as progress, contextlib.closing(where.run(evaluator, queue)) as results:
+                for found in results:
+                    take(found)
+                    progress.update(len(found.gaps))
+        except Refused as error:
+            raise ExecutionError(
+                f"A worker refused {self.label}(): {error}. Make the two sides alike, pass what it needs as "
+                f"an argument, or use workers='inline'."
+            ) from error
         return where.exact, queue.moved
 
 

@@ -9,12 +9,11 @@ import types
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from privatize.errors import ExecutionError, SettingsError
-from privatize.execution.base import Executor
 from privatize.execution.clusters.executors import Dask, Futures, Mapped, Ray
 from privatize.execution.inline import Inline
 from privatize.execution.job import Job, Refused, SpanResult
@@ -24,6 +23,21 @@ from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
+
+
+class Executor(Protocol):
+    """Where pairs are evaluated.
+
+    Gaps carry their indices, so nobody depends on the order in which they come, and they are the same
+    wherever they were evaluated.
+    """
+
+    @property
+    def exact(self) -> bool:
+        """Whether it rounds as this process does."""
+
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        """Take spans from the queue until there are none, and yield the gaps of each as they come."""
 
 
 def check_workers(workers: Any) -> Any:

@@ -943,7 +943,7 @@ def test_a_reply_does_not_depend_on_how_things_are_pickled(monkeypatch):
         ),
         {np.int64(3): np.ones(2)},
     )
-    reply = Reply.to(lambda: [found], 3)
+    reply = Reply.to(lambda: [found])
     [read] = Reply(*marshal.loads(marshal.dumps(list(vars(reply).values())))).read()
     assert read.gaps.tolist() == [1.0, np.inf] and read.coordinate_gaps[3].tolist() == [1.0, 1.0]
     assert (read.start, read.structure, read.uses_global_rng) == (3, found.structure, True)

@@ -61,7 +61,7 @@ def _lent_pool() -> Iterator[Pool]:
 
 def fulfil(order: Order) -> Reply:
     """Evaluate an order, in a process that is not ours."""
-    return Reply.to(functools.partial(_evaluate, order), order.span[0])
+    return Reply.to(functools.partial(_evaluate, order))
 
 
 def _evaluate(order: Order) -> list[SpanResult] | None:

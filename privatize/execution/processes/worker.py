@@ -69,7 +69,7 @@ def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
             jobs[:] = [unpack(package)]
         return [jobs[0].evaluate(span, learned, heartbeat)]
 
-    return Reply.to(evaluate, span[0])
+    return Reply.to(evaluate)
 
 
 def _end_with_parent() -> None:
