@@ -41,7 +41,6 @@ from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReprod
 from privatize.execution import choose, span_queue
 from privatize.execution.clusters import orders
 from privatize.execution.clusters.executors import Mapped, checked
-from privatize.execution.inline import Inline
 from privatize.execution.job import Cause, Reply, SpanResult
 from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
@@ -699,7 +698,7 @@ class TestResume:
     def test_every_index_counts(self, monkeypatch):
         """An executor that loses pairs is an error, never an estimate from fewer."""
 
-        class Forgetful(Inline):
+        class Forgetful(choose.Inline):
             def run(self, task, work):
                 for i, found in enumerate(super().run(task, work)):
                     if i != 1:

@@ -1,4 +1,4 @@
-"""A job as bytes: packed with the user's own code by value, and checked on arrival.
+"""A job as bytes: packed with the user's own code by value and its surroundings, and checked on arrival.
 
 cloudpickle sends functions of importable modules by name, so a worker would evaluate whatever it
 imports itself: an old form of a module that was edited and reloaded, or one without the globals
@@ -6,13 +6,18 @@ that were changed at run time. Here the user's own modules go by value, and whoe
 fingerprints what arrived and refuses it if it is not what was sent.
 """
 
+import contextlib
+import decimal
 import hashlib
 import itertools
+import os
 import pickle
 import sys
 import types
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,11 +25,12 @@ from privatize.errors import ExecutionError
 from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import NotPackable, dumps
-from privatize.execution.packaging.surroundings import Surroundings
 from privatize.identity.encoder import Unencodable
 from privatize.identity.fingerprint import reach
 from privatize.identity.origin import origin, own_modules
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Environment variables that limit the threads of libraries when they are loaded."""
 _OWN_PATH = list(sys.path)  # before any job has come
 
 
@@ -48,6 +54,52 @@ class Package:
     payload: bytes
     module: str
     local: bool = True
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the sender's process is like."""
+
+    filters: tuple[Any, ...]
+    floating: dict[str, Any]
+    decimals: decimal.Context
+    recursion: int
+    folder: str | None
+    environment: dict[str, str] | None
+
+    @classmethod
+    def here(cls, *, local: bool) -> Self:
+        """Return what this process is like; with its folder and environment only if that is `local`."""
+        folder = None
+        with contextlib.suppress(OSError):  # it may have been deleted
+            folder = os.getcwd()  # noqa: PTH109 - a string
+        return cls(
+            tuple(warnings.filters),
+            {**np.geterr(), "call": np.geterrcall()},
+            decimal.getcontext().copy(),
+            sys.getrecursionlimit(),
+            folder if local else None,
+            dict(os.environ) if local else None,
+        )
+
+    def settle(self) -> None:
+        """Make this process like the sender's, for good."""
+        sys.setrecursionlimit(self.recursion)
+        warnings.filters[:] = self.filters  # type: ignore[index]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+        if self.folder is not None:
+            with contextlib.suppress(OSError):  # it may be missing
+                os.chdir(self.folder)
+        if self.environment is not None:
+            own = {name: os.environ[name] for name in THREADS if name in os.environ}
+            os.environ.clear()
+            os.environ.update(self.environment | own)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Treat floating-point errors and decimals as the sender does."""
+        with np.errstate(**self.floating), decimal.localcontext(self.decimals):
+            yield
 
 
 @dataclass(frozen=True)

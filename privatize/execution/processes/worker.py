@@ -12,8 +12,7 @@ import time
 from typing import Any
 
 from privatize.execution.job import Learned, Reply, Span, SpanResult
-from privatize.execution.packaging.package import Package, Unpacked, unpack
-from privatize.execution.packaging.surroundings import THREADS
+from privatize.execution.packaging.package import THREADS, Package, Unpacked, unpack
 
 Message = tuple[Package | None, Span, Learned]  # to a worker; the package if it is another one than before
 IDLE = -1.0
