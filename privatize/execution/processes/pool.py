@@ -25,7 +25,7 @@ from privatize.errors import ExecutionError
 from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.start import StartMethod, safe_path
-from privatize.execution.processes.worker import IDLE, SAFE_PATH, Message, work
+from privatize.execution.processes.worker import IDLE, Message, work
 from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")
@@ -46,7 +46,7 @@ class Worker:
         self.first = 0  # bytes after its first task
         self.ended = False
         try:
-            self.process = method.start(work, (end, self.slot, SAFE_PATH in os.environ), module)
+            self.process = method.start(work, (end, self.slot), module)
         except BaseException:
             self.pipe.close()
             raise

@@ -6,6 +6,7 @@ Workers come from a fork server of our own, which has no threads and never runs 
 import contextlib
 import os
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -40,14 +41,17 @@ class StartMethod:
         self._popen: Any = type("Popen", (library.Popen,), {launch: ours})
 
     def start(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
-        """Start a process; the first one decides what the server imports."""
+        """Start a process; its last argument is what `safe_path` says.
+
+        The first one decides what the server imports.
+        """
         if self.server is not None:
             modules = ["numpy", target.__module__, preload, "cloudpickle", "threadpoolctl"]
             self.server.set_forkserver_preload(modules)
-        process: Any = self.context.Process(target=target, args=args, daemon=True)
-        # Not by its start(), which refuses to start any in a daemonic process, and adds it to a list of
-        # processes that a child which the user's program forks would end at its exit.
-        with safe_path():
+        with safe_path() as safe:
+            process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
+            # Not by its start(), which refuses to start any in a daemonic process, and adds it to a list of
+            # processes that a child which the user's program forks would end at its exit.
             process._popen = self._popen(process)
         process._sentinel = process._popen.sentinel
         return process
@@ -58,19 +62,28 @@ def _with(module: types.ModuleType, **changed: Any) -> types.SimpleNamespace:
     return types.SimpleNamespace(**(vars(module) | changed))
 
 
+_turn = threading.Lock()  # the environment is one per process
+if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
+    os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.Lock()))
+
+
 @contextlib.contextmanager
-def safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[bool]:
     """Have the fork server import nothing from the working folder, which this program may not look into.
 
-    It is started as ``python -c``, which looks there first. Workers get this program's own folders.
+    It is started as ``python -c``, which looks there first. Workers get this program's own folders. The
+    context's value is whether this program has it so itself.
     """
-    before = {SAFE_PATH: os.environ[SAFE_PATH]} if SAFE_PATH in os.environ else {}
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[SAFE_PATH]
-        os.environ.update(before)
+    with _turn:
+        before = os.environ.get(SAFE_PATH)
+        os.environ[SAFE_PATH] = "1"
+        try:
+            yield before is not None
+        finally:
+            if before is None:
+                del os.environ[SAFE_PATH]
+            else:
+                os.environ[SAFE_PATH] = before
 
 
 def _preparation(name: str) -> dict[str, Any]:
