@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from privatize.data.clipping import codes
 from privatize.data.columns import Array, Column
@@ -30,8 +31,6 @@ class ArrowTables(Tabular):
         return data.take(positions)
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        import pyarrow as pa
-
         return pa.concat_tables(list(parts))
 
     def copy(self, data: Any) -> Any:
@@ -41,13 +40,9 @@ class ArrowTables(Tabular):
         return self.assemble([column.combine_chunks() for column in rows.columns], rows.column_names)
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        import pyarrow as pa
-
         return pa.table(dict(zip(names, parts, strict=True)))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import pyarrow as pa
-
         if pa.types.is_dictionary(drawn.type):
             known = drawn.combine_chunks().dictionary.to_pylist()
             places = [None if code < 0 else code for code in codes(values, known)]
@@ -57,8 +52,6 @@ class ArrowTables(Tabular):
         return pa.array(values, mask=missing, from_pandas=False).cast(drawn.type)
 
     def from_column(self, column: Column) -> Any:
-        import pyarrow as pa
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             found = pa.array(values, mask=missing, type=pa.int32())
@@ -73,3 +66,6 @@ class ArrowTables(Tabular):
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         return data.set_column(at, data.column_names[at], column)
+
+
+ADAPTERS = {"Table": ArrowTables("frame")}

@@ -37,6 +37,19 @@ def narwhals(column: Any) -> Any:
     return nw.from_native(column, series_only=True)
 
 
+def arrays(data: Any) -> list[Any]:
+    """Return what the columns of a pandas frame are in, without copying: faster than series of them."""
+    each = getattr(data, "_iter_column_arrays", None)
+    if each is not None:
+        return list(each())
+    return [own.to_numpy() if is_numpy_number(own.dtype) else own.array for _, own in data.items()]
+
+
+def levels(index: Any) -> list[Any]:
+    """Return the levels of a pandas index, or the index itself as the only one."""
+    return list(index.levels) if hasattr(index, "levels") else [index]
+
+
 def dtype_of(column: Any) -> Any:
     """Return a column's dtype, as its library has it."""
     return column.dtype if hasattr(column, "dtype") else column.type

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,17 +91,23 @@ class Container(ABC):
         raise NotImplementedError
 
 
-_ADAPTERS: dict[tuple[str, str], Container] = {}
+_LIBRARIES: dict[str, Callable[[str], Container | None]] = {}
 
 
-def register(library: str, adapters: dict[str, Container]) -> None:
-    """Add the adapters of a library by the names of its classes: nothing of it is imported."""
-    _ADAPTERS.update({(library, name): adapter for name, adapter in adapters.items()})
+def register(library: str, get: Callable[[str], Container | None]) -> None:
+    """Add a library by what returns the adapter of a class, given its name, when one turns up."""
+    _LIBRARIES[library] = get
+
+
+def adapter(library: str, name: str) -> Any:
+    """Return the adapter of a class of a library, or None if there is none."""
+    return _LIBRARIES[library](name) if library in _LIBRARIES else None
 
 
 @functools.cache
 def _of_type(cls: type) -> Container | None:
-    return _ADAPTERS.get((cls.__module__.partition(".")[0], cls.__name__))
+    found: Container | None = adapter(cls.__module__.partition(".")[0], cls.__name__)
+    return found
 
 
 def find(data: Any) -> Container | None:
@@ -134,9 +140,9 @@ def _hint(cls: type) -> str:
     return " (to_numpy(), perhaps)" if hasattr(cls, "to_numpy") else ""
 
 
-def of_schema(schema: Schema) -> Container:
+def of_schema(schema: Schema) -> Any:
     """Return the adapter of the container that a schema describes."""
-    return _ADAPTERS[schema.container]
+    return adapter(*schema.container)
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -149,9 +155,9 @@ def equal(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(equal, one, other))
     if type(one) is dict:
         return one.keys() == other.keys() and equal(list(one.values()), [other[key] for key in one])
-    adapter = find(one)
-    if adapter is not None:
-        return equal(adapter.comparable(one), adapter.comparable(other))
+    own = find(one)
+    if own is not None:
+        return equal(own.comparable(one), own.comparable(other))
     return bool(one == other or (one != one and other != other))
 
 

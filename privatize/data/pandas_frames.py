@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from privatize.data import pandas_layout
+from privatize.data import columns, pandas_layout
 from privatize.data.clipping import codes, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
 from privatize.data.schema import FrameSchema, IndexSchema, label
@@ -42,7 +43,7 @@ class PandasFrames(Tabular):
             kind = "Index"
         if kind == "Index" and index.name is None and index.dtype.kind in "iu":
             return None
-        dtypes = tuple(_without_unit(str(level.dtype)) for level in pandas_layout.levels(index))
+        dtypes = tuple(_without_unit(str(level.dtype)) for level in columns.levels(index))
         return IndexSchema(kind, dtypes, tuple(map(str, index.names)))
 
     def heading(self, data: Any) -> tuple[Any, ...] | None:
@@ -64,8 +65,6 @@ class PandasFrames(Tabular):
         if values is None or not bare:
             rows = pandas_layout.with_own_cells(data.take(positions))
             return rows if self.index(data) is not None else pandas_layout.numbered(rows)
-        import pandas as pd
-
         # The same, faster, and in the same order in memory: sums round as they do in pandas' own rows.
         rows = values[positions] if values.flags.c_contiguous else values.T.take(positions, axis=1).T
         return pd.DataFrame(rows, columns=pandas_layout.own_labels(data.columns), copy=False)
@@ -78,8 +77,6 @@ class PandasFrames(Tabular):
     first = head
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        import pandas as pd
-
         # Without those that are empty, whose dtypes pandas would otherwise let have a say.
         filled = [part for part in parts if len(part)] or [parts[0]]
         return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
@@ -92,8 +89,6 @@ class PandasFrames(Tabular):
 
     def _bare(self, made: Any) -> Any:
         """Return rows in blocks of their own without flags, attributes, frequencies and unused levels."""
-        import pandas as pd
-
         chunked = any(map(pandas_layout.is_arrow, self.dtypes(made)))
         for at, column in enumerate(self.columns(made) if chunked else ()):
             inside = column.array.__arrow_array__() if pandas_layout.is_arrow(column.dtype) else None
@@ -113,8 +108,6 @@ class PandasFrames(Tabular):
     # -- columns
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        import pandas as pd
-
         if self.form == "series":
             return pd.Series(parts[0], name=names[0])
         heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
@@ -127,8 +120,6 @@ class PandasFrames(Tabular):
         return frame
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import pandas as pd
-
         dtype = drawn.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             places = codes(values, dtype.categories.tolist())
@@ -147,8 +138,6 @@ class PandasFrames(Tabular):
         return series.astype(dtype).mask(missing)
 
     def from_column(self, column: Column) -> Any:
-        import pandas as pd
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             places = values if missing is None else np.where(missing, -1, values)
@@ -170,8 +159,6 @@ class PandasFrames(Tabular):
         return column.array()
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
-        import pandas as pd
-
         if self.form == "series":
             return pd.Series(column.array, index=data.index, name=data.name)
         made = data.copy()  # an answer shares nothing with the estimate that it is made after
@@ -181,8 +168,6 @@ class PandasFrames(Tabular):
     def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
         if self.form == "series" or values.shape[1:] != (len(schema.columns),):
             return super().from_array(values, schema)
-        import pandas as pd
-
         names, levels = [column.name for column in schema.columns], schema.heading or (None,)
         if len(levels) > 1:
             return pd.DataFrame(values, columns=pd.MultiIndex.from_tuples(names, names=levels))
@@ -209,7 +194,7 @@ class PandasFrames(Tabular):
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
         """Return the columns of a private frame as P would draw them: of numpy's numbers quickly."""
-        parts = list(zip(pandas_layout.arrays(data), self.dtypes(drawn), ends, strict=True))
+        parts = list(zip(columns.arrays(data), self.dtypes(drawn), ends, strict=True))
         made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
         if all(part is not None for part in made):
             return made
@@ -234,24 +219,18 @@ def is_quick(own: Any, drawn: Any, support: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _category_dtype(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
-    import pandas as pd
-
     return pd.CategoricalDtype([value for _, value in typed], ordered=ordered)
 
 
 @functools.lru_cache(maxsize=256)
 def _strings(values: tuple[str, ...]) -> Any:
     """Return strings as an array of pandas', from which they are taken by code."""
-    import pandas as pd
-
     return pd.Series(list(values), dtype=_usual_dtypes()[1]).array
 
 
 @functools.cache
 def _usual_dtypes() -> tuple[Any, Any]:
     """Return the dtypes of dates that were read from strings, and of strings: pandas 3 has changed both."""
-    import pandas as pd
-
     return pd.to_datetime(["2020-01-01"]).dtype, pd.Series(["text"]).dtype
 
 
@@ -260,3 +239,6 @@ def _without_unit(code: str) -> str:
     if code.startswith("category"):
         return "category"
     return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)
+
+
+ADAPTERS = {"DataFrame": PandasFrames("frame"), "Series": PandasFrames("series")}

@@ -6,38 +6,28 @@ import functools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privatize.data.clipping import objects
 from privatize.data.columns import Array, is_numpy_number
 from privatize.data.container import IMMUTABLE
 
 
-def levels(index: Any) -> list[Any]:
-    """Return the levels of an index, or the index itself as the only one."""
-    return list(index.levels) if hasattr(index, "levels") else [index]
-
-
 def numbered(rows: Any) -> Any:
     """Return rows that are numbered from 0 on."""
     index = rows.index
     if type(index).__name__ != "RangeIndex" or index.start != 0 or index.step != 1 or index.name is not None:
-        import pandas as pd
-
         rows.index = pd.RangeIndex(len(rows))
     return rows
 
 
 def labels_of(index: Any) -> list[Any]:
     """Return the labels of an index, level by level, as series."""
-    import pandas as pd
-
     return [pd.Series(index.get_level_values(at)) for at in range(index.nlevels)]
 
 
 def joined(labels: list[Any], names: Any) -> Any:
     """Return labels, level by level, as an index."""
-    import pandas as pd
-
     if len(labels) > 1:
         return pd.MultiIndex.from_arrays(labels, names=names)
     return pd.Index(labels[0], name=names[0])
@@ -52,19 +42,9 @@ def one_array(data: Any) -> Array | None:
     return found
 
 
-def arrays(data: Any) -> list[Any]:
-    """Return what the columns of a frame are in, without copying: faster than series of them."""
-    each = getattr(data, "_iter_column_arrays", None)
-    if each is not None:
-        return list(each())
-    return [own.to_numpy() if is_numpy_number(own.dtype) else own.array for _, own in data.items()]
-
-
 @functools.cache
 def copies_on_write() -> bool:
     """Tell whether what is written into a part of a pandas object stays out of the whole one."""
-    import pandas as pd
-
     return int(pd.__version__.partition(".")[0]) >= 3
 
 
@@ -106,8 +86,6 @@ def own_labels(labels: Any) -> Any:
 @functools.cache
 def is_read_only(dtype: Any) -> bool:
     """Tell whether pandas keeps everybody from writing into an index: from 3.1 on, of some strings."""
-    import pandas as pd
-
     if not isinstance(dtype, pd.StringDtype):
         return False
     made = pd.Index(["a"], dtype=dtype)
@@ -119,8 +97,6 @@ def is_read_only(dtype: Any) -> bool:
 
 def heads(names: tuple[Any, ...]) -> Any:
     """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
-    import pandas as pd
-
     if not all(type(name) is str for name in names):
         return pd.Index(names, tupleize_cols=False)
     return own_labels(known_heads(names))
@@ -129,8 +105,6 @@ def heads(names: tuple[Any, ...]) -> Any:
 @functools.lru_cache(maxsize=256)
 def known_heads(names: tuple[str, ...]) -> Any:
     """Return names of columns as an index that all frames with these names share."""
-    import pandas as pd
-
     made = pd.Index(names)
     made.get_indexer(made)  # where each is, now and not in one of several threads
     return made

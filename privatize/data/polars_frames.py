@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from privatize.data.columns import Array, Column, array_of, kind_of
 from privatize.data.tabular import Tabular
@@ -26,16 +27,12 @@ class PolarsFrames(Tabular):
         return data.slice(0, n)
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        import polars as pl
-
         return pl.concat(list(parts))
 
     def copy(self, data: Any) -> Any:
         return data.clone()
 
     def laid_out(self, rows: Any) -> Any:
-        import polars as pl
-
         if self.form == "series":
             return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
         # Codes by order of appearance, whatever the strings were read before.
@@ -44,15 +41,11 @@ class PolarsFrames(Tabular):
         return rows.with_columns(again) if known else rows
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        import polars as pl
-
         if self.form == "series":
             return parts[0].rename(names[0])
         return pl.DataFrame(dict(zip(names, parts, strict=True)))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import polars as pl
-
         if isinstance(values, list):
             dtype = pl.String if kind_of(drawn) != "object" else None
             return pl.Series(values, dtype=dtype).cast(drawn.dtype, strict=False)
@@ -60,8 +53,6 @@ class PolarsFrames(Tabular):
         return made if made.dtype == drawn.dtype else made.cast(drawn.dtype)
 
     def from_column(self, column: Column) -> Any:
-        import polars as pl
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             if all(isinstance(value, str) for value in column.categories):
@@ -80,8 +71,6 @@ class PolarsFrames(Tabular):
 
 
 def _series(values: Array, missing: Array | None, zone: str | None) -> Any:
-    import polars as pl
-
     if values.dtype.kind in "UO":
         made = pl.Series(values.tolist(), dtype=pl.String if values.dtype.kind == "U" else None)
     else:
@@ -89,3 +78,6 @@ def _series(values: Array, missing: Array | None, zone: str | None) -> Any:
     if missing is not None and missing.any():
         made = made.zip_with(pl.Series(~missing), pl.Series([None], dtype=made.dtype))
     return made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone) if zone else made
+
+
+ADAPTERS = {"DataFrame": PolarsFrames("frame"), "Series": PolarsFrames("series")}

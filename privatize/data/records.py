@@ -22,12 +22,11 @@ from privatize.data.schema import Schema
 from privatize.errors import DataError
 
 _FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-register("builtins", {"list": Lists(), "tuple": Tuples(), "dict": Dicts()})
-register("numpy", {"ndarray": Arrays()})
-register(
-    "scipy", dict.fromkeys((f"{form}_{kind}" for form in _FORMATS for kind in ("array", "matrix")), Sparse())
-)
-register("torch", {"Tensor": Tensors()})
+_SPARSE = [f"{form}_{kind}" for form in _FORMATS for kind in ("array", "matrix")]
+register("builtins", {"list": Lists(), "tuple": Tuples(), "dict": Dicts()}.get)
+register("numpy", {"ndarray": Arrays()}.get)
+register("scipy", dict.fromkeys(_SPARSE, Sparse()).get)
+register("torch", {"Tensor": Tensors()}.get)
 
 
 def count(data: Any) -> int:
