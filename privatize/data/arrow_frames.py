@@ -24,9 +24,6 @@ class ArrowTables(Tabular):
     def columns(self, data: Any) -> list[Any]:
         return list(data.columns)
 
-    def head(self, data: Any, n: int) -> Any:
-        return data.slice(0, n)
-
     def take(self, data: Any, positions: Any) -> Any:
         return data.take(positions)
 
@@ -36,8 +33,9 @@ class ArrowTables(Tabular):
     def copy(self, data: Any) -> Any:
         return data
 
-    def laid_out(self, rows: Any) -> Any:
-        return self.assemble([column.combine_chunks() for column in rows.columns], rows.column_names)
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        taken = [data.take(self.places(data, at)).columns for at in positions]
+        return [self.assemble([one.combine_chunks() for one in parts], data.column_names) for parts in taken]
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
         return pa.table(dict(zip(names, parts, strict=True)))

@@ -9,16 +9,8 @@ import numpy as np
 import pandas as pd
 
 from privatize.data.clipping import objects
-from privatize.data.columns import Array, is_numpy_number
+from privatize.data.columns import arrays
 from privatize.data.container import IMMUTABLE
-
-
-def numbered(rows: Any) -> Any:
-    """Return rows that are numbered from 0 on."""
-    index = rows.index
-    if type(index).__name__ != "RangeIndex" or index.start != 0 or index.step != 1 or index.name is not None:
-        rows.index = pd.RangeIndex(len(rows))
-    return rows
 
 
 def labels_of(index: Any) -> list[Any]:
@@ -30,52 +22,37 @@ def joined(labels: list[Any], names: Any) -> Any:
     """Return labels, level by level, as an index."""
     if len(labels) > 1:
         return pd.MultiIndex.from_arrays(labels, names=names)
-    return pd.Index(labels[0], name=names[0])
+    return pd.Index(labels[0], name=names[0], copy=True)
 
 
-def one_array(data: Any) -> Array | None:
-    """Return the array that a frame is, where it is one of numbers, without copying; or else None."""
-    blocks: Any = getattr(getattr(data, "_mgr", None), "blocks", ())
-    if len(blocks) != 1 or data.ndim != 2 or not is_numpy_number(blocks[0].dtype):
-        return None
-    found: Array = data.to_numpy()
-    return found
+def taken(array: Any, at: Any) -> Any:
+    """Return rows of what a column is in: numpy's may be a view, others are in memory of their own."""
+    made = array[at] if type(at) is slice else array.take(at)
+    if type(made) is np.ndarray:
+        return made if made.dtype != object else own_cells(made)
+    if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
+        return made.copy()
+    inside = made.__arrow_array__()  # which nobody can change, but chunks can be seen
+    whole = inside.num_chunks == 1 and not inside.chunk(0).offset
+    return made if whole else pd.array(made.tolist(), dtype=made.dtype)
 
 
-@functools.cache
-def copies_on_write() -> bool:
-    """Tell whether what is written into a part of a pandas object stays out of the whole one."""
-    return int(pd.__version__.partition(".")[0]) >= 3
+def own_cells(cells: Any) -> Any:
+    """Return an array of objects that are its own too, if they can be changed in place."""
+    immutable = {type(cell) for cell in cells} <= IMMUTABLE
+    return cells if immutable else objects([copy.deepcopy(cell) for cell in cells])
 
 
 def with_own_cells(data: Any) -> Any:
     """Return a frame or a series whose cells are its own too, if they can be changed in place."""
-    blocks = getattr(getattr(data, "_mgr", None), "blocks", None)  # columns of one dtype: quicker to look at
-    if blocks is not None and not any(block.dtype == object for block in blocks):
-        return data
-    for at, column in enumerate([data] if data.ndim == 1 else [column for _, column in data.items()]):
-        if column.dtype != object or {type(cell) for cell in column} <= IMMUTABLE:
+    for at, array in enumerate(arrays(data)):
+        if array.dtype != object or (made := own_cells(array)) is array:
             continue
-        made = objects([copy.deepcopy(cell) for cell in column])
         if data.ndim == 1:
             data[:] = made
         else:
             data.isetitem(at, made)
     return data
-
-
-def is_laid_out(rows: Any) -> bool:
-    """Tell whether an object has one block for each of numpy's dtypes, in C order."""
-    blocks = [block for block in getattr(rows._mgr, "blocks", ()) if isinstance(block.dtype, np.dtype)]
-    flags = [np.asarray(block.values).flags for block in blocks]
-    return len({block.dtype for block in blocks}) == len(blocks) and all(
-        flag.c_contiguous and flag.writeable for flag in flags
-    )
-
-
-def is_arrow(dtype: Any) -> bool:
-    """Tell whether columns of a dtype are arrow's."""
-    return type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow"
 
 
 def own_labels(labels: Any) -> Any:

@@ -23,16 +23,16 @@ class PolarsFrames(Tabular):
     def columns(self, data: Any) -> list[Any]:
         return [data] if self.form == "series" else list(data.get_columns())
 
-    def head(self, data: Any, n: int) -> Any:
-        return data.slice(0, n)
-
     def concat(self, parts: Sequence[Any]) -> Any:
         return pl.concat(list(parts))
 
     def copy(self, data: Any) -> Any:
         return data.clone()
 
-    def laid_out(self, rows: Any) -> Any:
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        return [self._laid_out(data[self.places(data, at)]) for at in positions]
+
+    def _laid_out(self, rows: Any) -> Any:
         if self.form == "series":
             return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
         # Codes by order of appearance, whatever the strings were read before.

@@ -53,12 +53,12 @@ class Columnar(Container):
         """Return a frame or a series with another column at a place."""
 
     @abstractmethod
-    def laid_out(self, rows: Any) -> Any:
-        """Return rows that nobody else has, without all else of what they were in: chunks, attributes."""
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        """Return rows at positions, or slices, without all else of what they were in: chunks, attributes."""
 
-    def first(self, data: Any, n: int) -> Any:
-        """Return the first n rows such that nobody else has them."""
-        return self.take(data, np.arange(n))
+    def places(self, data: Any, at: Any) -> Any:
+        """Return positions, or a slice, as positions."""
+        return np.arange(len(data))[at] if type(at) is slice else at
 
     def dtypes(self, data: Any) -> list[Any]:
         """Return the dtypes of the columns."""
@@ -84,10 +84,13 @@ class Tabular(Columnar):
         return self.take(data, np.array([at])) if self.form == "frame" else data[at]
 
     def fresh(self, data: Any) -> Any:
-        return self.laid_out(self.first(data, len(data)))
+        return self.rows(data, slice(None))[0]
 
     def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
-        return self.laid_out(self.first(drawn, n)), self.laid_out(self.neighbour(drawn, position, n))
+        positions = np.arange(n)
+        positions[position] = n
+        one, other = self.rows(drawn, slice(n), positions)
+        return one, other
 
     def kinds(self, data: Any) -> list[str]:
         """Return what the columns hold."""

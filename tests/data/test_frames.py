@@ -1194,7 +1194,7 @@ def test_rows_are_nobody_elses():
         rows.iloc[:, 0] = 99.0
         rows.loc[1, "b"] = 77
         rows.index.name = "mine"
-        if pandas_layout.copies_on_write():  # before, names of columns are shared among all that is taken
+        if int(pd.__version__.partition(".")[0]) >= 3:  # before, names of columns are shared among all that is taken
             rows.columns.name = "mine"
         pd.testing.assert_frame_equal(data, before)
 
