@@ -56,7 +56,7 @@ class Sealed:
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
         put = object.__setattr__
-        n, schema = records.count(data), records.describe(data).public().to_json()
+        n, schema = records.count(data), records.describe(data).to_json(public=True)
         put(self, "_facts", _Facts(name, version, _type(data), n, schema))
         put(self, "_sampler", sampler)
         put(self, "_budget", budget)

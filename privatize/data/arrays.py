@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatize.data.clipping import convert_numbers, convert_values
 from privatize.data.container import Container, Positions, of_schema
-from privatize.data.schema import ArraySchema, Schema, SparseSchema, TensorSchema, dtype_code
+from privatize.data.schema import ArraySchema, Schema, SparseSchema, TensorSchema
 from privatize.data.support import Maybe, bounds
 from privatize.errors import DataError
 
@@ -28,7 +28,7 @@ class Arrays(Container):
 
     def describe(self, data: Any) -> Schema:
         self.count(data)
-        return ArraySchema(dtype_code(data.dtype), tuple(data.shape[1:]))
+        return ArraySchema(data.dtype, tuple(data.shape[1:]))
 
     def concat(self, parts: Sequence[Any]) -> Any:
         return np.concatenate(parts)
@@ -98,7 +98,7 @@ class Sparse(Arrays):
     def describe(self, data: Any) -> Schema:
         self.count(data)
         family = "array" if "array" in type(data).__name__ else "matrix"
-        return SparseSchema(data.dtype.str, tuple(data.shape[1:]), f"{data.format}_{family}")
+        return SparseSchema(data.dtype, tuple(data.shape[1:]), f"{data.format}_{family}")
 
     def head(self, data: Any, n: int) -> Any:
         return self.take(data, np.arange(n))

@@ -45,7 +45,7 @@ def count(data: Any) -> int:
 def describe(data: Any) -> Schema:
     """Return the schema of a dataset: containers, names, dtypes, shapes, never n or values.
 
-    What `Schema.public` leaves out of it may tell about values, so it is for comparing with what P draws.
+    What its public JSON leaves out of it may tell about values, so it is for comparing with what P draws.
 
     Examples
     --------

@@ -15,7 +15,7 @@ pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
 
 from privatize import audit, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
-from privatize.data import clipping, columns, frames, pandas_frames, pandas_layout, records  # noqa: E402
+from privatize.data import clipping, columns, frames, pandas_frames, records  # noqa: E402
 from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.function.question import Question  # noqa: E402
@@ -1194,7 +1194,9 @@ def test_rows_are_nobody_elses():
         rows.iloc[:, 0] = 99.0
         rows.loc[1, "b"] = 77
         rows.index.name = "mine"
-        if int(pd.__version__.partition(".")[0]) >= 3:  # before, names of columns are shared among all that is taken
+        if (
+            int(pd.__version__.partition(".")[0]) >= 3
+        ):  # before, names of columns are shared among all that is taken
             rows.columns.name = "mine"
         pd.testing.assert_frame_equal(data, before)
 
