@@ -184,11 +184,9 @@ class Tensors(Arrays):
         return made.to(getattr(torch, schema.dtype)) if floats else made
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
-        made = self.from_array(self._values(data, drawn.cpu().numpy().dtype, support), self.describe(drawn))
-        return self.fresh(made.to(drawn.device))
+        made = self.convert_by_array(data, drawn.cpu().numpy(), support, self.describe(drawn))
+        return made.to(drawn.device)
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        return self._values(data, drawn.dtype, support)
-
-    def _values(self, data: Any, dtype: np.dtype[Any], support: Any) -> Any:
-        return convert_values(self.fresh(data).cpu().numpy(), dtype, support)
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any, schema: Any = None) -> Any:
+        values = convert_values(self.fresh(data).cpu().numpy(), drawn.dtype, support)
+        return self.fresh(self.from_array(values, schema or self.describe(data)))

@@ -86,9 +86,9 @@ class Container(ABC):
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
         """Return a copy of private records as P would draw them, where it draws this very container."""
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        """Return private records as the array that P would draw, where arrays are cast to their container."""
-        raise NotImplementedError
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        """Return a copy of private records as P would draw them: arrays, which are cast to this container."""
+        return self.convert(data, self.from_array(drawn, self.describe(data)), support)
 
 
 _LIBRARIES: dict[str, Callable[[str], Container | None]] = {}
@@ -143,6 +143,37 @@ def _hint(cls: type) -> str:
 def of_schema(schema: Schema) -> Any:
     """Return the adapter of the container that a schema describes."""
     return adapter(*schema.container)
+
+
+def convert(data: Any, drawn: Any, support: Any = None) -> Any:
+    """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
+
+    Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
+    values and values that P does not draw become one that it does (see `privatize.data.clipping`). Nothing
+    but the values is left of the given container (see `Container.fresh`).
+
+    Parameters
+    ----------
+    data : dataset
+        The private records, whose schema fits.
+    drawn : dataset
+        Some records that P has drawn, as it drew them.
+    support : object
+        P's support, or None to leave values as they are.
+
+    Examples
+    --------
+    >>> from privatize.data.records import convert
+    >>> convert(np.array([-1, 50, 200]), np.zeros(2), (0.0, 100.0))
+    array([  0.,  50., 100.])
+    >>> convert([-1, 50, 200], np.zeros(2), (0.0, 100.0))
+    [0.0, 50.0, 100.0]
+    """
+    own, wanted = of(data), of(drawn)
+    if own is wanted:
+        return own.convert(data, drawn, support)
+    # Otherwise P's records are cast to the container of the private data, by way of an array.
+    return own.convert_by_array(data, wanted.to_array(drawn), support)
 
 
 def equal(one: Any, other: Any) -> bool:

@@ -15,7 +15,7 @@ from privatize.data import columns, pandas_layout
 from privatize.data.clipping import codes, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
 from privatize.data.schema import FrameSchema, IndexSchema, label
-from privatize.data.support import Maybe, split
+from privatize.data.support import Maybe, split, unwrap
 from privatize.data.tabular import Tabular
 
 
@@ -95,7 +95,8 @@ class PandasFrames(Tabular):
 
     def assemble(self, parts: list[Any], names: Any, index: Any = None) -> Any:
         if self.form == "series":
-            return pd.Series(parts[0], index, name=names[0], copy=True)
+            # Drawn columns are read by pandas; rows that are taken keep the dtype that they have.
+            return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
         heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
         if all(type(part) is np.ndarray for part in parts):
             dtypes = {part.dtype for part in parts}
@@ -105,7 +106,8 @@ class PandasFrames(Tabular):
         build = getattr(pd.DataFrame, "_from_arrays", None)
         if build is not None:
             return build(parts, heads, index, verify_integrity=index is None)
-        return pd.DataFrame(dict(enumerate(parts)), index).set_axis(heads, axis=1)
+        series = (pd.Series(part, index, None if index is None else part.dtype) for part in parts)
+        return pd.DataFrame(dict(enumerate(series)), index).set_axis(heads, axis=1)
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
         dtype = drawn.dtype
@@ -190,7 +192,9 @@ class PandasFrames(Tabular):
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:
     """Tell whether numpy's numbers become numpy's numbers, without a mark for missing ones."""
-    if not is_numpy_number(own) or not is_numpy_number(drawn):
+    inner, _ = unwrap(support)
+    arrays = type(inner) is tuple and np.ndarray in map(type, inner)  # whose shapes have to be checked
+    if arrays or not is_numpy_number(own) or not is_numpy_number(drawn):
         return False
     return drawn.kind == "f" or not isinstance(support, Maybe)
 

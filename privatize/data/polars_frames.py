@@ -33,12 +33,10 @@ class PolarsFrames(Tabular):
         return [self._laid_out(data[self.places(data, at)]) for at in positions]
 
     def _laid_out(self, rows: Any) -> Any:
-        if self.form == "series":
-            return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
-        # Codes by order of appearance, whatever the strings were read before.
-        known = [name for name, dtype in rows.schema.items() if dtype == pl.Categorical]
-        again = [pl.col(name).cast(pl.String).cast(rows.schema[name]) for name in known]
-        return rows.with_columns(again) if known else rows
+        for at, column in enumerate(self.columns(rows)):
+            if column.dtype == pl.Categorical:  # codes by order of appearance, whatever was read before
+                rows = self.with_column(rows, at, column.cast(pl.String).cast(column.dtype))
+        return rows
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
         if self.form == "series":

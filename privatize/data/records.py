@@ -14,8 +14,8 @@ from privatize.data import frames  # noqa: F401 - which registers frames
 from privatize.data.aligned import Dicts, Tuples
 from privatize.data.arrays import Arrays, Sparse, Tensors
 from privatize.data.container import Positions, find, of, register
+from privatize.data.container import convert as convert
 from privatize.data.container import equal as equal
-from privatize.data.convert import convert as convert
 from privatize.data.lists import Lists
 from privatize.data.matching import mismatch
 from privatize.data.schema import Schema

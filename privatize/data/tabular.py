@@ -139,16 +139,17 @@ class Tabular(Columnar):
             made = [self.from_column(Column(values[:, at])) for at in range(values.shape[1])]
         return self.assemble(made, [column.name for column in schema.columns])
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        # As arrays, which mark nothing as missing: a column that can would, and P's arrays never do.
         found = [columns.values_of(column) for column in self.columns(data)]
         ends = [support] if self.form == "series" else _per_column(support, len(found))
         parts = zip(found, ends, strict=True)
-        made = [
-            clipping.convert_values(values, drawn.dtype, end, missing) for (values, missing), end in parts
-        ]
+        made = [clipping.convert_values(own[0], drawn.dtype, end, own[1]) for own, end in parts]
         if self.form == "series":
-            return made[0]
-        return np.column_stack(made) if made else np.empty((len(data), 0), drawn.dtype)
+            values = made[0]
+        else:
+            values = np.column_stack(made) if made else np.empty((len(data), 0), drawn.dtype)
+        return self.fresh(self.from_array(values, self.describe(data)))
 
     # -- private data
 

@@ -1442,3 +1442,31 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
             assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
             assert list(data.columns) == list(parts)
             assert list(private.calibrator.template(private.definition).records().columns) == list(parts)
+
+
+def test_strings_in_objects_stay_objects():
+    """Pandas reads an array of strings as strings: that one record is a number must not show in a dtype."""
+    data = pd.Series(["a", "b", "c"], dtype=object, name="x")
+    frame = data.to_frame()
+    for own, drawn in ((data, data), (frame, frame)):
+        for made in (records.fresh(own), *records.pair(own, 0, 2), records.convert(own, drawn)):
+            assert {str(dtype) for dtype in ([made.dtype] if made.ndim == 1 else made.dtypes)} == {"object"}
+
+
+def test_bounds_of_several_numbers_are_not_for_a_column():
+    """Two bounds for two records would clip each to its own, and the neighbour is another dataset then."""
+    ends = (np.array([0.0, 1.0]), np.array([2.0, 3.0]))
+    data = pd.Series([5.0, 6.0], name="x")
+    for own, support in ((data, ends), (data.to_frame(), {"x": ends})):
+        with pytest.raises(ValueError, match="one bound for all"):
+            records.convert(own, own, support)
+
+
+@pytest.mark.parametrize("missing", [0.5, np.nan])
+def test_a_missing_number_does_not_show_where_integers_are_drawn(missing):
+    """An array of integers has no missing ones, so neither has the series that private numbers become."""
+    drawn = np.array([1, 2, 3])
+    for data in (pd.Series([1.5, missing]), pl.Series([1.5, missing])):
+        made = records.convert(data, drawn, Maybe((0, 3)))
+        assert str(made.dtype).lower() == "int64"
+        assert columns.narwhals(made).null_count() == 0
