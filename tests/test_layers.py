@@ -2,48 +2,13 @@
 
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
-import privatize
-
-ROOT = Path(privatize.__file__).parent
-# A package imports only packages further down. The lazy table of `privatize/__init__.py` is exempt.
-LAYERS = [
-    "__main__", "cli", "testing", "sklearn", "sums", "constraints", "reports", "auditing", "function",
-    "budgets", "storage", "config", "calibration", "execution", "identity", "samplers", "mechanisms",
-    "outputs", "data", "noise", "planning", "display", "errors",
-]  # fmt: skip
-
-
-def _name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-
-
-OURS = {_name(path): path for path in ROOT.rglob("*.py")}
-MODULES = {name.removesuffix(".__init__"): path for name, path in OURS.items() if name.count(".") > 1}
-MODULES |= {name: path for name, path in OURS.items() if name.count(".") == 1 and "__init__" not in name}
-
-
-def _imports(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the modules of ours that a file imports, late imports included, and the names that it takes."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, []) for alias in node.names if alias.name.split(".")[0] == "privatize")
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "privatize":
-            assert node.level == 0, f"{path} imports relatively"
-            for alias in node.names:
-                module = f"{node.module}.{alias.name}"
-                yield (module, []) if module in MODULES else (str(node.module), [alias.name])
-
-
-def _package(module: str) -> str:
-    return module.split(".")[1] if "." in module else module
+from tests.packages import LAYERS, MODULES, OURS, imports, package
 
 
 def test_every_package_has_its_place():
     """A new package would otherwise be outside the rule."""
-    assert {_package(name) for name in MODULES} == set(LAYERS)
+    assert {package(name) for name in MODULES} == set(LAYERS)
 
 
 def test_packages_import_only_packages_below_them():
@@ -51,17 +16,17 @@ def test_packages_import_only_packages_below_them():
     wrong = [
         f"{name} imports {used}"
         for name, path in MODULES.items()
-        for used, _ in _imports(path)
+        for used, _ in imports(path)
         if used != "privatize"
-        and _package(used) != _package(name)
-        and LAYERS.index(_package(used)) < LAYERS.index(_package(name))
+        and package(used) != package(name)
+        and LAYERS.index(package(used)) < LAYERS.index(package(name))
     ]
     assert wrong == []
 
 
 def test_modules_of_a_package_do_not_import_each_other_in_a_circle():
     """No module could be understood, or tested, without the others; imports inside functions count."""
-    graph = {name: {used for used, _ in _imports(path) if used in MODULES} for name, path in MODULES.items()}
+    graph = {name: {used for used, _ in imports(path) if used in MODULES} for name, path in MODULES.items()}
     finished: set[str] = set()
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -75,14 +40,14 @@ def test_modules_of_a_package_do_not_import_each_other_in_a_circle():
         visit(name, ())
 
 
-def test_private_names_stay_in_their_package():
+def test_private_names_stay_in_theirpackage():
     """Whoever changes a private name would otherwise break a package that they never saw."""
     wrong = [
         f"{name} takes {private} from {used}"
         for name, path in MODULES.items()
-        for used, names in _imports(path)
+        for used, names in imports(path)
         for private in names
-        if private.startswith("_") and private != "__version__" and _package(used) != _package(name)
+        if private.startswith("_") and private != "__version__" and package(used) != package(name)
     ]
     assert wrong == []
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from privatize.storage.urls import without_password
+from privatize.storage.places import without_password
 
 
 def as_json(facts: Any) -> str:
@@ -78,6 +78,11 @@ def place(url: str) -> str:
     """Return where a database is, as it may be shown."""
     hide(url)
     return without_password(url)
+
+
+def moment(text: str) -> str:
+    """Return a time in UTC, as a database has it, as people read it."""
+    return text.replace("T", " ").removesuffix("Z")
 
 
 def visible(text: str) -> str:

@@ -1,15 +1,9 @@
 """Distributions made of others, of public data or of a model: what they promise, and what they refuse."""
 
-import dataclasses
-import inspect
-import json
 import math
-import os
 import pickle
-import random
 import subprocess
 import sys
-import textwrap
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -243,42 +237,6 @@ def inside(drawn, support):
     return bool(((low <= drawn) & (drawn <= high)).all())
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_the_support_holds_everything_drawn(code):
-    """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
-    sampler = make(code)
-    assert inside(sampler.draw(400, rng(1)), sampler.support)
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_a_repr_is_the_code_that_makes_it(code):
-    """What a report prints as P could not be put back into the code."""
-    sampler = make(code)
-    again = as_sampler(make(repr(sampler)))
-    assert again == sampler
-    assert repr(again) == repr(sampler)
-    assert records.equal(again.draw(9, rng(2)), sampler.draw(9, rng(2)))
-    assert repr(again.support) == repr(sampler.support)
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_equal_ones_are_equal_in_every_way(code):
-    """The same P, made twice, would be calibrated twice and budgeted twice."""
-    one, other = make(code), make(code)
-    assert one == other
-    assert hash(one) == hash(other)
-    assert fingerprint(one) == fingerprint(other)
-
-
-def test_all_of_these_are_different():
-    """A guarantee for one P would be taken for a guarantee for another."""
-    made = [make(code) for code in CODES]
-    for at, one in enumerate(made):
-        for other in made[at + 1 :]:
-            assert one != other
-    assert len({fingerprint(one) for one in made}) == len(made)
-
-
 PUBLIC = np.array([1.0, 2.0, 4.0, 8.0])
 
 
@@ -351,43 +309,6 @@ def test_the_same_written_in_another_way_is_equal(one, other):
     assert repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.parametrize("library", [pickle, cloudpickle])
-def test_they_pickle(code, library):
-    """A sampler could not be sent to a worker."""
-    sampler = make(code)
-    back = pickle.loads(library.dumps(sampler))
-    assert back == sampler
-    assert fingerprint(back) == fingerprint(sampler)
-    assert records.equal(back.draw(5, rng(3)), sampler.draw(5, rng(3)))
-
-
-def in_another_process(hash_seed):
-    """Return the fingerprints that a fresh process finds."""
-    code = "\n".join(
-        [
-            "import json, math, numpy, numpy as np, scipy, scipy.stats, sys",
-            "from math import inf",
-            "from numpy import exp, rint",
-            "from privatize.samplers import *",
-            "from privatize.identity.fingerprint import fingerprint",
-            *(textwrap.dedent(inspect.getsource(function)) for function in FUNCTIONS),
-            "json.dump([fingerprint(eval(code)) for code in json.load(sys.stdin)], sys.stdout)",
-        ]
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=json.dumps([*CODES, *BOOTSTRAPS]),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONHASHSEED": hash_seed},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 BOOTSTRAPS = [
     "bootstrap(np.arange(9.0))",
     "bootstrap((np.eye(3), np.arange(3)), smooth=0.5)",
@@ -398,14 +319,6 @@ BOOTSTRAPS = [
     "bootstrap(__import__('polars').DataFrame({'a': [1.0, 2.0], 'b': ['x', None]}))",
     "bootstrap(__import__('pyarrow').table({'a': [1.0, 2.0], 'b': ['x', 'y']}))",
 ]
-
-
-def test_fingerprints_are_the_same_in_every_process():
-    """Every new process would calibrate again what the last one has stored."""
-    one, other = in_another_process("1"), in_another_process("2")
-    assert one == other
-    assert one[: len(PLAIN)] == [fingerprint(make(code)) for code in PLAIN]
-    assert one[len(CODES) :] == [fingerprint(make(code)) for code in BOOTSTRAPS]
 
 
 def test_a_fingerprint_does_not_depend_on_what_came_before():
@@ -427,44 +340,6 @@ def test_a_fingerprint_does_not_depend_on_what_came_before():
         for lows in ("[0.0]", "[-0.0, 0.0]")
     }
     assert len(found) == 1
-
-
-@pytest.mark.parametrize("code", [*CODES, *BOOTSTRAPS])
-def test_a_draw_is_a_function_of_the_generator(code):
-    """An estimate could not be computed again, and hidden coins would be no one's seed."""
-    sampler = make(code)
-    before = np.random.get_state()[1].tobytes(), random.getstate()
-    one, other = sampler.draw(40, rng(4)), sampler.draw(40, rng(4))
-    assert records.equal(one, other)
-    assert (np.random.get_state()[1].tobytes(), random.getstate()) == before
-    assert not records.equal(one, sampler.draw(40, rng(5)))
-
-
-@pytest.mark.parametrize("code", [*CODES, *BOOTSTRAPS])
-@pytest.mark.parametrize("n", [0, 1])
-def test_very_small_draws(code, n):
-    """One record, or none, would have another schema than many."""
-    sampler = make(code)
-    drawn, many = sampler.draw(n, rng(6)), sampler.draw(50, rng(6))
-    assert type(drawn) is type(many)
-    assert records.count(drawn) == n
-    assert records.describe(drawn) == records.describe(many)
-
-
-@pytest.mark.parametrize("code", [*CODES, *BOOTSTRAPS])
-def test_they_are_frozen(code):
-    """P could be changed after calibration, by hand or through what it gives away."""
-    sampler = make(code)
-    for each in dataclasses.fields(sampler):
-        with pytest.raises(AttributeError):
-            setattr(sampler, each.name, None)
-    before, support = repr(sampler.support), sampler.support
-    if isinstance(support, dict):
-        support.clear()
-    for end in support if isinstance(support, tuple) else ():
-        if isinstance(end, np.ndarray) and end.ndim and end.flags.writeable:
-            end[:] = 99
-    assert repr(sampler.support) == before
 
 
 # --- map ---
@@ -1011,7 +886,8 @@ class Checker(HTMLParser):
 
 
 DAYS = dates("2020-01-01", "2020-02-01")
-KNOWN = {"div", "p", "code", "table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "title"}
+KNOWN = {"div", "b", "table", "tbody", "tr", "th", "td"}
+KNOWN |= {"figure", "figcaption", "svg", "path", "text", "title"}
 NASTY = "<script>alert('x')</script>\"&"
 
 

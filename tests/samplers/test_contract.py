@@ -1,0 +1,187 @@
+"""What every sampler must do, whoever wrote it: the cases are the code of samplers of every kind.
+
+The cases are listed where their kinds are tested, as code, so that another process can make them too.
+"""
+
+import dataclasses
+import inspect
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import cloudpickle
+import numpy as np
+import pytest
+
+from privatize.data import records
+from privatize.identity.fingerprint import fingerprint
+from privatize.samplers import as_sampler
+from tests.cases import each
+from tests.samplers import test_combined as combined
+from tests.samplers import test_tables as tables
+
+NUMBERS = [
+    "uniform()",
+    "uniform(0, [1, 2, 3], size=(2, 3))",
+    "normal(40, 12)",
+    "normal([0, 5], [1, 2])",
+    "normal([0, 0], cov=[[1, 0.5], [0.5, 1]])",
+    "normal(40, 12, low=10, high=120)",
+]
+NAMES = combined.NAMES | tables.NAMES
+FUNCTIONS = {function.__name__: function for function in combined.FUNCTIONS + tables.FUNCTIONS}
+# Which need no function of the user's: their fingerprint is the same in every process.
+PLAIN = [*NUMBERS, *combined.PLAIN, *tables.PLAIN, *combined.BOOTSTRAPS]
+OTHERS = [*combined.MADE, *combined.SCIPY, *tables.MADE]
+# A bootstrap's repr does not have its data.
+WRITTEN = [code for code in PLAIN + OTHERS if code not in combined.BOOTSTRAPS]
+CONSTANT = ["categorical(['only'])", "boolean(0)", "boolean(1)"]
+
+
+def rng(seed=0):
+    """Return a generator."""
+    return np.random.default_rng(seed)
+
+
+def make(code):
+    """Make a sampler from its code."""
+    return eval(code, dict(NAMES))
+
+
+@each("code", NUMBERS + combined.CODES)
+def test_the_support_holds_everything_drawn(code):
+    """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
+    sampler = make(code)
+    assert combined.inside(sampler.draw(400, rng(1)), sampler.support)
+
+
+@each("code", tables.CODES)
+def test_the_support_of_tables_holds_everything_drawn(code):
+    """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
+    sampler = make(code)
+    support, drawn = sampler.support, tables.columns_of(sampler.draw(300, rng(1)))
+    if isinstance(support, dict):
+        assert list(drawn) == list(support)
+    for name, values in drawn.items():
+        assert tables.lies_in(values, support[name] if isinstance(support, dict) else support)
+
+
+@each("code", WRITTEN)
+def test_a_repr_is_the_code_that_makes_it(code):
+    """What a report prints as P could not be put back into the code."""
+    sampler = make(code)
+    again = as_sampler(make(repr(sampler)))
+    assert again == sampler
+    assert repr(again) == repr(sampler)
+    assert records.equal(again.draw(9, rng(2)), sampler.draw(9, rng(2)))
+    assert repr(again.support) == repr(sampler.support)
+
+
+@each("code", PLAIN + OTHERS)
+def test_equal_ones_are_equal_in_every_way(code):
+    """The same P, made twice, would be calibrated twice and budgeted twice."""
+    one, other = make(code), make(code)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_all_of_these_are_different():
+    """A guarantee for one P would be taken for a guarantee for another."""
+    made = [make(code) for code in PLAIN + OTHERS]
+    for at, one in enumerate(made):
+        for other in made[at + 1 :]:
+            assert one != other
+    assert len(set(made)) == len(made)
+    assert len({fingerprint(one) for one in made}) == len(made)
+
+
+@each("code", PLAIN + OTHERS)
+def test_they_pickle(code):
+    """A sampler could not be sent to a worker."""
+    sampler = make(code)
+    for library in (pickle, cloudpickle):
+        back = pickle.loads(library.dumps(sampler))
+        assert back == sampler
+        assert fingerprint(back) == fingerprint(sampler)
+        assert records.equal(back.draw(5, rng(3)), sampler.draw(5, rng(3)))
+
+
+def in_another_process(hash_seed):
+    """Return the fingerprints that a fresh process finds."""
+    code = "\n".join(
+        [
+            "import json, math, numpy, numpy as np, scipy, scipy.stats, sys",
+            "from math import inf",
+            "from numpy import exp, rint",
+            "from privatize.samplers import *",
+            "from privatize.identity.fingerprint import fingerprint",
+            *(textwrap.dedent(inspect.getsource(function)) for function in FUNCTIONS.values()),
+            "json.dump([fingerprint(eval(code)) for code in json.load(sys.stdin)], sys.stdout)",
+        ]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(PLAIN + OTHERS),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    """Every new process would calibrate again what the last one has stored."""
+    one, other = in_another_process("1"), in_another_process("2")
+    assert one == other
+    assert one[: len(PLAIN)] == [fingerprint(make(code)) for code in PLAIN]
+
+
+@each("code", PLAIN + OTHERS)
+def test_a_draw_is_a_function_of_the_generator(code):
+    """An estimate could not be computed again, and hidden randomness would have nobody's seed."""
+    sampler = make(code)
+    before = np.random.get_state()[1].tobytes(), random.getstate()
+    one, other = sampler.draw(40, rng(4)), sampler.draw(40, rng(4))
+    assert records.equal(one, other)
+    assert (np.random.get_state()[1].tobytes(), random.getstate()) == before
+    if code not in CONSTANT:
+        assert not records.equal(one, sampler.draw(40, rng(5)))
+
+
+@each("code", PLAIN + OTHERS)
+def test_very_small_draws(code):
+    """One record, or none, would have another schema than many."""
+    sampler = make(code)
+    many = sampler.draw(50, rng(6))
+    for n in (0, 1):
+        drawn = sampler.draw(n, rng(6))
+        assert type(drawn) is type(many)
+        assert records.count(drawn) == n
+        assert records.describe(drawn) == records.describe(many)
+        if code in tables.CODES:
+            assert tables.schema_of(drawn) == tables.schema_of(many)
+
+
+@each("code", PLAIN + OTHERS)
+def test_they_are_frozen(code):
+    """P could be changed after calibration, by hand or through what it gives away."""
+    sampler = make(code)
+    for field in dataclasses.fields(sampler):
+        with pytest.raises(AttributeError):
+            setattr(sampler, field.name, None)
+    before, support = repr(sampler.support), sampler.support
+    if isinstance(support, dict):
+        support.clear()
+    for end in support if isinstance(support, tuple) else ():
+        if isinstance(end, np.ndarray) and end.ndim and end.flags.writeable:
+            end[:] = 99
+    assert repr(sampler.support) == before
