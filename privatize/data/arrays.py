@@ -51,9 +51,8 @@ class Arrays(Container):
     def cast(self, drawn: Any, schema: Schema) -> Any:
         return of_schema(schema).from_array(drawn, schema)
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
-        found: NDArray[Any] = drawn
-        return found
+    def to_array(self, drawn: Any) -> Any:
+        return drawn
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
         dtype = drawn.dtype

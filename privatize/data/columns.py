@@ -3,11 +3,9 @@
 Columns of all libraries go through narwhals, which knows them all.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -229,11 +227,6 @@ class Column:
             zone = ZoneInfo(self.zone)
             return [moment and moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
         return [None if is_missing(value) else value for value in found]
-
-    def take(self, positions: Array) -> Column:
-        """Return the column at the positions."""
-        missing = None if self.missing is None else self.missing[positions]
-        return replace(self, values=self.values[positions], missing=missing)
 
 
 def array_of(values: Sequence[Any]) -> Array:

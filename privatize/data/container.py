@@ -74,7 +74,7 @@ class Container(ABC):
         """Return drawn records in the container of the private data where that is easy, or as they are."""
         return drawn
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
+    def to_array(self, drawn: Any) -> Any:
         """Return drawn records as an array, where another container than theirs can be private data's."""
         raise NotImplementedError
 

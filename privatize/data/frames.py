@@ -71,11 +71,6 @@ def describe(data: Any) -> FrameSchema:
     return _of(data).describe(data)
 
 
-def copy(data: Any) -> Any:
-    """Return a copy that shares nothing that could be changed in place."""
-    return _of(data).copy(data)
-
-
 def names(data: Any) -> list[Any]:
     """Return the names of a frame's columns, or a series' own."""
     return _of(data).names(data)
@@ -134,11 +129,6 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
         raise SamplerError(
             f"frame={library!r} needs {library}, which is not installed. Install it, or use frame='dict'."
         ) from None
-
-
-def is_float(data: Any, at: int) -> bool:
-    """Tell whether a column holds floating-point numbers."""
-    return kind_of(columns(data)[at]) == "float"
 
 
 def replaced(data: Any, at: int, values: Any) -> Any:

@@ -24,9 +24,6 @@ class PandasFrames(Tabular):
 
     library = "pandas"
 
-    def names(self, data: Any) -> list[Any]:
-        return [data.name] if self.form == "series" else list(data.columns)
-
     def columns(self, data: Any) -> list[Any]:
         return [data] if self.form == "series" else [column for _, column in data.items()]
 

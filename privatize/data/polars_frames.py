@@ -17,9 +17,6 @@ class PolarsFrames(Tabular):
 
     library = "polars"
 
-    def names(self, data: Any) -> list[Any]:
-        return [data.name] if self.form == "series" else list(data.columns)
-
     def columns(self, data: Any) -> list[Any]:
         return [data] if self.form == "series" else list(data.get_columns())
 
@@ -61,11 +58,6 @@ class PolarsFrames(Tabular):
         if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
             values = values.astype("M8[us]")
         return _series(values, missing, column.zone)
-
-    def with_column(self, data: Any, at: int, column: Any) -> Any:
-        if self.form == "series":
-            return column.rename(data.name)
-        return data.with_columns(column.rename(data.columns[at]))
 
 
 def _series(values: Array, missing: Array | None, zone: str | None) -> Any:

@@ -2,8 +2,6 @@
 
 # ruff: noqa: D102 - the base class says what a method does
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

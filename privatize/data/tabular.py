@@ -28,9 +28,9 @@ class Columnar(Container):
     def __init__(self, form: str) -> None:
         self.form = form  # "frame" or "series"
 
-    @abstractmethod
     def names(self, data: Any) -> list[Any]:
         """Return the names of a frame's columns, or a series' own."""
+        return [data.name] if self.form == "series" else list(data.columns)
 
     @abstractmethod
     def columns(self, data: Any) -> list[Any]:
@@ -48,9 +48,11 @@ class Columnar(Container):
     def from_column(self, column: Column) -> Any:
         """Return a drawn column as one of this library."""
 
-    @abstractmethod
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         """Return a frame or a series with another column at a place."""
+        parts = self.columns(data)
+        parts[at] = column
+        return self.assemble(parts, self.names(data))
 
     @abstractmethod
     def rows(self, data: Any, *positions: Any) -> list[Any]:
@@ -126,9 +128,8 @@ class Tabular(Columnar):
             return drawn
         return of_schema(schema).from_array(self.to_array(drawn), schema)
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self.contents(drawn)[0]
-        return found
+    def to_array(self, drawn: Any) -> Any:
+        return self.contents(drawn)[0]
 
     def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
         if values.shape[1:] != (() if self.form == "series" else (len(schema.columns),)):

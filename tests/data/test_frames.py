@@ -1085,7 +1085,7 @@ def test_the_head_of_a_frame_shares_nothing_that_can_be_written():
 def test_cells_of_mixed_columns_are_their_own():
     """One column of lists among columns of numbers is found, whichever block it is in."""
     mixed = pd.DataFrame({"x": [1.0, 2.0], "cells": [{"a": 1}, {"a": 2}], "t": ["a", "b"]})
-    for made in (records.head(mixed, 2), frames.copy(mixed), records.take(mixed, np.array([0, 1]))):
+    for made in (records.head(mixed, 2), records.copy(mixed), records.take(mixed, np.array([0, 1]))):
         made["cells"].iloc[0]["a"] = 99
         assert mixed["cells"].tolist() == [{"a": 1}, {"a": 2}]
 
