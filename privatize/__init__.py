@@ -23,14 +23,7 @@ from privatize.config.policy import configure
 from privatize.function.private_function import PrivateFunction, privatize
 from privatize.function.release import Release
 from privatize.function.settings import Settings
-from privatize.mechanisms import (
-    Bernstein,
-    BernsteinPolynomial,
-    Exponential,
-    Gaussian,
-    Laplace,
-    Mechanism,
-)
+from privatize.mechanisms import Bernstein, BernsteinPolynomial, Exponential, Gaussian, Laplace, Mechanism
 from privatize.planning.divergence import transfer
 from privatize.planning.plan import Plan, plan
 
@@ -44,37 +37,11 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = [
-    "Audit",
-    "Bernstein",
-    "BernsteinPolynomial",
-    "Budget",
-    "Exponential",
-    "Gaussian",
-    "Laplace",
-    "Mechanism",
-    "Plan",
-    "PrivateFunction",
-    "Release",
-    "Report",
-    "Sealed",
-    "Sensitivity",
-    "Settings",
-    "additive",
-    "audit",
-    "configure",
-    "errors",
-    "estimate_sensitivity",
-    "instrument",
-    "plan",
-    "private_source",
-    "privatize",
-    "report",
-    "samplers",
-    "seal",
-    "sums",
-    "transfer",
-]
+__all__ = ["PrivateFunction", "Release", "Settings", "instrument", "privatize"]
+__all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
+__all__ += ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace", "Mechanism", "samplers"]
+__all__ += ["Budget", "Sealed", "configure", "private_source", "seal"]
+__all__ += ["Audit", "Report", "audit", "errors", "report"]
 
 # Modules that most programs never need: loaded when they are asked for.
 _LAZY = {

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.auditing.coverage import Coverage, cover
-from privatize.auditing.distinguishing import Told, tell_apart
-from privatize.auditing.divergence import divergence
+from privatize.auditing.coverage import Coverage, cover, divergence
+from privatize.auditing.distinguishing import NUMBERS, Told, Units, tell_apart
 from privatize.auditing.findings import Audit
-from privatize.auditing.units import NUMBERS, Units
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.run import Collector
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.display.figures import as_integer
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.asking import questions
@@ -137,7 +136,7 @@ def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any
     if not isinstance(under, list | tuple):
         raise SettingsError("under= takes a list of samplers.")
     for name, value, least in (("pairs", 1 if pairs is None else pairs, 1), ("releases", releases, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        if as_integer(value) < least:
             raise SettingsError(f"{name}={value!r} is not an integer >= {least}.")
     if 0 < releases < 100:
         raise SettingsError(f"releases={releases} are too few to tell anything: take 100 or more, or 0.")

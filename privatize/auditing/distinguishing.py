@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from privatize.planning.confidence import high_share, low_share
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Statistic = Callable[[Matrix], Vector]
+NUMBERS = 10_000  # numbers of an answer that are compared; a longer release is cut, which is post-processing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,22 +170,15 @@ def _statistics(x: Matrix, y: Matrix, a: Vector, b: Vector) -> Iterator[tuple[st
         yield "the answer itself", lambda z: np.array([weight.get(row.tobytes(), 0.0) for row in z])
     if x.shape[1] != len(a):
         for i in range(min(10, x.shape[1])):
-            yield f"its number {i}", functools.partial(_number, i)
+            yield f"its number {i}", functools.partial(lambda i, z: z[:, i], i)
         return
     yield "an answer without noise", lambda z: (z == a).mean(axis=1) - (z == b).mean(axis=1)
     for i in range(len(a) if 1 < len(a) <= 10 else 0):
-        yield f"its number {i}", functools.partial(_nearer, i, float(a[i]), float(b[i]))
+        nearer = functools.partial(lambda i, z: np.abs(z[:, i] - b[i]) - np.abs(z[:, i] - a[i]), i)
+        yield f"its number {i}", nearer
     yield "its distance from either answer", lambda z: (np.abs(z - b) - np.abs(z - a)).sum(axis=1)
     yield "its direction", lambda z: z @ (a - b)
     yield "its last digits", lambda z: -_lowest_bit(z).min(axis=1)
-
-
-def _number(i: int, z: Matrix) -> Vector:
-    return z[:, i]
-
-
-def _nearer(i: int, a: float, b: float, z: Matrix) -> Vector:
-    return np.asarray(np.abs(z[:, i] - b) - np.abs(z[:, i] - a))
 
 
 def _values(x: Matrix) -> dict[bytes, int]:
@@ -280,3 +274,40 @@ def _normal_delta(sigma: float, epsilon: float) -> float:
     first = float(log_ndtr(1 / (2 * sigma) - epsilon * sigma))
     second = epsilon + float(log_ndtr(-1 / (2 * sigma) - epsilon * sigma))
     return math.exp(first) * -math.expm1(second - first) if second < first else 0.0
+
+
+# --- the units --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units that releases are compared in: of each number's noise; and the numbers that are compared."""
+
+    powers: NDArray[np.int64]
+    kept: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, scale: Any, a: Vector, b: Vector) -> Self:
+        """Return the units of noise of these scales; of many numbers those that differ most are kept."""
+        known = np.asarray(scale, dtype=np.float64)
+        # A mechanism of somebody's own may have a scale of another form.
+        finite = np.nan_to_num(np.broadcast_to(known if known.shape in ((), a.shape) else 1.0, a.shape))
+        powers = np.frexp(finite)[1].astype(np.int64)
+        differ = np.abs(_divided(a, powers) - _divided(b, powers))
+        return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:NUMBERS]))
+
+    def __call__(self, vector: Vector) -> Vector:
+        """Return the numbers that are compared, in units of their noise."""
+        if len(vector) != len(self.powers):  # a mechanism may release fewer numbers, or more
+            return vector
+        return _divided(vector, self.powers)[self.kept]
+
+    def hidden(self, a: Vector, b: Vector) -> NDArray[np.bool_]:
+        """Tell which numbers are so large that floats are too far apart there to show the noise."""
+        largest = np.maximum(np.abs(_divided(a, self.powers)), np.abs(_divided(b, self.powers)))
+        return np.asarray(np.spacing(largest) > 0.5)
+
+
+def _divided(vector: Vector, powers: NDArray[np.int64]) -> Vector:
+    with np.errstate(over="ignore", under="ignore"):
+        return np.clip(np.ldexp(vector, -powers), -1e300, 1e300)

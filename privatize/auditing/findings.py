@@ -158,29 +158,18 @@ class Audit:
 
     def _chart(self) -> Chart:
         """Return the profile: for each epsilon, which share of neighbours gets more."""
-        losses = self.coverage.losses
-        finite = losses[np.isfinite(losses)]
+        own = self.coverage
+        finite = own.losses[np.isfinite(own.losses)]
         most = max(float(finite[-1]) if len(finite) else 0.0, self.epsilon) * 1.1
-        x = np.linspace(0.0, most, 201)
-        layers = [
-            Layer("step", x.tolist(), _more(self.coverage, x), (), f"{self.coverage.pairs:,} fresh pairs"),
-            *(
-                Layer(
-                    "step", x.tolist(), _more(other, x), (), f"under {other.sampler}", "orange", dashed=True
-                )
-                for other in self.under
-            ),
-            Layer("point", [self.epsilon], [self.gamma], (), "claimed", "red"),
-        ]
+        x = np.linspace(0.0, most, 201).tolist()
+        layers = [Layer("step", x, list(map(own.at, x)), (), f"{own.pairs:,} fresh pairs")]
+        for other in self.under:
+            more = list(map(other.at, x))
+            layers.append(Layer("step", x, more, (), f"under {other.sampler}", "orange", dashed=True))
+        layers.append(Layer("point", [self.epsilon], [self.gamma], (), "claimed", "red"))
         title = f"{self.function}, n={self.n:,}: who gets more than which epsilon"
-        limits = (min(self.gamma, 1 / self.coverage.pairs) / 2, 1.0)
+        limits = (min(self.gamma, 1 / own.pairs) / 2, 1.0)
         return Chart(title, "epsilon", "share of neighbours with more", tuple(layers), log="y", limits=limits)
-
-
-def _more(coverage: Coverage, epsilons: Any) -> list[float]:
-    """Return the share of fresh pairs whose loss is more than each epsilon."""
-    below = np.searchsorted(coverage.losses, epsilons, side="right")
-    return list(1 - below / len(coverage.losses))
 
 
 def _losses(coverage: Coverage) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privatize.data import frames, records
 from privatize.data.columns import array_of
+from privatize.display.figures import as_float
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
 
@@ -466,10 +467,8 @@ def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
     >>> kde([0.0, 1.0], bandwidth=0.5)(np.array([0.0, 0.0, 1.0])).round(4)
     array([0.5679, 0.3379])
     """
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number):
-        raise SettingsError(f"bandwidth={bandwidth!r} is not a number > 0.")
-    if not 0 < bandwidth < math.inf:
-        raise SettingsError(f"bandwidth={bandwidth!r} is out of range: it must be > 0 and finite.")
+    if not 0 < as_float(bandwidth) < math.inf:
+        raise SettingsError(f"bandwidth={bandwidth!r} is out of range: it must be a number > 0 and finite.")
     if points is None:
         return Additive(functools.partial(_kernel, float(bandwidth)), name="kde")
     given = _floats(points)

@@ -30,7 +30,7 @@ from privatize.calibration.run import Collector, Memory, Run
 from privatize.calibration.weights import learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
-from privatize.display.figures import round_up
+from privatize.display.figures import as_integer, round_up
 from privatize.errors import (
     InfiniteSensitivityError,
     NotReproducibleError,
@@ -395,7 +395,7 @@ def estimate_sensitivity(
     Sensitivity(0.00780261, norm=l1, n=100, m=219, k=209, gamma=0.1, average_gamma=0.0500, \
 rho=0.00541, bound=tolerance, seed=1)
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+    if as_integer(n) < 1:
         shown = repr(n) if isinstance(n, int | float | str | None) else f"a {type(n).__name__}"
         raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
     check_batch(batch, pair=pair, timeout=timeout)

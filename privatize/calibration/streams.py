@@ -6,12 +6,12 @@ block ``i // block_size(n)``, and the pairs of a block draw one after the other 
 own generators, one for records and one for positions.
 """
 
-import operator
 import secrets
 from typing import Any
 
 import numpy as np
 
+from privatize.display.figures import as_integer
 from privatize.errors import SettingsError
 
 SCHEME = 2
@@ -54,10 +54,7 @@ def check_seed(seed: Any) -> int | None:
     """Return the seed as an int, or None; refuse everything else."""
     if seed is None:
         return None
-    try:
-        value = -1 if isinstance(seed, bool) else operator.index(seed)
-    except TypeError:
-        value = -1
+    value = as_integer(seed)
     if value < 0:
         raise SettingsError(
             f"seed={seed!r} is not a seed: it must be an integer >= 0, or None for a fresh one. "

@@ -1,14 +1,12 @@
 """One private function that a command is about: found by name, with its arguments, and a report on it."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from privatize.cli.command import Argument
 from privatize.cli.importing import find
@@ -44,7 +42,7 @@ class Call:
     file: str | None
 
     @classmethod
-    def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Call:
+    def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Self:
         """Find what was named; refuse a wrong report, and arguments that the command has of its own."""
         arguments = settings_of(given.set)
         _check_file(given.report)

@@ -1,7 +1,5 @@
 """A command: its name, its arguments, what it does, and what comes out."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 from collections.abc import Callable
@@ -65,7 +63,7 @@ class Command:
     about: str
     run: Run | None = None
     arguments: tuple[Argument, ...] = ()
-    actions: tuple[Command, ...] = ()
+    actions: "tuple[Command, ...]" = ()
     interrupted: str = ""
 
 

@@ -103,6 +103,4 @@ def _show(
 
 
 def _plain(value: Any) -> str:
-    if np.ndim(value) == 0:
-        return f"{value:.4f}"
-    return np.array2string(value, precision=3, suppress_small=True)
+    return np.array2string(np.asarray(value), precision=4, suppress_small=True)

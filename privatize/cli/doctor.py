@@ -7,7 +7,6 @@ import platform
 import re
 import sqlite3
 import sys
-import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from privatize.budgets.ledger_layout import check
 from privatize.cli import ledgers, stores
 from privatize.cli.command import Outcome, command
+from privatize.cli.reading import NotThere, tables
 from privatize.cli.showing import labelled, one_line, place
 from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
@@ -152,67 +152,38 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
         return {"where": None, "works": True, "state": "memory only: it ends with each process"}
     facts: dict[str, Any] = {"where": place(url)}
     try:
-        facts |= {"works": True, "state": _try(url, "estimates" if kind == "store" else "budgets")}
+        named = ("estimates", "a store of estimates") if kind == "store" else ("budgets", "a ledger")
+        facts |= {"works": True, "state": _try(url, *named)}
     except (DatabaseError, PrivatizeError, OSError, sqlite3.Error) as error:
         facts |= {"works": False, "state": one_line(error)}
         broken.append(f"the {kind} {place(url)} cannot be used: {one_line(error)}")
     return facts
 
 
-def _try(url: str, table: str) -> str:
+def _try(url: str, table: str, what: str) -> str:
     """Say how a database stands; raise if it cannot be written. Leaves it as it is."""
-    database = Database(url, [])
-    try:
-        return _try_postgres(database, table) if database.path is None else _try_file(database.path, table)
-    finally:
-        database.close()
+    database, names = Database(url, []), set[str]()
+    with contextlib.suppress(NotThere):
+        names = tables(database, table, what)
+    if database.path is not None:
+        _check_rights(database.path)
+    if names or database.postgres:
+        with contextlib.closing(database), database.transaction() as run:  # with the lock of those who write
+            if "ledger_layout" in names:
+                check(run("SELECT version FROM ledger_layout"))
+            rights = [f"has_table_privilege('{table}', '{each}')" for each in ("SELECT", "INSERT", "UPDATE")]
+            asked = rights if names else ["has_schema_privilege(current_schema(), 'CREATE')"]
+            if database.postgres and not run(f"SELECT {' AND '.join(asked)}")[0][0]:
+                raise DatabaseError("this account may not write there")
+    return "reachable and writable" if names else "not there yet: it is made when first needed"
 
 
-def _try_postgres(database: Database, table: str) -> str:
-    with database.transaction() as run:
-
-        def there(name: str) -> bool:
-            return run("SELECT to_regclass(?)", name)[0][0] is not None
-
-        if table == "budgets" and there("ledger_layout"):
-            check(run("SELECT version FROM ledger_layout"))
-        if not there(table):
-            fine = run("SELECT has_schema_privilege(current_schema(), 'CREATE')")[0][0]
-            state = "reachable; the tables are made when first needed"
-        else:
-            rights = ("SELECT", "INSERT", "UPDATE")
-            fine = all(run("SELECT has_table_privilege(?, ?)", table, right)[0][0] for right in rights)
-            state = "reachable and writable"
-    if not fine:
-        raise DatabaseError("this account may not write there")
-    return state
-
-
-def _try_file(path: Path, table: str) -> str:
-    if path.is_dir():
-        raise DatabaseError("that is a folder")
-    if not path.exists():
-        folder = next(each for each in path.parents if each.exists())
-        try:
-            Path(tempfile.mkdtemp(prefix=".privatize-", dir=folder)).rmdir()
-        except OSError as error:
-            message = f"it is not there, and {folder} cannot be written: {error.strerror}"
-            raise DatabaseError(message) from None
-        return "not there yet: it is made when first needed"
-    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK | os.X_OK):
-        raise DatabaseError("it is read-only")
-    if table == "budgets" and not path.stat().st_size:
-        raise DatabaseError("it is empty: its content is missing")
-    opened = sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=10, isolation_level=None)
-    with contextlib.closing(opened) as connection:
-        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        if names and table not in names:
-            raise DatabaseError("it is a database of something else")
-        if table == "budgets" and "ledger_layout" in names:
-            check(connection.execute("SELECT version FROM ledger_layout").fetchall())
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("ROLLBACK")
-    return "reachable and writable"
+def _check_rights(path: Path) -> None:
+    """Refuse a file that may not be written, or made if it is missing."""
+    folder, there = next(each for each in path.parents if each.exists()), path.exists()
+    if not os.access(folder, os.W_OK | os.X_OK) or (there and not os.access(path, os.R_OK | os.W_OK)):
+        message = "it is read-only" if there else f"it is not there, and {folder} cannot be written"
+        raise DatabaseError(message)
 
 
 # --- for people ------------------------------------------------------------------------------------

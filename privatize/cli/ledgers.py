@@ -5,7 +5,7 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from privatize.budgets.places import checked_place
 from privatize.budgets.rows import Begun
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import as_json, columns, hide, one_line, place, visible
+from privatize.cli.showing import as_json, columns, hide, moment, one_line, place, visible
 from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
@@ -36,22 +36,6 @@ def whereabouts(given: str | None) -> str | None:
     return None if found is None or found == "memory" else str(found)
 
 
-@contextlib.contextmanager
-def _reading(given: argparse.Namespace, missing: type[Exception], what: str) -> Iterator[Ledger]:
-    """Open the ledger that was named; raise this error where there is none."""
-    url = whereabouts(given.ledger)
-    if url is None:
-        raise SettingsError(
-            "No ledger is named. Pass --ledger FILE-OR-URL, set PRIVATIZE_LEDGER, or put "
-            'ledger = "..." into [tool.privatize].'
-        )
-    try:
-        with reading(Ledger, url, "budgets", "a ledger") as ledger:
-            yield ledger
-    except NotThere:
-        raise missing(f"{what}: {_nothing(given)}.") from None
-
-
 def _place(given: argparse.Namespace) -> str:
     return place(whereabouts(given.ledger) or "")
 
@@ -60,13 +44,26 @@ def _nothing(given: argparse.Namespace) -> str:
     return f"no budget has been begun in {_place(given)}"
 
 
-def _begun(ledger: Ledger, names: list[str]) -> list[Begun]:
-    known = {each.name: each for each in ledger.begun()}
-    for name in names:
-        if name not in known:
-            listed = ", ".join(map(repr, known)) or "none"
-            raise SettingsError(f"There is no budget {name!r} in {ledger.url}. There are: {listed}.")
-    return [known[name] for name in dict.fromkeys(names or known)]
+def _budgets(
+    given: argparse.Namespace, names: list[str], look: Callable[[Ledger, Begun], dict[str, Any]]
+) -> list[dict[str, Any]] | None:
+    """Look at the budgets with these names, or at all; return what was found, or None without a ledger."""
+    url = whereabouts(given.ledger)
+    if url is None:
+        raise SettingsError(
+            "No ledger is named. Pass --ledger FILE-OR-URL, set PRIVATIZE_LEDGER, or put "
+            'ledger = "..." into [tool.privatize].'
+        )
+    with contextlib.suppress(NotThere), reading(Ledger, url, "budgets", "a ledger") as ledger:
+        known = {each.name: each for each in ledger.begun()}
+        for name in names:
+            if name not in known:
+                listed = ", ".join(map(repr, known)) or "none"
+                raise SettingsError(f"There is no budget {name!r} in {ledger.url}. There are: {listed}.")
+        return [look(ledger, known[name]) for name in dict.fromkeys(names or known)]
+    if names:
+        raise SettingsError(f"There is no budget {names[0]!r}: {_nothing(given)}.")
+    return None
 
 
 def _amounts(amount: Any) -> dict[str, float]:
@@ -85,6 +82,10 @@ def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     except PrivatizeError as error:
         facts |= {"spent": None, "left": None, "problem": one_line(error)}
     return facts
+
+
+def _entire(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+    return _summary(ledger, begun) | {"history": ledger.history(begun.name)}
 
 
 def _problems(budgets: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -106,21 +107,16 @@ def show(given: argparse.Namespace) -> Outcome:
     privatize ledger show
     privatize ledger show survey-2026 --ledger ledger.db
     """
-    facts: dict[str, Any] = {"ledger": _place(given), "budgets": []}
     if given.name is not None:
-        with _reading(given, SettingsError, f"There is no budget {given.name!r}") as ledger:
-            (begun,) = _begun(ledger, [given.name])
-            budget, history = _summary(ledger, begun), ledger.history(given.name)
-        facts = {"ledger": facts["ledger"]} | budget | {"history": history}
-        text, problems = _history(budget, history), _problems([budget])
-        return Outcome(text, facts, 1 if problems else 0, problems)
-    with contextlib.suppress(NotThere), _reading(given, NotThere, "") as ledger:
-        facts["budgets"] = [_summary(ledger, begun) for begun in _begun(ledger, [])]
-    budgets = facts["budgets"]
+        (budget,) = _budgets(given, [given.name], _entire) or []
+        problems = _problems([budget])
+        return Outcome(_history(budget), {"ledger": _place(given)} | budget, 1 if problems else 0, problems)
+    budgets = _budgets(given, [], _summary) or []
+    facts, problems = {"ledger": _place(given), "budgets": budgets}, _problems(budgets)
     if not budgets:
         return Outcome(_nothing(given), facts)
-    text = f"{_table(budgets)}\n{_notes(budgets)}{counted(len(budgets), 'budget')} in {facts['ledger']}"
-    return Outcome(text, facts, 1 if _problems(budgets) else 0, _problems(budgets))
+    text = f"{_table(budgets)}\n{_notes(budgets)}{counted(len(budgets), 'budget')} in {_place(given)}"
+    return Outcome(text, facts, 1 if problems else 0, problems)
 
 
 def _table(budgets: list[dict[str, Any]]) -> str:
@@ -139,7 +135,7 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
     return f"{budget['spent'][symbol]:.4g} of {budget['cap'][symbol]:g}, {budget['left'][symbol]:.4g} left"
 
 
-def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
+def _history(budget: dict[str, Any]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
     head = f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
     rows = [("", *symbols)]
@@ -147,10 +143,10 @@ def _history(budget: dict[str, Any], history: list[dict[str, Any]]) -> str:
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
     lines = [head, columns(rows, right=range(1, 4), indent="  ")]
-    if not history:
+    if not budget["history"]:
         return "\n".join([*lines, "no charges yet"])
     lines += [f"in all {budget['statement']}"] if "statement" in budget else []
-    return "\n".join([*lines, _charges(history, symbols)])
+    return "\n".join([*lines, _charges(budget["history"], symbols)])
 
 
 def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
@@ -159,21 +155,13 @@ def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
     wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
     table = [["no.", "at (UTC)", *names[2:]]]
-    table += [[_cell(row, name) for name in names] for row in history]
+    for row in history:
+        shown = row | {"at": moment(row["at"]), "gamma": row["charged"], "dataset": row["dataset"] or "-"}
+        shown["part"] = f"{row['partition']}: {row['part']}" if row["part"] else ""
+        cells = (shown[name] for name in names)
+        table.append([f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells])
     right = [at for at, name in enumerate(names) if name in ("number", "n", *_SYMBOLS)]
     return columns(table, right=right)
-
-
-def _cell(row: dict[str, Any], name: str) -> str:
-    """Return what a charge has under this name, as a person reads it."""
-    value = row["charged" if name == "gamma" else name]
-    if name == "at":
-        return str(value).replace("T", " ").removesuffix("Z")
-    if name == "part" and value:
-        return f"{row['partition']}: {value}"
-    if name == "dataset":
-        return value or "-"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 # --- verify ----------------------------------------------------------------------------------------
@@ -185,8 +173,7 @@ def verify(given: argparse.Namespace) -> Outcome:
 
     privatize ledger verify --ledger ledger.db
     """
-    with _reading(given, LedgerError, "There is no ledger to verify") as ledger:
-        checked = [_verified(ledger, begun) for begun in _begun(ledger, given.names)]
+    checked = _budgets(given, given.names, _verified)
     if not checked:
         raise LedgerError(f"There is no budget to verify: {_nothing(given)}.")
     problems = _problems(checked)
@@ -229,9 +216,9 @@ def export(given: argparse.Namespace) -> Outcome:
 
     privatize ledger export --format csv -o charges.csv
     """
-    with _reading(given, LedgerError, "There is nothing to export") as ledger:
-        found = _begun(ledger, [] if given.name is None else [given.name])
-        budgets = [_summary(ledger, begun) | {"history": ledger.history(begun.name)} for begun in found]
+    budgets = _budgets(given, [] if given.name is None else [given.name], _entire)
+    if budgets is None:
+        raise LedgerError(f"There is nothing to export: {_nothing(given)}.")
     everything = {"ledger": _place(given), "budgets": budgets}
     text = as_json(everything) + "\n" if given.format == "json" else _csv(budgets)
     if given.output is None:
@@ -250,12 +237,11 @@ def _csv(budgets: list[dict[str, Any]]) -> str:
         *("partition", "part", "who", "key", "strength", "purpose", "declared", "described", "neighbours"),
         *("unit", "average_gamma", "average_charged"),
     )
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["budget", *names])
+    writer = csv.DictWriter(text, ("budget", *names), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for budget in budgets:
         for row in budget["history"]:
-            cells = [" ".join(row[name]) if name == "declared" else row[name] for name in names]
-            writer.writerow([budget["name"], *cells])
+            writer.writerow(row | {"budget": budget["name"], "declared": " ".join(row["declared"])})
     return text.getvalue()
 
 

@@ -43,32 +43,18 @@ def reading(kind: Callable[..., Any], url: str, table: str, what: str) -> Iterat
     """
     database = Database(url, [])
     with contextlib.ExitStack() as stack:
-        if database.postgres:
-            _find(database, table)
-            opened = kind(url)
-        elif database.path is None:
-            raise NotThere
-        else:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="privatize-"))
-            opened = kind(_copy(database.path, Path(folder) / "copy.db", table, what), shown=place(url))
+        copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="privatize-"))) / "copy.db"
+        tables(database, table, what, copy)
+        opened = kind(url) if database.postgres else kind(copy, shown=place(url))
         stack.callback(opened.database.close)
         yield opened
 
 
-def _find(database: Database, table: str) -> None:
-    """Refuse a PostgreSQL without this table, or one that cannot be reached."""
-    try:
-        with database.transaction(write=False) as run:
-            if run("SELECT to_regclass(?)", table)[0][0] is None:
-                raise NotThere
-    except DatabaseError as error:
-        raise DatabaseError(f"{place(database.url)} cannot be reached: {error}") from error
-    finally:
-        database.close()
-
-
-def _copy(path: Path, copy: Path, table: str, what: str) -> Path:
-    """Copy a database; refuse what is not one, or another one."""
+def tables(database: Database, table: str, what: str, copy: Path | None = None) -> set[str]:
+    """Return which tables there are, and copy a file if that is wanted; raises as `reading` does."""
+    if database.path is None:
+        return _found(database, table)
+    path = database.path
     try:
         with path.open("rb") as file:
             empty = not file.read(1)
@@ -83,18 +69,36 @@ def _copy(path: Path, copy: Path, table: str, what: str) -> Path:
     if empty:
         raise NotThere  # just created, and nothing that could be lost
     try:
-        with contextlib.closing(_open(path)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
-            names = {
-                name for (name,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            }
+        with contextlib.closing(_open(path)) as source:
+            found = source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            names = {name for (name,) in found}
             if not names:
                 raise NotThere
             if table not in names:
                 raise DatabaseError(f"{path} is a database, but not {what}.")
-            source.backup(target)
+            if copy is not None:
+                with contextlib.closing(sqlite3.connect(copy)) as target:
+                    source.backup(target)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path} is not {what}, or is damaged: {error}.") from None
-    return copy
+    return names
+
+
+def _found(database: Database, table: str) -> set[str]:
+    """Return which tables there are in a PostgreSQL; raise if it has not this one, or cannot be reached."""
+    if not database.postgres:
+        raise NotThere  # in memory
+    try:
+        with database.transaction(write=False) as run:
+            names = (table, "ledger_layout")
+            found = {name for name in names if run("SELECT to_regclass(?)", name)[0][0] is not None}
+    except DatabaseError as error:
+        raise DatabaseError(f"{place(database.url)} cannot be reached: {error}") from error
+    finally:
+        database.close()
+    if table not in found:
+        raise NotThere
+    return found
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -80,6 +80,11 @@ def place(url: str) -> str:
     return without_password(url)
 
 
+def moment(text: str) -> str:
+    """Return a time in UTC, as a database has it, as people read it."""
+    return text.replace("T", " ").removesuffix("Z")
+
+
 def visible(text: str) -> str:
     r"""Return a string on one line, without terminal control codes: somebody else may have chosen it.
 

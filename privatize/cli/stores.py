@@ -13,7 +13,7 @@ import numpy as np
 
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import columns, duration, hide, labelled, one_line, place
+from privatize.cli.showing import columns, duration, hide, labelled, moment, one_line, place
 from privatize.config.policy import configured
 from privatize.display.figures import counted
 from privatize.errors import SettingsError
@@ -83,8 +83,8 @@ def show_all(given: argparse.Namespace) -> Outcome:
     rows = [("key", "function", "n", "pairs", "looks", "made (UTC)", "state")]
     for entry in entries:
         counts = (f"{entry['n']:,}", f"{entry['pairs']:,}", str(entry["looks"]))
-        made = str(entry["created"]).replace("T", " ").removesuffix("Z")
-        rows.append((_short(entry, entries), _name(entry), *counts, made, _state(entry)))
+        known = (_short(entry, entries), _name(entry))
+        rows.append((*known, *counts, moment(entry["created"]), _state(entry)))
     text = f"{columns(rows, right=(2, 3, 4))}\n{counted(len(entries), 'estimate')} in {place(url)}"
     return Outcome(text, facts, 1 if any("damaged" in entry for entry in entries) else 0)
 

@@ -57,12 +57,10 @@ class Card:
 
     def html(self) -> str:
         """Return what a notebook shows; the chart can be unfolded."""
-        drawn = (
-            ""
-            if self.chart is None
-            else f"<details><summary style='cursor:pointer'>{html.escape(self.chart.title)}</summary>"
-            f"{svg(self.chart)}</details>"
-        )
+        drawn = ""
+        if self.chart is not None:
+            head = f"<summary style='cursor:pointer'>{html.escape(self.chart.title)}</summary>"
+            drawn = f"<details>{head}{svg(self.chart)}</details>"
         return (
             f"<div style='font-family:sans-serif;line-height:1.4;max-width:48em;color:inherit'>"
             f"<div><b>{html.escape(self.title)}</b></div>{self._body()}{drawn}</div>"

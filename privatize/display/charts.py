@@ -117,22 +117,16 @@ class _Axis:
         rough = (self.high - self.low) / 4
         unit = 10.0 ** math.floor(math.log10(rough))
         step = min((unit * times for times in (1, 2, 5, 10)), key=lambda s: abs(s - rough))
-        begin = math.ceil(self.low / step - 1e-9)
-        return [
-            round(i * step, 12 - math.floor(math.log10(step)))
-            for i in range(begin, begin + 12)
-            if i * step <= self.high + step * 1e-9
-        ]
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(i * step, 12 - math.floor(math.log10(step))) for i in range(first, last + 1)]
 
 
-def _range(numbers: list[float], log: bool, whole: bool = False) -> tuple[float, float]:
+def _range(numbers: list[float], log: bool) -> tuple[float, float]:
     """Return the ends of an axis that shows all of these."""
     finite = [x for x in numbers if math.isfinite(x) and abs(x) < 1e300 and (not log or x > 1e-300)]
     low, high = (min(finite), max(finite)) if finite else (0.1, 1.0) if log else (0.0, 1.0)
     if log:
         return (low / 1.2, high * 1.2) if high > low * 1.0001 else (low / 2, low * 2)
-    if whole:
-        return low - 0.5, high + 0.5
     if high - low <= abs(high) * 1e-9:
         wide = abs(high) * 0.1 or 1.0
         return low - wide, high + wide
@@ -144,9 +138,9 @@ def svg(chart: Chart) -> str:
     # A level is part of the y axis, an upright line of the x axis.
     xs = [x for layer in chart.layers if layer.kind != "level" for x in layer.x]
     ys = [y for layer in chart.layers if layer.kind != "upright" for y in (*layer.y, *layer.top)]
-    low, high = chart.limits or _range(ys, "y" in chart.log)
-    across = _Axis(*_range(xs, "x" in chart.log, bool(chart.names)), _LEFT, _WIDTH - _RIGHT, "x" in chart.log)
-    up = _Axis(low, high, _HEIGHT - _BOTTOM, _TOP, "y" in chart.log)
+    ends = (-0.5, len(chart.names) - 0.5) if chart.names else _range(xs, "x" in chart.log)
+    across = _Axis(*ends, _LEFT, _WIDTH - _RIGHT, "x" in chart.log)
+    up = _Axis(*(chart.limits or _range(ys, "y" in chart.log)), _HEIGHT - _BOTTOM, _TOP, "y" in chart.log)
     parts = [_frame(chart, across, up), *(_layer(layer, across, up) for layer in chart.layers)]
     legend = "".join(_swatch(layer) for layer in chart.layers if layer.label)
     return (

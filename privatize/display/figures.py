@@ -1,9 +1,27 @@
-"""Numbers as people write them."""
+"""Numbers as people write them: read from arguments, and shown."""
 
+import math
+import operator
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import numpy as np
+
+
+def as_float(value: Any) -> float:
+    """Return a number as a float, and whatever is none as NaN."""
+    try:
+        return math.nan if isinstance(value, bool | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def as_integer(value: Any) -> int:
+    """Return an integer as an int, and whatever is none as -1, which no count and no seed is."""
+    try:
+        return -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        return -1
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -4,6 +4,7 @@ import operator
 from typing import Any
 
 from privatize.data import records
+from privatize.display.figures import as_integer
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.calibrator import Calibrator
 from privatize.function.question import Definition, Question
@@ -48,11 +49,7 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
     It says nothing about what was passed instead but its type: it may be the data.
     """
     for each in n if several and isinstance(n, list | tuple) else [n]:
-        try:
-            count = -1 if isinstance(each, bool) else operator.index(each)
-        except TypeError:
-            count = -1
-        if not 1 <= count < 2**53:
+        if not 1 <= as_integer(each) < 2**53:
             shown = repr(n) if type(n) is int else f"a {type(n).__name__}"
             return SettingsError(
                 f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs "

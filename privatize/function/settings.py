@@ -14,6 +14,7 @@ from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.sensitivity import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
+from privatize.display.figures import as_float
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.identity import library
@@ -168,10 +169,7 @@ def _one_of(rule: str, fits: Callable[[Any], bool]) -> _Check:
 
 def _number(rule: str, low: float, high: float) -> _Check:
     def check(name: str, value: Any) -> float:
-        try:
-            number = math.nan if isinstance(value, bool | str) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
+        number = as_float(value)
         if not low <= number <= high:
             raise SettingsError(f"{name}={_short(value)} is not {rule}.")
         return number

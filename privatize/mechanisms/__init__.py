@@ -12,12 +12,5 @@ from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
 from privatize.mechanisms.named import as_mechanism
 
-__all__ = [
-    "Bernstein",
-    "BernsteinPolynomial",
-    "Exponential",
-    "Gaussian",
-    "Laplace",
-    "Mechanism",
-    "as_mechanism",
-]
+__all__ = ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace"]
+__all__ += ["Mechanism", "as_mechanism"]

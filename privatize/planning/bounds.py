@@ -1,11 +1,10 @@
 """What a bound is: an inequality that ties gamma, m, k and rho together, and how it is solved."""
 
 import functools
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
 
@@ -45,14 +44,6 @@ class Bounding(ABC):
     def largest_rho(self, gamma: float) -> float:
         """Return what rho must be below; 0 where there is none."""
         return gamma
-
-
-def as_float(value: Any) -> float:
-    """Return a number as a float, and whatever is none as NaN."""
-    try:
-        return math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,8 +2,8 @@
 
 import math
 
+from privatize.display.figures import as_float, as_integer
 from privatize.errors import SettingsError
-from privatize.planning.bounds import as_float
 from privatize.planning.plan import check_gamma
 
 
@@ -41,7 +41,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     0.0135
     """
     gamma = check_gamma(gamma)
-    if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
+    if as_integer(n) < 1:
         raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
     tau = as_float(kl)
     if not tau >= 0:

@@ -19,15 +19,14 @@ Pure arithmetic: nothing here draws, runs or remembers anything. The proofs are 
 ``docs/bounds.md``.
 """
 
-import operator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
 
 from privatize.display.cards import Card, Rows
 from privatize.display.charts import Chart, Color, Layer, onto
-from privatize.display.figures import round_up
+from privatize.display.figures import as_float, as_integer, round_up
 from privatize.errors import PlanError
-from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, as_float, exact
+from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.dkw import DKW
 from privatize.planning.marginal import Marginal
 from privatize.planning.tolerance import Tolerance
@@ -250,10 +249,7 @@ def check_gamma(gamma: Any) -> float:
 
 
 def _check_count(m: Any) -> int:
-    try:
-        count = 0 if isinstance(m, bool) else operator.index(m)
-    except TypeError:
-        count = 0
+    count = as_integer(m)
     if not 1 <= count <= _MOST_PAIRS:
         raise PlanError(
             f"m={m!r} is not a number of pairs: it must be an integer from 1 to 10^18, 'least' or 'balanced'."

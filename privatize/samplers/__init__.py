@@ -16,27 +16,7 @@ from privatize.samplers.public import bootstrap
 from privatize.samplers.tables import dependent, table
 from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
 
-__all__ = [
-    "Distribution",
-    "Maybe",
-    "OneOf",
-    "Sampler",
-    "as_sampler",
-    "blobs",
-    "boolean",
-    "bootstrap",
-    "categorical",
-    "choice",
-    "dates",
-    "dependent",
-    "draw",
-    "from_function",
-    "integers",
-    "labelled",
-    "marginal",
-    "mixture",
-    "normal",
-    "table",
-    "uniform",
-    "with_missing",
-]
+__all__ = ["Distribution", "Sampler", "as_sampler", "bootstrap", "draw", "from_function"]
+__all__ += ["Maybe", "OneOf", "boolean", "categorical", "choice", "dates", "with_missing"]
+__all__ += ["integers", "normal", "uniform"]
+__all__ += ["blobs", "dependent", "labelled", "marginal", "mixture", "table"]

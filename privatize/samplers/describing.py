@@ -3,7 +3,6 @@
 import contextlib
 import html
 import math
-import operator
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from privatize.data import support as domains
 from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
 from privatize.display.charts import axes
-from privatize.display.figures import figure
+from privatize.display.figures import as_integer, figure
 from privatize.errors import SamplerError
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import plain
@@ -137,10 +136,7 @@ def _picture(row: _Row) -> str:
 
 def describe(sampler: Sampler, n: int, seed: int) -> Description:
     """Draw some records, and describe them."""
-    try:
-        count = operator.index(n)
-    except TypeError:
-        count = 0
+    count = as_integer(n)
     if not 2 <= count <= 10_000_000:
         raise SamplerError(f"describe(n={n!r}): the number of records is an integer from 2 to 10,000,000.")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import operator
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import field, replace
@@ -15,6 +14,7 @@ from privatize.data import frames, records
 from privatize.data import support as domains
 from privatize.data.clipping import convert_numbers
 from privatize.data.columns import Column
+from privatize.display.figures import as_integer
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
@@ -142,10 +142,7 @@ class Distribution(Kind, abc.ABC):
         >>> samplers.uniform(0, 100).fixed(size=1000)
         uniform(0, 100).fixed(size=1000)
         """
-        try:
-            count = -1 if isinstance(size, bool) else operator.index(size)
-        except TypeError:
-            count = -1
+        count = as_integer(size)
         if not 1 <= count < 2**53:
             raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
         return Fixed(self, count)

@@ -16,9 +16,8 @@ import pytest
 from scipy import stats
 
 from privatize import Bernstein, Exponential, Gaussian, audit, plan, privatize, samplers
-from privatize.auditing.coverage import cover, losses
+from privatize.auditing.coverage import cover, divergence, losses
 from privatize.auditing.distinguishing import tell_apart
-from privatize.auditing.divergence import divergence
 from privatize.cli.parser import main
 from privatize.errors import ArgumentError, AuditError, PrivatizeError, SettingsError
 from privatize.function.settings import Settings

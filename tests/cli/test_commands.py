@@ -1127,7 +1127,7 @@ def test_doctor_finds_what_is_broken(app, run, facts, monkeypatch, kind):
     (app / "folder").mkdir()
     (app / "text").write_text("just text\n" * 100)
     for where, said in (
-        ("folder", "that is a folder"),
+        ("folder", "is a folder, not a"),
         ("text", "not a database"),
         ("text/inside.db", "cannot be written"),
         ("postgresql://me:hush-hush@127.0.0.1:1/db", ""),

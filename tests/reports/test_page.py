@@ -378,7 +378,7 @@ def test_every_fact_is_on_the_page():
         "e1 = 2.718 times as likely",
         "γ = 0.1",
         "random differential privacy",
-        "test_reports.shares",
+        "test_page.shares",
         "Say which share is above a cut.",
         "private datax",
         "times=2",
