@@ -6,7 +6,6 @@ of sealed data, and models that are trained by the same function: each finds wha
 
 import contextlib
 import functools
-import os
 import sys
 import time
 import types
@@ -19,9 +18,7 @@ import numpy as np
 
 from privatize import errors
 from privatize.calibration import streams
-from privatize.calibration.run import Memory
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.config.policy import configured
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
@@ -29,11 +26,13 @@ from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.encoder import PrivateReachable
-from privatize.identity.fingerprint import fingerprint, seek, token, warn_changed
+from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
-from privatize.storage.estimates import Store, StoreUnavailable, default_url, open_store, warn
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import Store, open_store, warn
+from privatize.storage.places import store_place
 
 _MOST = 256  # estimates, templates and settings that are held in memory
 _UNAVAILABLE = "Estimates cannot be remembered in {}, only in this process: {}."
@@ -137,7 +136,7 @@ class Calibrator:
         if key is None:
             # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
             version = settings.version or ""
-            holds = functools.partial(_holds, facts, version, _digest(facts, version))
+            holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
             return Estimate(asked.calibrate(_seed(settings), None), None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan, settings.min_sensitivity, settings.store
@@ -183,7 +182,7 @@ def _put(held: dict[Any, Any], at: Any, value: Any) -> Any:
 def apart(name: str, value: Any, box: Box) -> None:
     """Refuse what the private data can be reached from."""
     try:
-        seek(value, Private(box.data))
+        identity_of(value, version="", private=Private(box.data))
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
 
@@ -202,16 +201,9 @@ def _key(
     return key, watching is None or read is None or watching.saw(read)
 
 
-def _digest(facts: list[Any], version: str | None) -> str:
-    try:
-        return fingerprint(facts, version=version)
-    except Exception:  # whatever somebody's class does when it is looked at, or it cannot be encoded any more
-        return ""
-
-
-def _holds(facts: list[Any], version: str | None, digest: str) -> bool:
+def _holds(facts: list[Any], version: str | None, digest: str | None) -> bool:
     """Tell whether what an estimate depends on is still what it was."""
-    return _digest(facts, version) == digest
+    return identity_of(facts, version=version) == digest
 
 
 # --- the store --------------------------------------------------------------------------------
@@ -227,19 +219,14 @@ class _Writer:
         if self.works:
             try:
                 act(*args, **facts)
-            except StoreUnavailable as error:
+            except DatabaseError as error:
                 self.works = False
                 warn(_UNAVAILABLE.format(self.store.url, error))
 
 
 def store_of(settings: Settings) -> Store:
     """Return where estimates are remembered."""
-    chosen = settings.store
-    if chosen == "default":
-        chosen = configured("store", "default")
-    if chosen == "default":
-        chosen = default_url()
-    return open_store("memory" if chosen is None else os.fspath(chosen))
+    return open_store(store_place(settings.store))
 
 
 def _seed(settings: Settings) -> int:
@@ -251,7 +238,7 @@ def _remembered(asked: Question, key: str) -> tuple[Sensitivity, Store]:
     store = store_of(asked.settings)
     try:
         return _completed(store, asked, key), store
-    except StoreUnavailable as error:
+    except DatabaseError as error:
         warn(_UNAVAILABLE.format(store.url, error))
         store = open_store("memory")
         return _completed(store, asked, key), store
@@ -281,21 +268,13 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
             bound=plan.bound,
         )
     write = _Writer(store)
-    memory = Memory(
-        gaps=entry.gaps,
-        structure=entry.structure,
-        looks=looks,
-        save=functools.partial(write, store.save, key, entry.seed),
-        note=functools.partial(write, store.look, key),
-        checked=entry.checked,
-        jitter=entry.jitter,
-        weights=entry.weights,
-        agree=functools.partial(store.agree, key, entry.seed),
-        cause=entry.cause,
-    )
+    entry.looks = looks
+    entry.save = functools.partial(write, store.save, key, entry.seed)
+    entry.note = functools.partial(write, store.look, key)
+    entry.agree = functools.partial(store.agree, key, entry.seed)
     start = time.perf_counter()
     try:
-        found = asked.calibrate(entry.seed, memory)
+        found = asked.calibrate(entry.seed, entry)
     except errors.CalibrationError as error:
         # Remembered too: trying again must not be a way to a luckier estimate.
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)

@@ -27,7 +27,7 @@ from privatize.identity.encoder import Encoder, Read
 from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, content_of, parts_of, scope_of
 from privatize.identity.library import LIBRARY, Wrapper
 from privatize.identity.origin import is_compiled, is_installed, is_static, origin, owner_of
-from privatize.identity.reachable import Sized
+from privatize.identity.reachable import could_be_data
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 Described = dict[types.FunctionType, tuple[Any, ...]]
@@ -186,8 +186,10 @@ class _Recorder(Encoder):
     def _private(self, value: Any) -> None:
         """Walk over a private function, such as another method of the class."""
         held = self._hold(value)
-        settings, wrapped = held["_settings"], held["__wrapped__"]
+        settings, wrapped, before = held["_settings"], held["__wrapped__"], len(self.compared)
         super().encode(settings.key)  # which is a list if something in it could change, and then refused
+        if any(map(could_be_data, self.compared[before:])):  # with which the fingerprint compares each time
+            raise _UnguardedError
         known = {id(settings), id(wrapped.__annotations__)}  # which are those of the raw function
         self.state({name: each for name, each in held.items() if id(each) not in known})
 
@@ -245,8 +247,7 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     False
     """
     read: Read = {}
-    sized = Sized()
-    walk = _Recorder(read=read, private=sized)
+    walk = _Recorder(read=read)
     met = walk.met
     bound = type(function) is types.MethodType
     try:
@@ -264,5 +265,4 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     if type(function) is not types.FunctionType or met.modules or met.lookups or registering or undefined:
         return None
     found = ChangeGuard(walk, read)
-    # What could be private data is compared with it at every call, and what a method could set is looked at.
-    return None if sized.met or (bound and not found.simple) else found
+    return None if bound and not found.simple else found

@@ -25,11 +25,12 @@ PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     staticmethod: lambda value: (value.__func__,),
     classmethod: lambda value: (value.__func__,),
     property: lambda value: (value.fget, value.fset, value.fdel),
-    functools.partial: lambda value: (value.func, *value.args, value.keywords),
+    functools.partial: lambda value: (value.func, value.args, value.keywords, vars(value)),
+    types.MappingProxyType: lambda value: (dict(value),),
     types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
     types.UnionType: lambda value: value.__args__,
 }
-"""What values that never change themselves are made of."""
+"""What values are made of that are nothing but their parts."""
 
 
 def content_of(cell: types.CellType) -> Any:
