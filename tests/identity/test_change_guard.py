@@ -268,7 +268,7 @@ def test_odd_functions_are_the_fingerprints_business(scope, odd):
 
 def test_functions_with_many_annotations_are_watched(scope):
     """A dict of 8 entries could be a copy of data, but annotations are not."""
-    names = ", ".join(f"{name}: float = 1.0" for name in "abcdefgh")
+    names = ", ".join(f"{name}: float" for name in "abcdefgh")
     exec(f"def h(x, {names}): return x.mean()", vars(scope))
     assert guard(scope.h).same()
 
