@@ -5,7 +5,6 @@ of sealed data, and models that are trained by the same function: each finds wha
 """
 
 import functools
-import os
 import sys
 import time
 from collections import OrderedDict
@@ -17,9 +16,7 @@ import numpy as np
 
 from privatize import errors
 from privatize.calibration import streams
-from privatize.calibration.run import Memory
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.config.policy import configured
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
@@ -31,7 +28,9 @@ from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import GuardedNames, Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
-from privatize.storage.estimates import Store, StoreUnavailable, default_url, open_store, warn
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import Store, open_store, warn
+from privatize.storage.places import store_place
 
 _MOST = 256  # estimates, templates and settings that are held in memory
 _UNAVAILABLE = "Estimates cannot be remembered in {}, only in this process: {}."
@@ -206,19 +205,14 @@ class _Writer:
         if self.works:
             try:
                 act(*args, **facts)
-            except StoreUnavailable as error:
+            except DatabaseError as error:
                 self.works = False
                 warn(_UNAVAILABLE.format(self.store.url, error))
 
 
 def store_of(settings: Settings) -> Store:
     """Return where estimates are remembered."""
-    chosen = settings.store
-    if chosen == "default":
-        chosen = configured("store", "default")
-    if chosen == "default":
-        chosen = default_url()
-    return open_store("memory" if chosen is None else os.fspath(chosen))
+    return open_store(store_place(settings.store))
 
 
 def _seed(settings: Settings) -> int:
@@ -230,7 +224,7 @@ def _remembered(asked: Question, key: str) -> tuple[Sensitivity, Store]:
     store = store_of(asked.settings)
     try:
         return _completed(store, asked, key), store
-    except StoreUnavailable as error:
+    except DatabaseError as error:
         warn(_UNAVAILABLE.format(store.url, error))
         store = open_store("memory")
         return _completed(store, asked, key), store
@@ -260,21 +254,13 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
             bound=plan.bound,
         )
     write = _Writer(store)
-    memory = Memory(
-        gaps=entry.gaps,
-        structure=entry.structure,
-        looks=looks,
-        save=functools.partial(write, store.save, key, entry.seed),
-        note=functools.partial(write, store.look, key),
-        checked=entry.checked,
-        jitter=entry.jitter,
-        weights=entry.weights,
-        agree=functools.partial(store.agree, key, entry.seed),
-        cause=entry.cause,
-    )
+    entry.looks = looks
+    entry.save = functools.partial(write, store.save, key, entry.seed)
+    entry.note = functools.partial(write, store.look, key)
+    entry.agree = functools.partial(store.agree, key, entry.seed)
     start = time.perf_counter()
     try:
-        found = asked.calibrate(entry.seed, memory)
+        found = asked.calibrate(entry.seed, entry)
     except errors.CalibrationError as error:
         # Remembered too: trying again must not be a way to a luckier estimate.
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)

@@ -33,7 +33,7 @@ from privatize.function.recursion import active_guards
 from privatize.function.release import Release
 from privatize.function.template import Template
 from privatize.identity.declared import declare
-from privatize.identity.public_data import is_private
+from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.tables import columns_of, values_of

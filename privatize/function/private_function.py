@@ -33,7 +33,8 @@ from privatize.identity.library import Wrapper
 from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
-from privatize.storage.estimates import StoreUnavailable, warn
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -236,7 +237,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
             return key is not None and store_of(self._settings).read(key).checked >= self._settings.plan.m
-        except (KeyError, ValueError, StoreUnavailable):  # there is nothing, or nothing that can be read
+        except (KeyError, ValueError, DatabaseError):  # there is nothing, or nothing that can be read
             return False
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
@@ -256,7 +257,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             label = self.definition.label
             keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
             return sum(map(store.forget, keys))
-        except StoreUnavailable as error:
+        except DatabaseError as error:
             warn(f"Nothing was forgotten in {store.url}, which cannot be written: {error}.")
             return 0
 

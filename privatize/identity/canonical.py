@@ -83,7 +83,7 @@ class Encoder:
         """Return any value as JSON."""
         kind = type(value)
         if kind in KINDS:
-            self.lossless &= value.lossless
+            self.lossless &= value.lossless()
             return [kind.tag, kind.law_version, self._state(value.parameters())]
         if kind in _LOSSLESS:
             return _LOSSLESS[kind](self, value)

@@ -14,7 +14,7 @@ from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
 from privatize.identity.graph import NOTHING, scope_of
-from privatize.identity.reachable import Private, Sized
+from privatize.identity.reachable import Private
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
 _WALKED = frozenset({"vars", "__dict__"})
@@ -123,7 +123,7 @@ class Encoder:
     ----------
     version : str, optional
         Attests what cannot be encoded.
-    private : Private or Sized, optional
+    private : Private, optional
         What must not be met.
     narrow : bool
         Whether this is for another process: attributes count only of the modules that they are read from.
@@ -135,15 +135,18 @@ class Encoder:
         The encoding.
     met : Met
         What was met.
+    compared : list
+        Everything that was, or would have been, compared with private data.
     """
 
     version: str | None = None
-    private: Private | Sized | None = None
+    private: Private | None = None
     narrow: bool = False
     read: Read | None = None
     libraries: Set[str] | None = None
     parts: list[bytes] = field(default_factory=list)
     met: Met = field(default_factory=Met)
+    compared: list[Any] = field(default_factory=list)
     _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the objects: their ids stay theirs
 
     def note(self, owner: Any, name: str, value: Any) -> Any:
@@ -224,5 +227,6 @@ class Encoder:
 
     def compare(self, value: Any) -> None:
         """Refuse the private data, and what shares memory with it or is a copy of it."""
+        self.compared.append(value)
         if self.private is not None and self.private.holds(value):
             raise PrivateReachable

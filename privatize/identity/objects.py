@@ -20,7 +20,7 @@ from privatize.identity.functions import module
 from privatize.identity.graph import public_state, state_of
 from privatize.identity.library import LIBRARY, tag_of
 from privatize.identity.origin import attribute_of, is_compiled, module_of, origin, owner_of
-from privatize.identity.reachable import Declared, Sized
+from privatize.identity.reachable import Declared, could_be_data
 from privatize.identity.values import array, scalar, sequence
 
 __all__: list[str] = []
@@ -86,13 +86,12 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     """Return the encoding of one of our own values, which never change, and what could be data in it."""
     known = _encoded.get(id(value))
     if known is None:
-        sized = Sized()
-        encoder = Encoder(private=sized)
+        encoder = Encoder()
         encoder.text(tag_of(type(value)))
         encoder.state(state_of(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
-        met = sized.met
+        met = list(filter(could_be_data, encoder.compared))
         if hasattr(value, "draw_version"):  # a sampler: these are values that P was declared with
             met = [each if isinstance(each, Declared) else Declared(each) for each in met]
         known = _encoded[id(value)] = (value, b"".join(encoder.parts), met)

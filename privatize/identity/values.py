@@ -67,7 +67,7 @@ def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
     digests = []
     encoder.compare(value)
     for item in value:
-        inner = Encoder(encoder.version, encoder.private, narrow=encoder.narrow)
+        inner = Encoder(encoder.version, encoder.private, encoder.narrow, compared=encoder.compared)
         inner.encode(item)
         complete(inner)
         digests.append(inner.digest())

@@ -1035,7 +1035,7 @@ def test_any_sequence_of_requests(requests, caps):
             accepted = False
             assert everything(budget) == before
         assert accepted == model.ask(request)
-        cost = budget._combination(budget.ledger.totals(budget.name))
+        cost = budget.terms.cost(budget.ledger.totals(budget.name))
         found = tuple(map(Fraction, (cost.epsilon, cost.delta, cost.gamma)))
         assert found == model.total(model.accepted)
         assert all(spent <= cap for spent, cap in zip(found, model.caps, strict=True))
