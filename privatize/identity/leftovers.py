@@ -22,7 +22,6 @@ import numpy as np
 from privatize.data import frames, records
 from privatize.identity import places
 from privatize.identity.bytecode import code_of
-from privatize.identity.change_guard import ChangeGuard
 from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name, public_state
 from privatize.identity.library import LIBRARY, Wrapper
@@ -30,25 +29,6 @@ from privatize.identity.origin import is_installed, origin
 
 _DESCRIBING = frozenset({"dataclasses", "_collections"})  # what they put into classes describes their fields
 _FIXED = 1 << 8  # of types that nobody can change
-
-
-class GuardedNames:
-    """The names that a simple function, one with a guard, uses: it could change nothing else."""
-
-    def __init__(self, guard: ChangeGuard) -> None:
-        self._guard = guard
-
-    def put_back(self) -> list[str]:
-        """Restore what changed during the run, and return the names of the places."""
-        if self._guard.same():
-            return []
-        noted, stored, spelled = [], set[str](), {"cell_contents"}
-        for function, values, cells in self._guard.held():
-            noted.append(places.globals_of(function, values))
-            noted += [places.variable(cell, name, value) for name, cell, value in cells]
-            stored |= code_of(function.__code__).stores
-            spelled |= values.keys()
-        return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
 class Snapshot:
