@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from privatize.data import frames
+from privatize.data import frames, records
 from privatize.errors import OutputError
 from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
 
@@ -46,7 +46,7 @@ class Frame(Learned):
         if how is Reading.STACK or frames.kind(value) != (self.form, self.library):
             raise StructureChanged
         if self.template is None and how is Reading.LEARN and frames.digest(value) == self.digest:
-            self.template = frames.copy(value)
+            self.template = records.copy(value)
         elif self.template is None or not frames.alike(value, self.template):
             raise StructureChanged
         return frames.numbers(value)
