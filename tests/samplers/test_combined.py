@@ -371,16 +371,16 @@ def cumulative(values):
 )
 def test_functions_that_mix_records_are_refused(function):
     """Records of P would not be independent, and the theorem needs them to be."""
-    with pytest.raises(SamplerError, match="each record from its own one alone"):
+    with pytest.raises(SamplerError, match="each record from one record alone"):
         uniform(0, 1).map(function)
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (np.random.default_rng(0).permutation, "own one alone"),
-        (lambda x: x[:-1], "own one alone|drew"),
-        (lambda x: x.sum(), "own one alone|records"),
+        (np.random.default_rng(0).permutation, "one record alone"),
+        (lambda x: x[:-1], "one record alone|drew"),
+        (lambda x: x.sum(), "one record alone|records"),
         (lambda x: 1 / 0, "ZeroDivisionError"),
         (lambda x: x["a"], "raised IndexError"),
         (3, r"map\(3\) needs a function"),
@@ -558,7 +558,7 @@ def test_whole_numbers_stay_whole(code):
         (lambda: blobs([[0], [math.nan]]), "not finite"),
         (lambda: blobs([[0], [1]], 0), "std=0 must be positive"),
         (lambda: blobs([[0], [1]], [1, 2, 3]), "one for all clouds or one for each"),
-        (lambda: blobs([[0], [1]], labels=[1]), "must be 2 different ones of one type"),
+        (lambda: blobs([[0], [1]], labels=[1]), "must be 2 different labels of one type"),
         (lambda: blobs([[0], [1]], labels=[1, 1]), "different"),
         (lambda: blobs([[0], [1]], labels=[1, "a"]), "one type"),
         (lambda: blobs([[0], [1]], labels=[[1], [2]]), "labels"),
