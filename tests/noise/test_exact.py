@@ -75,9 +75,9 @@ def test_ties_are_decided_by_further_bits():
     prefix = int(true * 2**20)
     rest = int((true * 2**20 - prefix) * 2**64)
     for word, below in ((rest - 1, True), (rest + 1, False)):
-        assert discrete._flip(prefix, 20, 1, 3, fed(word)) is below
-    assert discrete._flip(prefix - 1, 20, 1, 3, discrete.Stream())
-    assert not discrete._flip(prefix + 1, 20, 1, 3, discrete.Stream())
+        assert discrete._below_exp(prefix, 20, 1, 3, fed(word)) is below
+    assert discrete._below_exp(prefix - 1, 20, 1, 3, discrete.Stream())
+    assert not discrete._below_exp(prefix + 1, 20, 1, 3, discrete.Stream())
 
 
 def test_geometric_at_and_beyond_the_cuts():
