@@ -68,11 +68,11 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
     """Return an ε that holds at δ for all of the counted releases together.
 
     If all are Gaussian, with parameters that were fixed beforehand, they are exactly one Gaussian release
-    with Δ/σ = √Σ(Δᵢ/σᵢ)², up to their total-variation distances from it. Otherwise the smaller of two bounds by
-    dp-accounting is returned: their Rényi divergences added up and converted, and, if only ε and δ are known
-    of all of them, the exact composition of their dominating pairs. The discrete Gaussian has the Rényi
-    divergence α·Δ²/(2σ²) of the continuous one. A pure ε has at most that of randomized response: every
-    ε-private mechanism is a post-processing of it.
+    with Δ/σ = √Σ(Δᵢ/σᵢ)², up to their total-variation distances from it. Otherwise dp-accounting computes two
+    bounds, and the smaller one is returned: their Rényi divergences added up and converted, and, if all are
+    known by ε and δ alone, the exact composition of their dominating pairs. The discrete Gaussian has the
+    Rényi divergence α·Δ²/(2σ²) of the continuous one. A pure ε has at most that of randomized response:
+    every ε-private mechanism is a post-processing of it.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 
 def low_share(count: int, total: int, alpha: float) -> float:
-    """Return a lower bound on a probability from `count` of `total` trials, wrong with chance `alpha` at most.
+    """Return a lower bound on a share, after `count` of `total` trials; wrong with probability <= `alpha`.
 
     Examples
     --------
@@ -15,7 +15,7 @@ def low_share(count: int, total: int, alpha: float) -> float:
 
 
 def high_share(count: int, total: int, alpha: float) -> float:
-    """Return an upper bound on a probability from `count` of `total` trials, wrong with chance `alpha` at most.
+    """Return an upper bound on a share, after `count` of `total` trials; wrong with probability <= `alpha`.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def high_share(count: int, total: int, alpha: float) -> float:
 
 
 def clopper_pearson(count: int, total: int, alpha: float) -> tuple[float, float]:
-    """Return an interval for a probability; the chance that it is not inside is at most `alpha`."""
+    """Return an interval for a share; the share is outside with probability <= `alpha`."""
     return low_share(count, total, alpha / 2), high_share(count, total, alpha / 2)
 
 
