@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from privatize.budgets.charges import Charge, check_text
-from privatize.budgets.combine import Combination, average_gamma
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
-from privatize.budgets.places import ledger_place
-from privatize.budgets.rows import Begun
 from privatize.budgets.spending_chart import COLORS, spending
+from privatize.budgets.terms import Terms, summed
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, onto
 from privatize.display.figures import counted
@@ -25,6 +23,7 @@ from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
 from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
+from privatize.storage.places import ledger_place
 
 
 class _Numbers(NamedTuple):
@@ -104,9 +103,6 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             if not delta:
                 raise SettingsError("composition='tight' needs a delta: with delta=0, epsilons add up.")
             tight({"dp 1.0 0.0": 1}, float(delta))  # or refused
-        self.name, self.who = name, bool(who)
-        self.composition: str = composition
-        self.cap = Cost.of(float(epsilon), float(delta), float(gamma))
         where = ledger_place(ledger)
         if where is None:
             warnings.warn(
@@ -117,8 +113,13 @@ epsilon=0.4 of 0.2 left (cap 1); ...
                 UnsharedBudgetWarning,
                 stacklevel=2,
             )
-        self.ledger = open_ledger(where or "memory")
-        self.ledger.begin(name, self.cap, composition)
+        cap = Cost.of(float(epsilon), float(delta), float(gamma))
+        self._hold(Terms(name, cap, composition), open_ledger(where or "memory"), bool(who))
+        self.ledger.begin(self.terms)
+
+    def _hold(self, terms: Terms, ledger: Ledger, who: bool) -> None:
+        self.terms, self.ledger, self.who = terms, ledger, who
+        self.name, self.cap, self.composition = terms.name, terms.cap, terms.composition
 
     @classmethod
     def begun(cls, name: str, ledger: str | os.PathLike[str] | Ledger | None = None) -> Budget:
@@ -150,28 +151,23 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         found = cls.__new__(cls)
         if known[name].composition not in ("sum", "tight"):
             raise LedgerError(f"The ledger is damaged: {name!r} has {known[name].caps()}.")
-        found.name, found.cap, found.composition = name, known[name].cap, known[name].composition
-        found.who, found.ledger = False, kept
+        found._hold(known[name], kept, who=False)
         return found
-
-    @property
-    def _combination(self) -> Combination:
-        return Combination(self.composition, self.cap)
 
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self._combination.least(self.ledger.totals(self.name)), self._caveat())
+        return _amount(self.terms.least(self.ledger.totals(self.name)), self._caveat())
 
     @property
     def remaining(self) -> Amount:
         """What is left."""
-        return _amount(self.cap - self._combination.least(self.ledger.totals(self.name)))
+        return _amount(self.cap - self.terms.least(self.ledger.totals(self.name)))
 
     @property
     def average_gamma(self) -> float:
         """The share of pairs under P that is not covered, on average over calibrations."""
-        return average_gamma(self.ledger.totals(self.name))
+        return float(summed(self.ledger.totals(self.name)).average)
 
     @property
     def statement(self) -> str:
@@ -187,10 +183,9 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         words = f"epsilon={spent.epsilon:.6g}{delta} for all pairs of neighbours"
         if spent.gamma:
             words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
-        count, one = self.ledger.unsealed(self.name)
-        if count and one:
-            return f"{words}. {_unsealed(count)}, and all answers are under one P"
-        return f"{words}. {self._caveat()}" if count else words
+        count, _ = self.ledger.unsealed(self.name)
+        note = spent.note or f"{_unsealed(count)}, and all answers are under one P"
+        return f"{words}. {note}" if count else words
 
     def _caveat(self) -> str:
         """Return in words what could not be checked about the total, or an empty string."""
@@ -217,12 +212,10 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         LedgerError
             If the totals, the history, the people and the caps do not agree.
         """
-        begun, kept, made = self.ledger.recomputed(self.name)
-        if (begun.cap, begun.composition) != (self.cap, self.composition):
-            raise LedgerError(f"The ledger says that {self.name!r} has the caps {begun.cap}, not {self.cap}.")
+        kept, made = self.ledger.recomputed(self.terms)
         if kept != made:
             raise LedgerError(f"The ledger's totals for {self.name!r} are not what its charges add up to.")
-        spent = self._combination(made.totals)
+        spent = self.terms.cost(made.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
         return _amount(spent, self._caveat())
@@ -250,7 +243,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         name = check_text("The name of the data", people)
         found = declare(as_sampler(sampler))
         self.ledger.declare_again(
-            Begun(self.name, self.cap, self.composition),
+            self.terms,
             repr(name),
             found.digest,
             found.description,
@@ -309,7 +302,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def chart(self) -> Chart:
         """Return how the budget was used up, charge by charge."""
-        return spending(self.name, self.ledger.history(self.name), self._combination)
+        return spending(self.terms, self.ledger.history(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
@@ -322,11 +315,11 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     def reserve(self, charge: Charge) -> None:
         """Spend what a release asks for, or raise."""
         signed = replace(charge, who=_user_and_host()) if self.who else charge
-        self.ledger.reserve(Begun(self.name, self.cap, self.composition), signed, self._combination)
+        self.ledger.reserve(self.terms, signed)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
-        self.ledger.afford(Begun(self.name, self.cap, self.composition), charge, self._combination)
+        self.ledger.afford(self.terms, charge)
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:

@@ -132,7 +132,6 @@ class Totals:
 
     cost: Cost = NOTHING
     counts: dict[str, int] = field(default_factory=dict)
-    average: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -154,14 +153,6 @@ class Person:
         return [digest.startswith(COMPARABLE) for digest in self.declared or ()]
 
 
-@dataclass(frozen=True)
-class Due:
-    """What a charge costs, beside the charges before it."""
-
-    cost: Cost
-    average: Fraction
-
-
 @dataclass
 class Book:
     """What is known of one budget, and the rules by which a charge is added. No database.
@@ -173,24 +164,24 @@ class Book:
     totals : dict
         By partition and part.
     gammas : dict
-        By dataset and estimate: γ and the average γ that were charged.
+        By dataset and estimate: what was charged of γ and of its average.
     people : dict
         By name.
     """
 
     name: str
     totals: dict[tuple[str, str], Totals] = field(default_factory=dict)
-    gammas: dict[tuple[str, str], tuple[Fraction, Fraction]] = field(default_factory=dict)
+    gammas: dict[tuple[str, str], Cost] = field(default_factory=dict)
     people: dict[str, Person] = field(default_factory=dict)
 
-    def add(self, charge: Charge, written: Due | None = None) -> Due:
+    def add(self, charge: Charge, written: Cost | None = None) -> Cost:
         """Add a charge; return what it costs. Refuses what does not add up with the charges before.
 
         Parameters
         ----------
         charge : Charge
             What is asked for.
-        written : Due, optional
+        written : Cost, optional
             What the ledger says that it cost, of a charge from before the rules of today: taken as it is,
             if it is enough.
         """
@@ -205,7 +196,7 @@ class Book:
         counts = before.counts
         if charge.epsilon or charge.delta or written is not None:  # what costs nothing need not be composed
             counts = counts | {charge.kind: counts.get(charge.kind, 0) + 1}
-        self.totals[where] = Totals(before.cost + due.cost, counts, before.average + due.average)
+        self.totals[where] = Totals(before.cost + due, counts)
         return due
 
     def _check(self, charge: Charge) -> None:
@@ -219,22 +210,21 @@ class Book:
                 f"one function that returns all groups."
             )
 
-    def _due(self, charge: Charge, written: Due | None) -> Due:
+    def _due(self, charge: Charge, written: Cost | None) -> Cost:
         """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
         cost = Cost.of(charge.epsilon, charge.delta, charge.gamma)
         where = (charge.dataset, charge.key)
-        once = all(where)
-        known, average = self.gammas.get(where, (Fraction(0), Fraction(0))) if once else (Fraction(0),) * 2
-        if written is not None:
-            gamma, mean = known + written.cost.gamma, average + written.average
-            if gamma < cost.gamma or (written.cost.epsilon, written.cost.delta) != (cost.epsilon, cost.delta):
-                raise LedgerError("it was charged less than it costs")
-        else:
-            gamma, mean = _asked(charge, cost.gamma, known)
-            gamma, mean = max(gamma, known), max(mean, average)
-        if once and (gamma, mean) > (Fraction(0), Fraction(0)):
-            self.gammas[where] = (gamma, mean)
-        return Due(Cost(cost.epsilon, cost.delta, gamma - known), mean - average)
+        known = self.gammas.get(where, NOTHING) if all(where) else NOTHING
+        due = written
+        if due is None:
+            gamma, average = _asked(charge, cost.gamma, known.gamma)
+            gamma, average = max(gamma, known.gamma), max(average, known.average)
+            due = Cost(cost.epsilon, cost.delta, gamma - known.gamma, average - known.average)
+        elif known.gamma + due.gamma < cost.gamma or (due.epsilon, due.delta) != (cost.epsilon, cost.delta):
+            raise LedgerError("it was charged less than it costs")
+        if all(where) and (due.gamma or due.average):
+            self.gammas[where] = known + Cost(gamma=due.gamma, average=due.average)
+        return due
 
     def _place(self, charge: Charge, *, checked: bool) -> None:
         """Refuse a second P for the same people, and people in two parts of a partition."""
@@ -320,7 +310,7 @@ class Book:
                     f"there."
                 )
 
-    def _declare_again(self, charge: Charge) -> Due:
+    def _declare_again(self, charge: Charge) -> Cost:
         """Note that P is, for some people, the one that could not be compared."""
         for name in charge.people:
             known = self.people.get(name)
@@ -335,7 +325,7 @@ class Book:
                     f"compared, so there is nothing to declare again. Use this P, or begin another budget."
                 )
             self.people[name] = replace(known, declared=charge.declared, described=charge.described)
-        return Due(NOTHING, Fraction(0))
+        return NOTHING
 
     def alike(self, name: str) -> tuple[str, ...]:
         """Return all names whose P was written down in the same way."""

@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from privatize.budgets import rows
-from privatize.budgets.charges import Book, Charge, Due, Totals
+from privatize.budgets.charges import Book, Charge, Totals
 from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
+from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, storable
-from privatize.storage.urls import without_password
-
-Combine = Callable[[dict[tuple[str, str], Totals]], Cost]
+from privatize.storage.places import without_password
 
 
 class Ledger:
@@ -42,10 +41,10 @@ class Ledger:
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, CREATE, durable=True, prepare=prepare)
         self.url = without_password(self.database.url) if shown is None else shown
-        self._process = os.getpid()
 
-    def begin(self, name: str, cap: Cost, composition: str) -> None:
+    def begin(self, terms: Terms) -> None:
         """Begin a budget, or find it; refuse if it was begun with other caps."""
+        name, cap = terms.name, terms.cap
         with self._transaction() as run:
             if not run("SELECT 1 FROM budgets WHERE name = ?", name):
                 for table in ("charges", "spent", "gammas", "people"):
@@ -57,20 +56,20 @@ class Ledger:
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
                 "ON CONFLICT (name) DO NOTHING",
-                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), composition, rows.now()),
+                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, rows.now()),
             )
-            begun = self._begun(run, name)
-        if begun.cap != cap or begun.composition != composition:
+            found = self._begun(run, name)
+        if (found.cap, found.composition) != (cap, terms.composition):
             raise SettingsError(
-                f"The budget {name!r} in {self.url} was begun with {begun.caps()}. A budget keeps the caps "
+                f"The budget {name!r} in {self.url} was begun with {found.caps()}. A budget keeps the caps "
                 f"that it was begun with: pass these, or begin a budget with another name."
             )
 
-    def begun(self) -> list[rows.Begun]:
+    def begun(self) -> list[Terms]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
-            found = run(f"SELECT {rows.BUDGET} FROM budgets ORDER BY created, name")  # noqa: S608
-        return [rows.begun_of(row) for row in found]
+            found = run("SELECT * FROM budgets ORDER BY created, name")
+        return [rows.terms_of(row) for row in found]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
         """Return what was spent, by partition and part."""
@@ -94,92 +93,84 @@ class Ledger:
         with self._transaction(write=False) as run:
             return rows.read_history(run, name)
 
-    def reserve(self, begun: rows.Begun, charge: Charge, combine: Combine) -> Cost:
-        """Spend, in one transaction, or refuse and change nothing. Returns what was charged.
+    def reserve(self, terms: Terms, charge: Charge) -> None:
+        """Spend, in one transaction, or refuse and change nothing.
 
         Parameters
         ----------
-        begun : rows.Begun
+        terms : Terms
             The budget, as its user knows it.
         charge : Charge
             What is asked for.
-        combine : callable
-            Tells what totals cost together.
         """
-        _check_charge(begun, charge)
+        _check_charge(terms, charge)
         with self._transaction() as run:
             # The row is locked by the first number, before anything is read; each further charge has its own.
-            numbers = itertools.chain([self._next(run, begun)], iter(lambda: self._next(run, begun), None))
-            return _add(
-                run, begun, charge, combine, lambda book, each: rows.write(run, next(numbers), each, book)
-            )
+            numbers = itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
+            _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
 
-    def afford(self, begun: rows.Begun, charge: Charge, combine: Combine) -> None:
+    def afford(self, terms: Terms, charge: Charge) -> None:
         """Refuse what could not be reserved now; spend nothing."""
-        _check_charge(begun, charge)
+        _check_charge(terms, charge)
         with self._transaction(write=False) as run:
-            self._compare(self._begun(run, begun.name), begun)
-            _add(run, begun, charge, combine, Book.add)
+            self._compare(self._begun(run, terms.name), terms)
+            _add(run, terms, charge, Book.add)
 
-    def declare_again(self, begun: rows.Begun, name: str, declared: str, described: str, who: str) -> None:
+    def declare_again(self, terms: Terms, name: str, declared: str, described: str, who: str) -> None:
         """Write into the history that the P of some people, which cannot be compared, is this one."""
         with self._transaction() as run:
-            number = self._next(run, begun)
-            book = Book(begun.name, people=rows.read_people(run, begun.name))
+            number = self._next(run, terms)
+            book = Book(terms.name, people=rows.read_people(run, terms.name))
             names = book.alike(name) if name in book.people else (name,)
             rows.write(run, number, _declaration(names, declared, described, who), book)
 
-    def recomputed(self, name: str) -> tuple[rows.Begun, Book, Book]:
-        """Return a budget's caps, what the ledger says of it, and what its charges make; all of one moment.
+    def recomputed(self, terms: Terms) -> tuple[Book, Book]:
+        """Return what the ledger says of a budget, and what its charges make; both of one moment.
 
         Raises
         ------
         LedgerError
-            If the charges break a rule, or do not say what they would if they had been written by `reserve`.
+            If the caps are others, or the charges break a rule, or do not say what they would if they had
+            been written by `reserve`.
         """
         with self._transaction() as run:
             if self.database.postgres:  # or every statement would see a moment of its own
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            begun = self._begun(run, name)
-            kept, charges = rows.read_book(run, name), rows.read_charges(run, name)
-        return begun, kept, rows.recompute(begun, charges)
+            found = self._compare(self._begun(run, terms.name), terms)
+            kept, charges = rows.read_book(run, terms.name), rows.read_charges(run, terms.name)
+        return kept, rows.recompute(found, charges)
 
-    def _next(self, run: Run, begun: rows.Begun) -> int:
+    def _next(self, run: Run, terms: Terms) -> int:
         """Lock a budget's row until the end of the transaction; return the number of the next charge."""
         # On PostgreSQL the row is locked by this, on sqlite by the transaction itself. A ledger that a later
         # version has changed meanwhile is not written to.
         updated = run(
             f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
-            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {rows.BUDGET}",
-            begun.name,
+            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING *",
+            terms.name,
         )
-        found = rows.begun_of(updated[0]) if updated else self._begun(run, begun.name)
-        self._compare(found, begun)
-        return found.charges
+        found = rows.terms_of(updated[0]) if updated else self._begun(run, terms.name)
+        return self._compare(found, terms).charges
 
-    def _begun(self, run: Run, name: str) -> rows.Begun:
+    def _begun(self, run: Run, name: str) -> Terms:
         check(run("SELECT version FROM ledger_layout"))
-        found = run(f"SELECT {rows.BUDGET} FROM budgets WHERE name = ?", name)  # noqa: S608
+        found = run("SELECT * FROM budgets WHERE name = ?", name)
         if not found:
             raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
-        return rows.begun_of(found[0])
+        return rows.terms_of(found[0])
 
-    def _compare(self, found: rows.Begun, begun: rows.Begun) -> None:
-        """Refuse a budget whose caps are not those that it was opened with."""
-        if found.terms() != begun.terms():
+    def _compare(self, found: Terms, opened: Terms) -> Terms:
+        """Return a budget; refuse it if its caps are not those that it was opened with."""
+        if found != opened:
             raise LedgerError(
-                f"The ledger {self.url} is damaged: the budget {begun.name!r} was opened with "
-                f"{begun.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore it from a "
+                f"The ledger {self.url} is damaged: the budget {opened.name!r} was opened with "
+                f"{opened.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore it from a "
                 f"backup."
             )
+        return found
 
     @contextlib.contextmanager
     def _transaction(self, *, write: bool = True) -> Iterator[Run]:
-        if self.database.url == "memory" and self._process != os.getpid():
-            raise LedgerError(
-                "This budget is in the memory of the process that this one was forked from. Give it a "
-                "ledger= to share it."
-            )
         try:
             with self.database.transaction(write=write) as run:
                 yield run
@@ -189,26 +180,23 @@ class Ledger:
             ) from None
 
 
-def _add(
-    run: Run, begun: rows.Begun, charge: Charge, combine: Combine, add: Callable[[Book, Charge], Due]
-) -> Cost:
-    """Add a charge to what a ledger says, and return what it costs; refuse what is beyond the caps."""
-    book = rows.read_book(run, begun.name, charge)
-    spent = combine(book.totals)
+def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], Cost]) -> None:
+    """Add a charge to what a ledger says; refuse what is beyond the caps."""
+    book = rows.read_book(run, terms.name, charge)
+    spent = terms.cost(book.totals)
     for again in _recognized(book, charge):
         add(book, again)
     due = add(book, charge)
-    after = combine(book.totals)
-    if not after.fits(begun.cap):
-        raise _exceeded(begun.name, charge, due.cost, spent, after, begun.cap)
-    return due.cost
+    after = terms.cost(book.totals)
+    if not after.fits(terms.cap):
+        raise _exceeded(terms, charge, due, spent, after)
 
 
-def _check_charge(begun: rows.Begun, charge: Charge) -> None:
+def _check_charge(terms: Terms, charge: Charge) -> None:
     """Refuse a charge that this budget cannot add up, or no database can keep."""
-    if (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
+    if (charge.neighbours, charge.unit) != (terms.neighbours, terms.unit):
         raise SettingsError(
-            f"The budget {begun.name!r} is about neighbours that {begun.neighbours} a {begun.unit}, and "
+            f"The budget {terms.name!r} is about neighbours that {terms.neighbours} a {terms.unit}, and "
             f"{charge.function}() is about neighbours that {charge.neighbours} a {charge.unit}. A total has "
             f"one kind of neighbour: begin another budget."
         )
@@ -238,25 +226,25 @@ def _declaration(names: tuple[str, ...], declared: str, described: str, who: str
     return Charge(function="declaration", purpose="declaration", **nothing, **about, **blank)
 
 
-def _exceeded(name: str, charge: Charge, cost: Cost, spent: Cost, after: Cost, cap: Cost) -> BudgetExceeded:
+def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost) -> BudgetExceeded:
     """Return the error that shows requested, remaining and cap, and what would fit."""
     lines: dict[bool, list[str]] = {True: [], False: []}  # by whether there is enough
     facts: dict[str, float] = {}
     fits: list[str] = []
     for symbol in ("epsilon", "delta", "gamma"):
-        asked, most = float(getattr(cost, symbol)), float(getattr(cap, symbol))
-        left = max(float(getattr(cap, symbol) - getattr(spent, symbol)), 0.0)
-        enough = getattr(after, symbol) <= getattr(cap, symbol)
-        facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": most}
+        cap, asked = getattr(terms.cap, symbol), float(getattr(cost, symbol))
+        left = max(float(cap - getattr(spent, symbol)), 0.0)
+        enough = getattr(after, symbol) <= cap
+        facts |= {symbol: asked, f"{symbol}_left": left, f"{symbol}_cap": float(cap)}
         if asked or not enough:
-            lines[enough].append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {most:.6g})")
+            lines[enough].append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {float(cap):.6g})")
         if not enough:
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
     also = f"; there is enough for {', '.join(lines[True])}" if lines[True] else ""
     return BudgetExceeded(
-        f"The budget {name!r} has not enough left for {charge.function}(), which asks for "
+        f"The budget {terms.name!r} has not enough left for {charge.function}(), which asks for "
         f"{', '.join(lines[False])}{also}. Nothing was spent. {would}",
         **facts,
     )

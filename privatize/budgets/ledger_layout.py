@@ -33,6 +33,7 @@ _COLUMNS = {
     "ledger_layout": "version INTEGER NOT NULL",
 }
 CREATE = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
+NAMES = {table: re.findall(r"(\w+) (?:TEXT|INTEGER)", columns) for table, columns in _COLUMNS.items()}
 
 # What the earlier tables lack, and what it is for their rows. An earlier version of the library names no
 # columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends nothing.

@@ -5,23 +5,19 @@ import functools
 import json
 import re
 import time
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from privatize.budgets.charges import Book, Charge, Due, Person, Totals
+from privatize.budgets.charges import Book, Charge, Person, Totals
+from privatize.budgets.ledger_layout import NAMES
+from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.planning.bounds import exact
 from privatize.planning.composition import Cost
 from privatize.storage.database import Run, storable
 
-BUDGET = "name, epsilon, delta, gamma, composition, charges, created, neighbours, unit, migrated"
-_CHARGE = (
-    "number, at, function, key, dataset, n, mechanism, kind, epsilon, delta, gamma, charged, partition, "
-    "part, who, strength, declared, described, people, neighbours, unit, purpose, looks, average, "
-    "average_charged"
-)
 _HISTORY = (
     "number, at, function, dataset, n, mechanism, epsilon, delta, gamma, charged, partition, part, who, key, "
     "kind, strength, purpose, declared, described, people, neighbours, unit, average, average_charged"
@@ -29,32 +25,9 @@ _HISTORY = (
 _AMOUNTS = ("epsilon", "delta", "gamma", "average", "charged", "average_charged")
 _LISTS = ("declared", "people")
 # What a charge and its row have in common as it is.
-_SAME = {each.name for each in fields(Charge)} & set(_CHARGE.split(", ")) - {*_AMOUNTS, *_LISTS, "looks"}
+_SAME = {each.name for each in fields(Charge)} & set(NAMES["charges"]) - {*_AMOUNTS, *_LISTS, "looks"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A budget in a ledger: what it was begun with, and the number of charges since."""
-
-    name: str
-    cap: Cost
-    composition: str
-    charges: int = 0
-    created: str = ""
-    neighbours: str = "replace"
-    unit: str = "record"
-    migrated: int = 0
-
-    def terms(self) -> tuple[Any, ...]:
-        """Return what a budget keeps as it was begun."""
-        return self.cap, self.composition, self.neighbours, self.unit
-
-    def caps(self) -> str:
-        """Return the caps in words."""
-        numbers = (f"{name}={float(getattr(self.cap, name)):g}" for name in ("epsilon", "delta", "gamma"))
-        return f"{', '.join(numbers)}, composition={self.composition!r}"
 
 
 # --- single values ----------------------------------------------------------------------------------
@@ -95,12 +68,12 @@ def _strings(text: Any) -> tuple[str, ...]:
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def begun_of(row: tuple[Any, ...]) -> Begun:
-    """Return a row of budgets, with the columns `BUDGET`."""
+def terms_of(row: tuple[Any, ...]) -> Terms:
+    """Return a row of budgets."""
     name, *caps, composition, charges, created, neighbours, unit, migrated = row
     if not isinstance(charges, int) or not isinstance(migrated, int) or not 0 <= migrated <= charges:
         raise LedgerError(f"The ledger is damaged: {name!r} has {charges!r} charges.")
-    return Begun(name, Cost(*map(_amount, caps)), composition, charges, created, neighbours, unit, migrated)
+    return Terms(name, Cost(*map(_amount, caps)), composition, charges, created, neighbours, unit, migrated)
 
 
 def read_totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
@@ -109,7 +82,7 @@ def read_totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
         "SELECT partition, part, epsilon, delta, gamma, counts, average FROM spent WHERE budget = ?", name
     )
     return {
-        (partition, part): Totals(Cost(*map(_amount, numbers)), _counts(counts), _amount(average))
+        (partition, part): Totals(Cost(*map(_amount, (*numbers, average))), _counts(counts))
         for partition, part, *numbers, counts, average in rows
     }
 
@@ -129,12 +102,15 @@ def read_book(run: Run, name: str, charge: Charge | None = None) -> Book:
     return Book(name, totals, gammas, people)
 
 
-def _gammas(run: Run, name: str, which: str = "", *values: str) -> dict[tuple[str, str], Any]:
+def _gammas(run: Run, name: str, which: str = "", *values: str) -> dict[tuple[str, str], Cost]:
     rows = run(
         f"SELECT dataset, key, gamma, average FROM gammas WHERE budget = ? {which}",  # noqa: S608
         *(name, *values),
     )
-    return {(dataset, key): (_amount(gamma), _amount(average)) for dataset, key, gamma, average in rows}
+    return {
+        (dataset, key): Cost(gamma=_amount(gamma), average=_amount(average))
+        for dataset, key, gamma, average in rows
+    }
 
 
 def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
@@ -150,15 +126,15 @@ def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
     }
 
 
-def read_charges(run: Run, name: str, columns: str = _CHARGE) -> list[dict[str, Any]]:
+def read_charges(run: Run, name: str) -> list[dict[str, Any]]:
     """Return every charge, the oldest first, as it is written down."""
-    rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
-    return [dict(zip(columns.split(", "), row, strict=True)) for row in rows]
+    rows = run("SELECT * FROM charges WHERE budget = ? ORDER BY number", name)
+    return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
 
 
 def read_history(run: Run, name: str) -> list[dict[str, Any]]:
     """Return every charge, the oldest first, as a user reads it."""
-    found = read_charges(run, name, _HISTORY)
+    found = [{each: row[each] for each in _HISTORY.split(", ")} for row in read_charges(run, name)]
     for row in found:
         row |= {each: float(_amount(row[each])) for each in _AMOUNTS}
         row |= {each: list(_strings(row[each])) for each in _LISTS}
@@ -166,32 +142,34 @@ def read_history(run: Run, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def recompute(begun: Begun, rows: list[dict[str, Any]]) -> Book:
+def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
     """Add all charges to an empty book, by the rules of today; refuse what breaks one."""
-    name, made = begun.name, Book(begun.name)
+    name, made = terms.name, Book(terms.name)
     for number, row in enumerate(rows, 1):
         try:
-            if row["number"] != number:
-                raise LedgerError(f"its number is {row['number']}")
-            charge, due = _charge_of(row, begun)
-            migrated = number <= begun.migrated
+            charge, due = _charge_of(row, terms)
+            migrated = number <= terms.migrated
             if migrated != _is_migrated(row):
                 raise LedgerError("it is not in the layout that charges with this number have")
-            if made.add(charge, due if migrated else None) != due:
-                raise LedgerError("the cost that is written down is not what it costs")
+            again = _row(name, number, row["at"], charge, made.add(charge, due if migrated else None))
+            wrong = {each for each, value in zip(row, again, strict=True) if value != row[each]}
+            if wrong - {"looks"}:  # they count by what they cost: migrated charges have none
+                raise LedgerError(f"this library would have written another {', '.join(sorted(wrong))}")
         except (LedgerError, SettingsError) as error:
             raise LedgerError(f"The ledger of {name!r} is damaged at its charge {number}: {error}") from None
-    if not _TIME.fullmatch(str(begun.created)):
-        raise LedgerError(f"The ledger of {name!r} is damaged: its date is {begun.created!r}.")
-    if begun.charges != len(rows):
+    if not _TIME.fullmatch(str(terms.created)):
+        raise LedgerError(f"The ledger of {name!r} is damaged: its date is {terms.created!r}.")
+    if terms.charges != len(rows):
         raise LedgerError(
-            f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted {begun.charges}."
+            f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted {terms.charges}."
         )
     return made
 
 
-def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
+def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
     """Return a row as what was asked for and what it cost; refuse what `write` would not have written."""
+    if not all(isinstance(value, int if name in ("number", "n") else str) for name, value in row.items()):
+        raise LedgerError("this library cannot have written it: a number is a string in it, or the reverse")
     epsilon, delta, gamma, average, charged, average_charged = (_amount(row[name]) for name in _AMOUNTS)
     try:
         looks = json.loads(row["looks"]) if row["looks"] else []
@@ -203,17 +181,13 @@ def _charge_of(row: dict[str, Any], begun: Begun) -> tuple[Charge, Due]:
             looks=tuple((float(asked), float(now)) for asked, now in looks),
             declared=_strings(row["declared"]),
             people=_strings(row["people"]),
-            **{name: row[name] for name in _SAME},
+            **{name: row[name] for name in _SAME} | {"neighbours": terms.neighbours, "unit": terms.unit},
         )
-        numbers = all(exact(float(number)) == number for number in (epsilon, delta, gamma, average))
-        fine = numbers and _fits(charge)
+        if _fits(charge) and _TIME.fullmatch(row["at"]):
+            return charge, Cost(epsilon, delta, charged, average_charged)
     except (TypeError, ValueError, OverflowError) as error:
         raise LedgerError(f"this library cannot have written it ({error})") from None
-    strings = all(isinstance(row[name], str) for name in _SAME - {"n"})
-    fine = fine and strings and isinstance(charge.n, int) and bool(_TIME.fullmatch(str(row["at"])))
-    if not fine or (charge.neighbours, charge.unit) != (begun.neighbours, begun.unit):
-        raise LedgerError("this library cannot have written it")
-    return charge, Due(Cost(epsilon, delta, charged), average_charged)
+    raise LedgerError("this library cannot have written it")
 
 
 def _is_migrated(row: dict[str, Any]) -> bool:
@@ -246,33 +220,36 @@ def _fits(charge: Charge) -> bool:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _replacing(table: str, keys: int, columns: str) -> str:
+def _replacing(table: str, keys: int) -> str:
     """Return the statement that inserts a row, or replaces the one with the same first columns."""
-    names = columns.split(", ")
+    names = NAMES[table]
     marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
     which = ", ".join(names[:keys])
     return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
 
 
-_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * (1 + len(_CHARGE.split(', '))))})"  # noqa: S608
-_PEOPLE = _replacing("people", 2, "budget, name, partition, part, declared, described")
-_GAMMAS = _replacing("gammas", 3, "budget, dataset, key, gamma, average")
-_SPENT = _replacing("spent", 3, "budget, partition, part, epsilon, delta, gamma, counts, average")
+_INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * len(NAMES['charges']))})"  # noqa: S608
+_PEOPLE, _GAMMAS, _SPENT = _replacing("people", 2), _replacing("gammas", 3), _replacing("spent", 3)
 
 
-def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
-    """Add a charge to the book, and write down what has changed by it."""
-    c, name, before = charge, book.name, dict(book.people)
-    due = book.add(charge)
+def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[Any, ...]:
+    """Return what is written down of a charge that costs this: a row of charges."""
+    c = charge
     average = c.gamma if c.average_gamma is None else c.average_gamma
-    run(  # in the order of _CHARGE
-        _INSERT,
-        *(name, number, now(), storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
-        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.cost.gamma)),
+    return (
+        *(budget, number, at, storable(c.function), c.key, c.dataset, c.n, storable(c.mechanism), c.kind),
+        *(str(exact(c.epsilon)), str(exact(c.delta)), str(exact(c.gamma)), str(due.gamma)),
         *(c.partition, c.part, storable(c.who), c.strength, json.dumps(c.declared), storable(c.described)),
         *(json.dumps(c.people), c.neighbours, c.unit, c.purpose, json.dumps(c.looks)),
         *(str(exact(average)), str(due.average)),
     )
+
+
+def write(run: Run, number: int, charge: Charge, book: Book) -> Cost:
+    """Add a charge to the book, and write down what has changed by it."""
+    c, name, before = charge, book.name, dict(book.people)
+    due = book.add(charge)
+    run(_INSERT, *_row(name, number, now(), charge, due))
     for each in c.subjects:
         person = book.people[each]
         if person != before.get(each):
@@ -281,9 +258,10 @@ def write(run: Run, number: int, charge: Charge, book: Book) -> Due:
             run(_PEOPLE, name, each, person.partition, person.part, declared, described)
     if c.purpose == "declaration":
         return due
-    if c.dataset and c.key and (due.cost.gamma or due.average):
-        run(_GAMMAS, name, c.dataset, c.key, *map(str, book.gammas[c.dataset, c.key]))
+    if c.dataset and c.key and (due.gamma or due.average):
+        known = book.gammas[c.dataset, c.key]
+        run(_GAMMAS, name, c.dataset, c.key, str(known.gamma), str(known.average))
     total = book.totals[c.partition, c.part]
-    cost = map(str, (total.cost.epsilon, total.cost.delta, total.cost.gamma))
-    run(_SPENT, name, c.partition, c.part, *cost, json.dumps(total.counts), str(total.average))
+    *cost, average = map(str, total.cost.numbers)
+    run(_SPENT, name, c.partition, c.part, *cost, json.dumps(total.counts), average)
     return due

@@ -3,7 +3,7 @@
 import functools
 from collections import deque
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -34,32 +34,37 @@ _NoAttribute.__name__ = _NoAttribute.__qualname__ = "SealedError"
 _NoAttribute.__module__ = SealedError.__module__
 
 
-class _Facts(NamedTuple):
-    name: str
-    version: str | None
-    kind: str
-    n: int
-    schema: Any
-
-
 class Sealed:
     """Data that only private functions can open, as their dataset argument. Made by `seal`.
 
     Its public facts are its name, version, type, number of records and schema. Everything else raises
     `privatize.errors.SealedError`. It is a guard against accidents, not against an attacker inside
     the process.
+
+    Attributes
+    ----------
+    name : str
+        Name of the dataset.
+    version : str or None
+        Version of the dataset.
+    n : int
+        Number of records.
+    schema
+        Containers, names, dtypes and shapes, as JSON; of texts not how long they are.
     """
 
-    __slots__ = ("__weakref__", "_budget", "_facts", "_sampler")
+    __slots__ = ("__weakref__", "_budget", "_kind", "_sampler", "n", "name", "schema", "version")
     opaque: ClassVar[bool] = True  # to fingerprints
-    _facts: _Facts
+    name: str
+    version: str | None
+    n: int
+    schema: Any
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
-        put = object.__setattr__
         n, schema = records.count(data), records.describe(data).public().to_json()
-        put(self, "_facts", _Facts(name, version, _type(data), n, schema))
-        put(self, "_sampler", sampler)
-        put(self, "_budget", budget)
+        facts = {"name": name, "version": version, "n": n, "schema": schema, "_kind": _type(data)}
+        for slot, value in (facts | {"_sampler": sampler, "_budget": budget}).items():
+            object.__setattr__(self, slot, value)  # its own is refused
         _CONTENT[id(self)] = data
 
     def __del__(self) -> None:
@@ -67,29 +72,8 @@ class Sealed:
         if content is not None:
             content.pop(id(self), None)
 
-    @property
-    def name(self) -> str:
-        """Name of the dataset."""
-        return self._facts.name
-
-    @property
-    def version(self) -> str | None:
-        """Version of the dataset."""
-        return self._facts.version
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return self._facts.n
-
-    @property
-    def schema(self) -> Any:
-        """Containers, names, dtypes and shapes, as JSON; of texts not how long they are."""
-        return self._facts.schema
-
     def __repr__(self) -> str:
-        name, version, kind, n, _ = self._facts
-        return f"<sealed {name!r}{'' if version is None else f' version {version!r}'}: {kind}, n={n}>"
+        return f"<sealed {declared(self)}: {self._kind}, n={self.n}>"
 
     def __str__(self) -> str:
         return repr(self)
@@ -110,10 +94,9 @@ def _type(data: Any) -> str:
 
 
 def _refuse(sealed: Sealed, what: str, kind: type[SealedError] = SealedError) -> NoReturn:
-    name = Sealed.name.fget(sealed)  # type: ignore[attr-defined] # a property, past all that is refused
     raise kind(
-        f"The data {name!r} is sealed, and {what}. Only private functions can open it, as their dataset: "
-        f"decorate a function with @privatize(...) and pass it the sealed data."
+        f"The data {sealed.name!r} is sealed, and {what}. Only private functions can open it, as their "
+        f"dataset: decorate a function with @privatize(...) and pass it the sealed data."
     )
 
 
@@ -254,19 +237,18 @@ def opened(sealed: Any) -> Any:
 
 def declared(sealed: Sealed) -> str:
     """Return name and version as one text."""
-    name, version = object.__getattribute__(sealed, "_facts")[:2]
-    return f"{name!r} version {version!r}" if version is not None else repr(name)
+    version = "" if sealed.version is None else f" version {sealed.version!r}"
+    return f"{sealed.name!r}{version}"
 
 
 def people(sealed: Sealed) -> str:
     """Return the name alone: versions are of the same people."""
-    return repr(object.__getattribute__(sealed, "_facts")[0])
+    return repr(sealed.name)
 
 
 def carried(sealed: Sealed) -> tuple[Any, Any]:
     """Return the sampler and the budget that sealed data carries."""
-    get = object.__getattribute__
-    return get(sealed, "_sampler"), get(sealed, "_budget")
+    return sealed._sampler, sealed._budget
 
 
 def hidden_in(value: Any, depth: int = 20) -> bool:

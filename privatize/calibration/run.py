@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,11 @@ class Memory:
         Why the first of the failed pairs failed.
     """
 
-    gaps: Vector
-    structure: Structure | None
-    looks: list[Plan]
-    save: Callable[..., None]
-    note: Callable[[Plan], object]
+    gaps: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
+    structure: Structure | None = None
+    looks: list[Plan] = field(default_factory=list)
+    save: Callable[..., object] = lambda *_, **__: None
+    note: Callable[[Plan], object] = lambda _: None
     checked: int = 0
     jitter: float = 0.0
     weights: list[int] | None = None

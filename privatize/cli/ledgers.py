@@ -11,14 +11,14 @@ from typing import Any
 
 from privatize.budgets.budget import Budget
 from privatize.budgets.ledger import Ledger
-from privatize.budgets.places import checked_place
-from privatize.budgets.rows import Begun
+from privatize.budgets.terms import Terms
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import as_json, columns, hide, moment, one_line, place, visible
 from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
+from privatize.storage.places import checked_place
 
 _SYMBOLS = ("epsilon", "delta", "gamma")
 _WHERE = "a path, sqlite:///... or postgresql://... (default: PRIVATIZE_LEDGER, or the policy's)"
@@ -45,7 +45,7 @@ def _nothing(given: argparse.Namespace) -> str:
 
 
 def _budgets(
-    given: argparse.Namespace, names: list[str], look: Callable[[Ledger, Begun], dict[str, Any]]
+    given: argparse.Namespace, names: list[str], look: Callable[[Ledger, Terms], dict[str, Any]]
 ) -> list[dict[str, Any]] | None:
     """Look at the budgets with these names, or at all; return what was found, or None without a ledger."""
     url = whereabouts(given.ledger)
@@ -70,7 +70,7 @@ def _amounts(amount: Any) -> dict[str, float]:
     return {symbol: float(getattr(amount, symbol)) for symbol in _SYMBOLS}
 
 
-def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _summary(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     """Return a budget for programs: its caps, what was spent and what is left."""
     facts: dict[str, Any] = {"name": begun.name, "composition": begun.composition, "created": begun.created}
     facts |= {"charges": begun.charges, "cap": _amounts(begun.cap)}
@@ -84,7 +84,7 @@ def _summary(ledger: Ledger, begun: Begun) -> dict[str, Any]:
     return facts
 
 
-def _entire(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _entire(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     return _summary(ledger, begun) | {"history": ledger.history(begun.name)}
 
 
@@ -181,14 +181,13 @@ def verify(given: argparse.Namespace) -> Outcome:
     rows = []
     for each in checked:
         charges = counted(each["charges"], "charge") + (" " if each["charges"] == 1 else "")
-        damaged = "problem" in each
-        total = "" if damaged else f"add up to {_sum(each['spent'])}"
-        rows.append(("DAMAGED" if damaged else "ok", each["name"], charges, total))
+        state, total = ("DAMAGED", "") if "problem" in each else ("ok", f"add up to {_sum(each['spent'])}")
+        rows.append((state, each["name"], charges, total))
     text = f"{columns(rows, right=(2,))}\n{_notes(checked)}".rstrip("\n")
     return Outcome(text, facts, 1 if problems else 0, problems)
 
 
-def _verified(ledger: Ledger, begun: Begun) -> dict[str, Any]:
+def _verified(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     facts: dict[str, Any] = {"name": begun.name, "charges": begun.charges}
     try:
         spent = Budget.begun(begun.name, ledger).verify()

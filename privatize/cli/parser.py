@@ -20,7 +20,6 @@ from privatize.cli.command import Command
 from privatize.cli.showing import as_json, discreet, hide, one_line
 from privatize.errors import CalibrationError, PrivatizeError, PrivatizeWarning
 from privatize.storage.database import DatabaseError
-from privatize.storage.estimates import StoreUnavailable
 
 FINE, FAILS, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -35,7 +34,7 @@ class _Usage(Exception):  # noqa: N818 - a signal to main
 
 
 # Errors whose messages are for users; of others the type is shown as well.
-_OURS = (_Usage, PrivatizeError, DatabaseError, StoreUnavailable)
+_OURS = (_Usage, PrivatizeError, DatabaseError)
 _FORESEEN = (*_OURS, sqlite3.Error, ValueError, ImportError, OSError)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from privatize.storage.urls import without_password
+from privatize.storage.places import without_password
 
 
 def as_json(facts: Any) -> str:

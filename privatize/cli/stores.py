@@ -14,10 +14,11 @@ import numpy as np
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import columns, duration, hide, labelled, moment, one_line, place
-from privatize.config.policy import configured
 from privatize.display.figures import counted
 from privatize.errors import SettingsError
-from privatize.storage.estimates import Entry, Store, StoreUnavailable, default_url
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import Entry, Store
+from privatize.storage.places import store_place
 
 _SHORT = 10  # characters of a key that are shown
 _WHERE = "a path, sqlite:///... or postgresql://... (default: where private functions look)"
@@ -27,10 +28,7 @@ _KEY = "a key, or the beginning of one, as `store list` shows"
 
 def whereabouts(given: str | None) -> str:
     """Return where estimates are remembered: where private functions look, unless told otherwise."""
-    chosen = given if given is not None else configured("store", "default")
-    if chosen == "default":
-        chosen = default_url()
-    url = "memory" if chosen in (None, "") else os.fspath(chosen)
+    url = store_place("default" if given is None else given or None)
     hide(url)
     return url
 
@@ -43,7 +41,7 @@ def _writing(url: str) -> Iterator[Store]:
     store = Store(url)
     try:
         yield store
-    except StoreUnavailable as error:
+    except DatabaseError as error:
         raise SettingsError(f"{place(url)} cannot be written: {str(error).rstrip('.')}.") from error
     finally:
         store.database.close()

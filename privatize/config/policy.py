@@ -38,16 +38,13 @@ def configure(
     --------
     >>> configure(store=None)
     """
-    if store is not _UNSET:
-        if store is not None and not isinstance(store, str | os.PathLike):
-            raise SettingsError(f"store={store!r} is not a path, a URL, or None.")
-        _chosen["store"] = store
-    if workers is not _UNSET:
-        _chosen["workers"] = check_workers(workers)
-    if progress is not _UNSET:
-        if not isinstance(progress, bool | None):
-            raise SettingsError(f"progress={progress!r} is not True, False or None.")
-        _chosen["progress"] = progress
+    if store is not _UNSET and not isinstance(store, str | os.PathLike | None):
+        raise SettingsError(f"store={store!r} is not a path, a URL, or None.")
+    if progress is not _UNSET and not isinstance(progress, bool | None):
+        raise SettingsError(f"progress={progress!r} is not True, False or None.")
+    where = workers if workers is _UNSET else check_workers(workers)
+    given = {"store": store, "workers": where, "progress": progress}
+    _chosen.update({name: value for name, value in given.items() if value is not _UNSET})
 
 
 def configured(name: str, default: Any) -> Any:
@@ -98,14 +95,12 @@ class Policy:
         return found
 
 
+@dataclass
 class Lenient:
     """Is active while `privatize check` imports modules: what breaks the policy is listed, not raised."""
 
     # Switched off at the end: threads and tasks that a module starts keep a copy of the context.
-    __slots__ = ("active",)
-
-    def __init__(self, active: bool) -> None:
-        self.active = active
+    active: bool
 
 
 lenient: contextvars.ContextVar[Lenient] = contextvars.ContextVar("lenient", default=Lenient(False))  # noqa: B039

@@ -22,8 +22,7 @@ from privatize.function.asking import miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
-from privatize.function.card import function_card
-from privatize.function.pickling import Pickled, blank
+from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
@@ -33,7 +32,8 @@ from privatize.identity.library import Wrapper
 from privatize.mechanisms import Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
-from privatize.storage.estimates import StoreUnavailable, warn
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,6 +85,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
         if not unfinished:
+            settings.obey(self.__name__, policy())
             _ = self.definition  # or refused
 
     @functools.cached_property
@@ -109,7 +110,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def _repr_html_(self) -> str:
         names = ", ".join(self.definition.binding.names)
-        return function_card(f"{self.__name__}({names})", self._settings).html()
+        return self._settings.card(f"{self.__name__}({names})").html()
 
     def __repr__(self) -> str:
         s = self._settings
@@ -236,7 +237,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
             return key is not None and store_of(self._settings).read(key).checked >= self._settings.plan.m
-        except (KeyError, ValueError, StoreUnavailable):  # there is nothing, or nothing that can be read
+        except (KeyError, ValueError, DatabaseError):  # there is nothing, or nothing that can be read
             return False
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
@@ -256,7 +257,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             label = self.definition.label
             keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
             return sum(map(store.forget, keys))
-        except StoreUnavailable as error:
+        except DatabaseError as error:
             warn(f"Nothing was forgotten in {store.url}, which cannot be written: {error}.")
             return 0
 
@@ -295,7 +296,6 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         if "sampler" in changes and "domain" not in changes:
             changes["domain"] = None
         chosen = replace(self._settings, **changes)
-        chosen.obey(self.__name__, policy())
         return PrivateFunction(self._original, chosen, calibrator=self.calibrator, root=self._root)
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
@@ -309,7 +309,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         getter = getattr(type(self.__wrapped__), "__get__", None)
         if getter is None:
             return self
-        bound, method = blank(type(self)), getter(self.__wrapped__, target, type(target))
+        bound, method = object.__new__(type(self)), getter(self.__wrapped__, target, type(target))
         own = {"_original": method, "_target": target, "__wrapped__": method}
         vars(bound).update(vars(self) | own | {"definition": self.definition.bound(method)})
         return bound
@@ -318,7 +318,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return self.__wrapped__, self._settings, self._attributes()
 
     def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _OWN}
+        return {name: value for name, value in vars(self).copy().items() if name not in _OWN}
 
     def _runs(self) -> list[Any]:
         return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
@@ -454,7 +454,6 @@ def privatize(
     settings = Settings(**given)
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
-        settings.obey(label_of(function), policy())
         return PrivateFunction(function, settings)
 
     return decorate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +18,7 @@ from privatize.planning.gaussian import least_epsilon
 
 @dataclass(frozen=True)
 class Cost:
-    """An amount of ε, δ and γ.
+    """An amount of ε, δ and γ, and of the average of γ over calibrations, which no cap is about.
 
     Examples
     --------
@@ -25,20 +26,26 @@ class Cost:
     Cost(epsilon=0.3, delta=1e-06, gamma=0.1)
     """
 
-    epsilon: Fraction
-    delta: Fraction
-    gamma: Fraction
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    gamma: Fraction = Fraction(0)
+    average: Fraction = Fraction(0)
 
     @classmethod
     def of(cls, epsilon: float, delta: float, gamma: float) -> Cost:
         """Return floating-point numbers as a cost."""
         return cls(exact(epsilon), exact(delta), exact(gamma))
 
+    @property
+    def numbers(self) -> tuple[Fraction, ...]:
+        """All of them, in the order of the fields."""
+        return self.epsilon, self.delta, self.gamma, self.average
+
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.epsilon + other.epsilon, self.delta + other.delta, self.gamma + other.gamma)
+        return Cost(*map(operator.add, self.numbers, other.numbers))
 
     def __sub__(self, other: Cost) -> Cost:
-        return Cost(self.epsilon - other.epsilon, self.delta - other.delta, self.gamma - other.gamma)
+        return Cost(*map(operator.sub, self.numbers, other.numbers))
 
     def fits(self, cap: Cost) -> bool:
         """Tell whether no component is above the cap's."""
@@ -46,9 +53,7 @@ class Cost:
 
     def larger(self, other: Cost) -> Cost:
         """Return the larger of each component."""
-        return Cost(
-            max(self.epsilon, other.epsilon), max(self.delta, other.delta), max(self.gamma, other.gamma)
-        )
+        return Cost(*map(max, self.numbers, other.numbers))
 
     def __repr__(self) -> str:
         return (
@@ -56,7 +61,7 @@ class Cost:
         )
 
 
-NOTHING = Cost(Fraction(0), Fraction(0), Fraction(0))
+NOTHING = Cost()
 
 
 def tight(counts: Mapping[str, int], delta: float) -> float:

@@ -74,6 +74,8 @@ class Database:
         self.postgres = self.url.startswith(("postgresql://", "postgres://"))
         self.path = None if self.postgres or self.url == "memory" else _path(self.url)
         self._tables = tables
+        if self.postgres:
+            self._tables = [each.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT") for each in tables]
         self._local = threading.local()
         self._shared: _Held | None = None  # the one connection of a database in memory
         self._turn, self._process = threading.RLock(), os.getpid()
@@ -95,6 +97,11 @@ class Database:
             If the database cannot be reached, read or written.
         """
         if self._process != os.getpid():  # forked: the lock may be held by a thread that is not here
+            if self.durable and self.url == "memory":
+                raise DatabaseError(
+                    "it is in the memory of the process that this one was forked from. Give the budget a "
+                    "ledger= to share it."
+                )
             self._turn, self._process = threading.RLock(), os.getpid()
         try:
             with self._turn if self.url == "memory" else contextlib.nullcontext():
@@ -126,6 +133,22 @@ class Database:
             held.file = self._file()
             self._local.held, self._opened = held, True
         return held.connection
+
+    def _create(self, connection: Any) -> None:
+        """Create the tables that are missing, in one transaction."""
+        with self._postgres(connection) if self.postgres else self._sqlite(connection, True) as run:
+            if self.postgres:
+                run("SELECT pg_advisory_xact_lock(?)", _LOCK)
+            there = "SELECT to_regclass(?)" if self.postgres else "SELECT 1 FROM sqlite_master WHERE name = ?"
+            found = set()
+            for statement in self._tables:
+                name = statement.partition("IF NOT EXISTS ")[2].split()[0]
+                if any(row != (None,) for row in run(there, name)):
+                    found.add(name)  # whoever uses it need not be allowed to create it
+                else:
+                    run(statement)
+            if self._prepare is not None:
+                self._prepare(run, found, self.postgres)
 
     def _file(self) -> tuple[int, int] | None:
         """Return which file the path names now, to notice that it was removed or replaced."""
@@ -202,14 +225,6 @@ class Database:
             raise
         return connection
 
-    def _create(self, connection: sqlite3.Connection) -> None:
-        with self._sqlite(connection, write=True) as run:
-            found = {name for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            for statement in self._tables:
-                run(statement)
-            if self._prepare is not None:
-                self._prepare(run, found, False)
-
     @contextlib.contextmanager
     def _sqlite(self, connection: sqlite3.Connection, write: bool) -> Iterator[Run]:
         if connection.in_transaction:  # an interrupt left one open
@@ -242,7 +257,7 @@ class Database:
         try:
             while True:
                 try:
-                    self._create_postgres(connection)
+                    self._create(connection)
                     return connection
                 except psycopg.errors.DeadlockDetected:  # somebody reads the tables that are to be changed
                     tries -= 1
@@ -256,19 +271,6 @@ class Database:
                     f"once: let their owner open the database with this version of the library"
                 ) from None
             raise
-
-    def _create_postgres(self, connection: Any) -> None:
-        with self._postgres(connection) as run:
-            run("SELECT pg_advisory_xact_lock(?)", _LOCK)
-            found = set()
-            for statement in self._tables:
-                name = statement.partition("IF NOT EXISTS ")[2].split()[0]
-                if run("SELECT to_regclass(?)", name)[0][0] is not None:
-                    found.add(name)  # whoever uses it need not be allowed to create it
-                else:
-                    run(statement.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT"))
-            if self._prepare is not None:
-                self._prepare(run, found, True)
 
     @contextlib.contextmanager
     def _postgres(self, connection: Any) -> Iterator[Run]:

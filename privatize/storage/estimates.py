@@ -7,29 +7,27 @@ cannot be read back whole is a miss, with a warning, and never a number.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.config.policy import policy
+from privatize.calibration.run import Memory
 from privatize.errors import StoreWarning, restore
 from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
-from privatize.storage.database import Database, DatabaseError, Run, storable
-from privatize.storage.urls import without_password
+from privatize.storage.database import Database, Run, storable
+from privatize.storage.places import without_password
 
 SCHEMA = 1
 _MOST = 2**40  # no calibration has more pairs
@@ -56,8 +54,8 @@ _PIECE = (
 )
 
 
-@dataclass
-class Entry:
+@dataclass(kw_only=True)
+class Entry(Memory):
     """What is remembered under a key.
 
     Attributes
@@ -66,14 +64,14 @@ class Entry:
         Fingerprint of everything that the gaps depend on.
     seed : int
         The calibration seed of the first writer.
+    failure : dict
+        How calibrations failed, by plan.
     gaps : array
         The gaps in index order; NaN where there is none yet.
     looks : list of Plan
         The plans that have been read from them, the first one first.
     structure : Structure or None
         Structure of the output.
-    failure : dict
-        How calibrations failed, by plan.
     checked : int
         How many of the gaps belong to a calibration that ended well.
     jitter : float
@@ -86,14 +84,7 @@ class Entry:
 
     key: str
     seed: int
-    gaps: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), repr=False)
-    looks: list[Plan] = field(default_factory=list)
-    structure: Structure | None = None
     failure: dict[str, Any] = field(default_factory=dict)
-    checked: int = 0
-    jitter: float = 0.0
-    weights: list[int] | None = None
-    cause: str = ""
 
 
 class Store:
@@ -123,7 +114,7 @@ class Store:
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or begin it with this seed."""
         row = (key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), None, None, _now())
-        with self._writing() as run:
+        with self.database.transaction() as run:
             run(_ESTIMATE, *row)
             try:
                 return _entry(key, _rows(run, key))
@@ -131,7 +122,7 @@ class Store:
                 warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
             _delete(run, key)
             run(_ESTIMATE, *row)
-            return Entry(key, seed)
+            return Entry(key=key, seed=seed)
 
     def read(self, key: str) -> Entry:
         """Return what is remembered under a key, and begin nothing.
@@ -143,7 +134,7 @@ class Store:
         ValueError
             If it is damaged, or of another version.
         """
-        with self._writing() as run:
+        with self.database.transaction() as run:
             rows = _rows(run, key)
         return _entry(key, rows)
 
@@ -161,7 +152,7 @@ class Store:
         Those that were measured with other weights than the entry's do not pass for its own.
         """
         data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
-        with self._writing() as run:
+        with self.database.transaction() as run:
             if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
                 return  # forgotten, or begun again by somebody else
             run(_PIECE, key, start, data, _checksum(key, seed, start, data, weights))
@@ -171,7 +162,7 @@ class Store:
     def look(self, key: str, plan: Plan) -> list[Plan]:
         """Note that a plan is read from the gaps, and return all that have been, the first first."""
         facts = {"gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho, "bound": plan.bound}
-        with self._writing() as run:
+        with self.database.transaction() as run:
             ((count,),) = run("SELECT count(*) FROM looks WHERE key = ?", key)
             run(_LOOK, key, count, json.dumps(facts, sort_keys=True))
             found = _looks(run, key)
@@ -202,7 +193,7 @@ class Store:
     ) -> dict[str, Any] | None:
         """Change a column of JSON, if the seed is still the one; return its content, or None if it is not."""
         locked = " FOR UPDATE" if self.database.postgres else ""  # sqlite has one writer anyway
-        with self._writing() as run:
+        with self.database.transaction() as run:
             rows = run(
                 f"SELECT {column} FROM estimates WHERE key = ? AND seed = ?{locked}",  # noqa: S608 - ours
                 *(key, str(seed)),
@@ -215,7 +206,7 @@ class Store:
 
     def forget(self, key: str | None = None) -> int:
         """Forget one estimate, or all; return how many there were."""
-        with self._writing() as run:
+        with self.database.transaction() as run:
             count = _delete(run, key)
         for forgotten in [key] if key is not None else list(self._looks):
             self._looks.pop(forgotten, None)
@@ -223,7 +214,7 @@ class Store:
 
     def entries(self) -> list[dict[str, Any]]:
         """Return a description of every estimate, the newest first; "damaged" says why one has none."""
-        with self._writing() as run:
+        with self.database.transaction() as run:
             rows = run(
                 "SELECT key, label, n, seed, created, facts, failure, "
                 "(SELECT count(*) FROM looks WHERE looks.key = estimates.key) "
@@ -267,10 +258,10 @@ class Store:
         >>> here.copy_to(there, "key"), here.copy_to(there, "key")
         ('copied', 'there')
         """
-        with self._writing() as run:
+        with self.database.transaction() as run:
             mine = _rows(run, key)
         seed = _entry(key, mine).seed
-        with other._writing() as run:
+        with other.database.transaction() as run:
             new = bool(run(f"{_ESTIMATE} RETURNING key", *mine.row))
             if new:
                 for at, plan in enumerate(mine.looks):
@@ -279,18 +270,6 @@ class Store:
                     run(_PIECE, key, start, bytes(data), checksum)
             known = _entry(key, _rows(run, key), " there")  # or undone
         return "copied" if new else "there" if known.seed == seed else "other"
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[Run]:
-        try:
-            with self.database.transaction() as run:
-                yield run
-        except DatabaseError as error:
-            raise StoreUnavailable(str(error)) from error
-
-
-class StoreUnavailable(Exception):  # noqa: N818 - a signal between modules
-    """The store cannot be read or written."""
 
 
 @dataclass(frozen=True)
@@ -339,8 +318,8 @@ def _parsed(key: str, rows: _Rows) -> Entry:
     facts = json.loads(text)
     weights = [int(each) for each in facts["weights"]] if "weights" in facts else None
     entry = Entry(
-        key,
-        int(seed),
+        key=key,
+        seed=int(seed),
         gaps=_joined(key, int(seed), rows.pieces, weights),
         looks=[Plan(**json.loads(plan)) for plan in rows.looks],
         structure=None if structure is None else from_json(json.loads(structure)),
@@ -392,18 +371,6 @@ def _now() -> str:
 def warn(text: str) -> None:
     """Tell the caller outside this package that memory does not work as it should."""
     warnings.warn(text, StoreWarning, stacklevel=outside())
-
-
-def default_url() -> str:
-    """Return where estimates are kept unless somebody says otherwise: the user's cache folder."""
-    given = os.environ.get("PRIVATIZE_STORE")
-    if given is not None:
-        return given or "memory"
-    if policy().store:
-        return str(policy().store)
-    import platformdirs
-
-    return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
 
 
 @functools.cache

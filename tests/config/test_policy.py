@@ -14,7 +14,7 @@ from privatize.cli.checks import examined, table
 from privatize.config import policy as room
 from privatize.config.policy import Policy, policy
 from privatize.errors import PolicyError, SettingsError
-from privatize.storage.estimates import default_url
+from privatize.storage.places import default_store
 
 UNIT = samplers.uniform(0, 1)
 PEOPLE = np.linspace(0, 1, 50)
@@ -322,7 +322,7 @@ def test_store_place(rule, monkeypatch):
     private.replace(store=folder / "argument.db").estimate(23)
     assert (folder / "argument.db").is_file()
     monkeypatch.setenv("PRIVATIZE_STORE", "")
-    assert default_url() == "memory"
+    assert default_store() == "memory"
 
 
 # --- privatize check --------------------------------------------------------------------------

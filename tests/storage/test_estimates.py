@@ -33,7 +33,9 @@ from privatize.errors import (
 from privatize.function.calibrator import store_of
 from privatize.outputs.describe import describe
 from privatize.storage import estimates as store_room
-from privatize.storage.estimates import Store, default_url, open_store
+from privatize.storage.database import DatabaseError
+from privatize.storage.estimates import Store, open_store
+from privatize.storage.places import default_store
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -314,7 +316,7 @@ class TestDisasters:
         f = made(raw, path, seed=4)
 
         def full(*args, **kwargs):
-            raise store_room.StoreUnavailable("disk full")
+            raise DatabaseError("disk full")
 
         monkeypatch.setattr(Store, broken, full)
         with pytest.warns(StoreWarning, match="disk full"):
@@ -329,7 +331,7 @@ class TestDisasters:
             raise KeyboardInterrupt
 
         def full(*args, **kwargs):
-            raise store_room.StoreUnavailable("disk full")
+            raise DatabaseError("disk full")
 
         monkeypatch.setattr(Store, "save", full)
         with pytest.raises(KeyboardInterrupt):
@@ -455,12 +457,12 @@ class TestWhere:
     def test_environment_configuration_and_argument(self, path, monkeypatch):
         """The argument wins over configure(), which wins over the environment, which wins over the cache."""
         monkeypatch.setenv("PRIVATIZE_STORE", str(path))
-        assert default_url() == str(path)
+        assert default_store() == str(path)
         monkeypatch.setenv("PRIVATIZE_STORE", "")
-        assert default_url() == "memory"
+        assert default_store() == "memory"
         monkeypatch.delenv("PRIVATIZE_STORE")
         monkeypatch.setenv("XDG_CACHE_HOME", str(path.parent))
-        assert default_url().endswith("estimates.db")
+        assert default_store().endswith("estimates.db")
         monkeypatch.setattr(policy, "_chosen", {})
         configure(store=path)
         made(counted(), "default").estimate(20)

@@ -1,10 +1,10 @@
-"""Where a ledger is: from an argument, the environment or the policy."""
+"""Where ledgers and stores are: from an argument, configure(), the environment or the policy."""
 
 import os
 from pathlib import Path
 from typing import Any
 
-from privatize.config.policy import policy
+from privatize.config.policy import configured, policy
 from privatize.errors import SettingsError
 
 
@@ -38,3 +38,37 @@ def checked_place(where: Any, source: str) -> str:
         raise SettingsError(f"{source} has characters that no file and no URL can have. Choose another name.")
     # From the root, so that it is the same wherever the process goes.
     return text if "://" in text or text == "memory" else str(Path(text).expanduser().absolute())
+
+
+def store_place(given: str | os.PathLike[str] | None) -> str:
+    """Return the place of a store; None is for this process only, "default" asks everybody else."""
+    chosen = configured("store", "default") if given == "default" else given
+    if chosen is None:
+        return "memory"
+    return default_store() if chosen == "default" else os.fspath(chosen)
+
+
+def default_store() -> str:
+    """Return where estimates are kept unless the program says otherwise: the user's cache folder."""
+    given = os.environ.get("PRIVATIZE_STORE")
+    if given is not None:
+        return given or "memory"
+    if policy().store:
+        return str(policy().store)
+    import platformdirs
+
+    return str(Path(platformdirs.user_cache_dir("privatize", appauthor=False)) / "estimates.db")
+
+
+def without_password(url: str) -> str:
+    """Return where a database is, without the user, the password and the options.
+
+    Examples
+    --------
+    >>> without_password("postgresql://me:secret@host/db?password=secret")
+    'postgresql://host/db'
+    >>> without_password("a@b.db")
+    'a@b.db'
+    """
+    scheme, sign, rest = url.partition("://")
+    return scheme + sign + rest.rpartition("@")[2].partition("?")[0] if sign else url

@@ -1,12 +1,11 @@
-"""What the totals of a budget cost together."""
+"""What a budget was opened with, and what its totals cost together."""
 
 import functools
 import math
 import operator
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, field
 
 from privatize.budgets.charges import Totals
 from privatize.planning.bounds import exact
@@ -16,28 +15,46 @@ _Totals = Mapping[tuple[str, str], Totals]
 
 
 @dataclass(frozen=True)
-class Combination:
-    """The rule of a budget: parts of one partition cost as much as the largest, all else adds up.
+class Terms:
+    """A budget's caps and rule: parts of one partition cost as much as the largest, all else adds up.
 
     Attributes
     ----------
-    composition : {"sum", "tight"}
-        Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds.
+    name : str
+        Names the budget.
     cap : Cost
         What may be spent in all.
+    composition : {"sum", "tight"}
+        Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds.
+    charges, created, migrated
+        What the ledger says beside them: the number of charges, when the budget was opened, and how many
+        charges are from before the present layout.
+    neighbours, unit : str
+        What neighbours are, and what a record is.
     """
 
-    composition: str
+    name: str
     cap: Cost
+    composition: str
+    charges: int = field(default=0, compare=False)
+    created: str = field(default="", compare=False)
+    neighbours: str = "replace"
+    unit: str = "record"
+    migrated: int = field(default=0, compare=False)
 
-    def __call__(self, totals: _Totals) -> Cost:
+    def caps(self) -> str:
+        """Return the caps in words."""
+        numbers = (f"{name}={float(getattr(self.cap, name)):g}" for name in ("epsilon", "delta", "gamma"))
+        return f"{', '.join(numbers)}, composition={self.composition!r}"
+
+    def cost(self, totals: _Totals) -> Cost:
         """Return what totals cost together; by the tighter bound only if the sum is too much."""
-        summed = _summed(totals)
-        return summed if self.composition == "sum" or summed.fits(self.cap) else self._tight(totals, summed)
+        found = summed(totals)
+        return found if self.composition == "sum" or found.fits(self.cap) else self._tight(totals, found)
 
     def least(self, totals: _Totals) -> Cost:
         """Return the same, by whichever bound is smaller."""
-        cost = self(totals)
+        cost = self.cost(totals)
         if self.composition == "sum" or not cost.epsilon:
             return cost
         return min(cost, self._tight(totals, cost), key=lambda each: each.epsilon)
@@ -51,20 +68,13 @@ class Combination:
         delta = float(self.cap.delta)
         found = max(tight(dict(base + Counter(counts)), delta) for _, counts in parts or [("", {})])
         less = math.isfinite(found) and (exact(found) < summed.epsilon or summed.delta > self.cap.delta)
-        return Cost(exact(found), self.cap.delta, summed.gamma) if less else summed
+        return Cost(exact(found), self.cap.delta, summed.gamma, summed.average) if less else summed
 
 
-def _summed(totals: _Totals) -> Cost:
+def summed(totals: _Totals) -> Cost:
+    """Return the sum of all totals, of each partition the largest part."""
     largest: dict[str, Cost] = {}
     for (partition, _), total in totals.items():
         known = largest.get(partition)
         largest[partition] = total.cost if known is None else known.larger(total.cost)
     return functools.reduce(operator.add, largest.values() or [NOTHING])
-
-
-def average_gamma(totals: _Totals) -> float:
-    """Return the share of pairs under P that is not covered, on average over calibrations."""
-    largest: dict[str, Fraction] = {}
-    for (partition, _), total in totals.items():
-        largest[partition] = max(largest.get(partition, Fraction(0)), total.average)
-    return float(sum(largest.values()))
