@@ -1,12 +1,10 @@
 """What is handed out to be evaluated, and what comes back: gaps of pairs, and causes of infinite ones."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,13 +61,13 @@ class Cause:
     trace: str = ""
 
     @classmethod
-    def of(cls, index: int, error: BaseException) -> Cause:
+    def of(cls, index: int, error: BaseException) -> Self:
         """Return the cause that an exception is."""
         if isinstance(error, MemoryError):  # let go of what took the memory: others need it
             traceback.clear_frames(error.__traceback__)
         return cls(index, "raised", shown(traceback.format_exception_only, error).strip(), error)
 
-    def plain(self) -> Cause:
+    def plain(self) -> Self:
         """Return the same as text, for another process: not every exception can be pickled."""
         if self.error is None:
             return self
@@ -155,7 +153,7 @@ class SpanResult:
         )
 
     @classmethod
-    def of(cls, facts: Facts) -> SpanResult:
+    def of(cls, facts: Facts) -> Self:
         """Return what another process has found."""
         start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps = facts
         return cls(
@@ -219,7 +217,7 @@ class Reply:
     reason: str = ""
 
     @classmethod
-    def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Reply:
+    def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Self:
         """Evaluate pairs, and return the answer, whatever happens.
 
         Where there is no job to evaluate, `evaluate` returns None.
