@@ -127,6 +127,8 @@ class SpanResult:
         By how much the same evaluation has been seen to differ, by rounding.
     coordinate_gaps : dict
         The gaps of all numbers of the output, by the pair's index, where they are wanted.
+    warned : list
+        Warnings that the function gave: the name of the category, text, file and line; one for each place.
     """
 
     start: int
@@ -137,6 +139,7 @@ class SpanResult:
     cause: Cause | None = None
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
+    warned: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def facts(self) -> Facts:
         """Return the same as plain values, for another process: pickling may have been changed.
@@ -150,12 +153,13 @@ class SpanResult:
             None if self.cause is None else self.cause.facts(),
             float(self.rounding_noise),
             {int(at): np.asarray(step, dtype=float).tobytes() for at, step in self.coordinate_gaps.items()},
+            list(self.warned),
         )
 
     @classmethod
     def of(cls, facts: Facts) -> Self:
         """Return what another process has found."""
-        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps = facts
+        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps, warned = facts
         return cls(
             *(start, np.frombuffer(gaps).copy(), seconds),
             None if structure is None else from_json(json.loads(structure)),
@@ -163,6 +167,7 @@ class SpanResult:
             None if cause is None else Cause(*cause),
             rounding_noise,
             {index: np.frombuffer(step).copy() for index, step in steps.items()},
+            warned,
         )
 
 
