@@ -184,9 +184,8 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
     """Add a charge to what a ledger says; refuse what is beyond the caps."""
     book = rows.read_book(run, terms.name, charge)
     spent = terms.cost(book.totals)
-    for again in _recognized(book, charge):
-        add(book, again)
-    due = add(book, charge)
+    for each in itertools.chain(_recognized(book, charge), [charge]):
+        due = add(book, each)
     after = terms.cost(book.totals)
     if not after.fits(terms.cap):
         raise _exceeded(terms, charge, due, spent, after)

@@ -33,8 +33,10 @@ _COLUMNS = {
     "ledger_layout": "version INTEGER NOT NULL",
 }
 CREATE = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
+KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2}  # how many columns are the key
 NAMES = {table: re.findall(r"(\w+) (?:TEXT|INTEGER)", columns) for table, columns in _COLUMNS.items()}
 
+_EARLIER = ("budgets", "spent", "charges", "gammas")  # tables that all earlier ledgers have
 # What the earlier tables lack, and what it is for their rows. An earlier version of the library names no
 # columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends nothing.
 _ADDED = {
@@ -55,12 +57,6 @@ _ADDED = {
     "gammas": {"average": "'0'"},
     "people": {"declared": "'[]'", "described": "''"},
 }
-_AMOUNTS = {
-    "budgets": (("name",), ("epsilon", "delta", "gamma")),
-    "spent": (("budget", "partition", "part"), ("epsilon", "delta", "gamma")),
-    "charges": (("budget", "number"), ("epsilon", "delta", "gamma", "charged")),
-    "gammas": (("budget", "dataset", "key"), ("gamma",)),
-}
 _LITERAL = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _NAMED = re.compile(rf"({_LITERAL})(?: version {_LITERAL})?")
 _DATASET = re.compile(rf"{_NAMED.pattern}(?: and {_NAMED.pattern})*")
@@ -80,12 +76,11 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
     postgres : bool
         Whether this is PostgreSQL.
     """
+    needed = set(_EARLIER)
     if "ledger_layout" in found:
         check(run("SELECT version FROM ledger_layout"))
-        missing = sorted(set(_COLUMNS) - found)
-    else:
-        earlier = {"budgets", "spent", "charges", "gammas"}
-        missing = sorted(earlier - found) if earlier & found else []
+        needed = set(_COLUMNS)
+    missing = sorted(needed - found) if needed & found else []
     if missing:
         raise LedgerError(
             f"The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a backup."
@@ -171,7 +166,9 @@ def _place_people(run: Run) -> None:
 
 def _fractions(run: Run) -> None:
     """Write amounts as fractions: the first versions wrote decimals."""
-    for table, (keys, amounts) in _AMOUNTS.items():
+    for table in _EARLIER:
+        keys = NAMES[table][: KEYS[table]]
+        amounts = [name for name in NAMES[table] if name in ("epsilon", "delta", "gamma", "charged")]
         for row in run(f"SELECT {', '.join((*keys, *amounts))} FROM {table}"):  # noqa: S608
             before = row[len(keys) :]
             after = [_fraction(text) for text in before]

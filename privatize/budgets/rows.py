@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from privatize.budgets.charges import Book, Charge, Person, Totals
-from privatize.budgets.ledger_layout import NAMES
+from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
@@ -220,16 +220,16 @@ def _fits(charge: Charge) -> bool:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _replacing(table: str, keys: int) -> str:
-    """Return the statement that inserts a row, or replaces the one with the same first columns."""
-    names = NAMES[table]
+def _replacing(table: str) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same key."""
+    names, keys = NAMES[table], KEYS[table]
     marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
     which = ", ".join(names[:keys])
     return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
 
 
 _INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * len(NAMES['charges']))})"  # noqa: S608
-_PEOPLE, _GAMMAS, _SPENT = _replacing("people", 2), _replacing("gammas", 3), _replacing("spent", 3)
+_PEOPLE, _GAMMAS, _SPENT = map(_replacing, ("people", "gammas", "spent"))
 
 
 def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[Any, ...]:

@@ -44,7 +44,6 @@ _TABLES = [
     "CREATE TABLE IF NOT EXISTS looks (key TEXT, at INTEGER, plan TEXT, PRIMARY KEY (key, plan))",
 ]
 
-_COLUMNS = "key, version, seed, label, n, facts, structure, failure, created"
 _ESTIMATE = "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
 _LOOK = "INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING"
 # A longer piece replaces a shorter one that begins at the same index.
@@ -284,7 +283,7 @@ class _Rows:
 def _rows(run: Run, key: str) -> _Rows:
     # The gaps first: where statements see each other's commits, the row is then at least as new as they.
     pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
-    rows = run(f"SELECT {_COLUMNS} FROM estimates WHERE key = ?", key)  # noqa: S608 - ours
+    rows = run("SELECT * FROM estimates WHERE key = ?", key)
     return _Rows(rows[0] if rows else (), pieces, _looks(run, key))
 
 
