@@ -21,7 +21,7 @@ from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
 from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
-from privatize.storage.database import Database, DatabaseError, Run, storable
+from privatize.storage.database import Database, DatabaseError, Run, now, storable
 from privatize.storage.places import without_password
 
 
@@ -56,7 +56,7 @@ class Ledger:
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
                 "ON CONFLICT (name) DO NOTHING",
-                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, rows.now()),
+                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, now()),
             )
             found = self._begun(run, name)
         if (found.cap, found.composition) != (cap, terms.composition):

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import json
 import re
-import time
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
@@ -16,7 +15,7 @@ from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.planning.bounds import exact
 from privatize.planning.composition import Cost
-from privatize.storage.database import Run, storable
+from privatize.storage.database import Run, now, storable
 
 _HISTORY = (
     "number, at, function, dataset, n, mechanism, epsilon, delta, gamma, charged, partition, part, who, key, "
@@ -31,11 +30,6 @@ _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
 
 # --- single values ----------------------------------------------------------------------------------
-
-
-def now() -> str:
-    """Return the time as a ledger has it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @functools.lru_cache(maxsize=1024)
