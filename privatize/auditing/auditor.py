@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.auditing.coverage import Coverage, cover, divergence
-from privatize.auditing.distinguishing import NUMBERS, Told, Units, tell_apart
+from privatize.auditing.distinguishing import NUMBERS, Told, Units, Vector, tell_apart
 from privatize.auditing.findings import Audit
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
@@ -33,7 +32,6 @@ from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
 
-Vector = NDArray[np.float64]
 _STORED = 10**7  # numbers of all releases on one neighbour, 80 MB
 
 

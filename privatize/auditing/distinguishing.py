@@ -64,12 +64,8 @@ class Told:
     @property
     def holds(self) -> bool:
         """Whether neither bound is above the claim."""
-        narrow = self.shape_low is not None and self.shape_low > self._limit
+        narrow = self.shape_low is not None and self.shape_low > (self.delta or self.epsilon)
         return not self.bare and self.low <= self.epsilon and not narrow
-
-    @property
-    def _limit(self) -> float:
-        return self.delta if self.delta else self.epsilon
 
     @property
     def verdict(self) -> str:

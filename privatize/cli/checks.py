@@ -12,8 +12,7 @@ from privatize.config.policy import Lenient, lenient, policy
 from privatize.display.figures import counted
 from privatize.errors import PrivatizeError
 from privatize.function.private_function import PrivateFunction
-from privatize.identity.encoder import Unencodable
-from privatize.identity.fingerprint import fingerprint
+from privatize.identity.fingerprint import attempt
 
 
 @dataclass(frozen=True)
@@ -105,13 +104,7 @@ def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None)
 def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
     """Return what keeps a function's estimates from being remembered, also in a method's class, or ""."""
     settings = function.settings
-    try:
-        fingerprint([function.__wrapped__, settings, owner], version=settings.version)
-    except Unencodable as error:
-        return str(error)
-    except Exception as error:  # whatever somebody's class does when it is looked at
-        return f"something that raised {type(error).__name__} when it was inspected"
-    return ""
+    return attempt([function.__wrapped__, settings, owner], version=settings.version)[1]
 
 
 def table(findings: list[Finding]) -> str:

@@ -175,7 +175,8 @@ def _try(url: str, table: str, what: str) -> str:
             asked = rights if names else ["has_schema_privilege(current_schema(), 'CREATE')"]
             if database.postgres and not run(f"SELECT {' AND '.join(asked)}")[0][0]:
                 raise DatabaseError("this account may not write there")
-    return "reachable and writable" if names else "not there yet: it is made when first needed"
+    empty = "reachable; the tables are" if database.postgres else "not there yet: it is"
+    return "reachable and writable" if names else f"{empty} made when first needed"
 
 
 def _check_rights(path: Path) -> None:

@@ -181,9 +181,8 @@ def verify(given: argparse.Namespace) -> Outcome:
     rows = []
     for each in checked:
         charges = counted(each["charges"], "charge") + (" " if each["charges"] == 1 else "")
-        damaged = "problem" in each
-        total = "" if damaged else f"add up to {_sum(each['spent'])}"
-        rows.append(("DAMAGED" if damaged else "ok", each["name"], charges, total))
+        state, total = ("DAMAGED", "") if "problem" in each else ("ok", f"add up to {_sum(each['spent'])}")
+        rows.append((state, each["name"], charges, total))
     text = f"{columns(rows, right=(2,))}\n{_notes(checked)}".rstrip("\n")
     return Outcome(text, facts, 1 if problems else 0, problems)
 

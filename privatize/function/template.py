@@ -10,7 +10,7 @@ from privatize.data import records
 from privatize.errors import SamplerError, SettingsError
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import identity_of
-from privatize.identity.public_data import draws_public
+from privatize.identity.reachable import draws_public
 from privatize.samplers import draw
 from privatize.samplers.base import traits_of
 

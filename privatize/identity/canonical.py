@@ -14,7 +14,6 @@ import fractions
 import functools
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import json
 import os
@@ -30,10 +29,11 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
-from privatize.identity.graph import NOTHING, cells_of, state_of
+from privatize.identity.bytecode import LOOKUPS, code_of, words, words_in
+from privatize.identity.graph import NOTHING, PARTS, cells_of, full_name, state_of
 from privatize.identity.library import LIBRARY
 from privatize.identity.origin import is_installed, is_named, origin
-from privatize.identity.syntax import LOOKUPS, literal, named_in, names_in, text_of, tree_of
+from privatize.identity.syntax import codes_in, literal, text_of, tree_of
 from privatize.samplers.base import KINDS
 from privatize.samplers.foreign import as_sampler, of_scipy
 from privatize.samplers.given import Support
@@ -83,11 +83,11 @@ class Encoder:
         """Return any value as JSON."""
         kind = type(value)
         if kind in KINDS:
-            self.lossless &= value.lossless
+            self.lossless &= value.lossless()
             return [kind.tag, kind.law_version, self._state(value.parameters())]
         if kind in _LOSSLESS:
             return _LOSSLESS[kind](self, value)
-        self._attributes |= names_in(value)
+        self._attributes |= words_in(value, everywhere=True)  # which may be looked up
         try:
             return literal(value)
         except TypeError:
@@ -146,7 +146,7 @@ class Encoder:
         return self._made(value, kind)
 
     def _made(self, value: Any, kind: type) -> Any:
-        """Return what is made of other values."""
+        """Return what is made of other values, or by what a copy of it would be made of."""
         if kind is list:
             return ["list", *map(self.value, value)]
         if kind in (dict, types.MappingProxyType):
@@ -157,21 +157,18 @@ class Encoder:
             return self._function(value)
         if isinstance(value, type):
             return self._class(value)
-        return self._instance(value, kind)
-
-    def _instance(self, value: Any, kind: type) -> Any:
-        """Return an object: of Python's own by what it is made of."""
-        if kind in _READ:
-            name, *read = _READ[kind]
-            return [name, *(self.value(each(value)) for each in read)]
+        if kind in _MADE_OF:
+            return [kind.__name__, *map(self.value, PARTS[kind](value))]
+        if kind is functools.cached_property:
+            return ["cached property", self.value(value.func)]
+        if kind is functools._lru_cache_wrapper:
+            return ["lru_cache", self.value(value.__wrapped__), self.value(value.cache_parameters())]
         if isinstance(value, enum.Enum):
             return ["member", self.value(kind), value.name]
         if isinstance(value, _BUILTIN):
             return self._builtin(value)
         if kind in _LOCKS:
             return ["lock"]
-        if kind in (types.GeneratorType, types.CoroutineType):
-            return self.only(value)
         if kind.__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             return ["tensor", self.array(value.detach().cpu().numpy())]
         return self._object(value, kind)
@@ -220,33 +217,33 @@ class Encoder:
         """Return a function by its source and by the values that it uses."""
         state = [self.value(each) for each in (value.__defaults__, value.__kwdefaults__ or {}, vars(value))]
         known, code = value.__globals__, value.__code__
-        cells = [(name, None if held is NOTHING else held) for name, _, held in cells_of(value)]
-        closure = [[name, self.value(held)] for name, held in cells]
+        closure = self._state({k: None if held is NOTHING else held for k, _, held in cells_of(value)})
         if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
             # A function that installed code made: its source may change with the version.
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
-        scope, attributes, imported = named_in(code)
-        if LOOKUPS.intersection(scope, attributes):
+        found, every = code_of(code), (code, *codes_in(code))
+        if any(_LOOKUPS.intersection(each.co_names) for each in every):
             return self.only(value)
-        self._attributes |= attributes
+        texts = tuple(each.co_consts for each in every)
+        self._attributes |= words_in(texts, everywhere=True).union(found.attributes)
+        # A class inside a function notes the name of its module.
+        names = set(found.names) - ({"__name__"} if "__module__" in found.attributes else set())
         tree = tree_of(code, text_of(value))
         if tree[0] == "bytecode":
             self._restrict(_REACH[1])
-        read = [[name, self.value(known[name])] for name in scope if name in known]
-        modules = [self._imported(name, level, known) for name, level in imported]
+        read = self._state({name: known[name] for name in names & known.keys()})
+        imported = sorted({(name, level) for name, level, _ in found.imports})
+        modules = [self._imported(full_name(name, level, known)) for name, level in imported]
         return ["function", value.__name__, tree, state, closure, read, modules]
 
-    def _imported(self, name: str, level: int, scope: dict[str, Any]) -> Any:
+    def _imported(self, name: str) -> Any:
         """Return a module that a function imports when it runs, with the packages that it is in."""
-        if level:
-            name = importlib.util.resolve_name("." * level + name, scope.get("__package__") or "")
         if origin(name) is not None:
             return _installed(name)
         parts = name.split(".")
         inside = [".".join(parts[: end + 1]) for end in range(len(parts))]
-        return [
-            self.value(importlib.import_module(each)) for each in inside
-        ]  # as the function is about to do
+        # Imported, as the function is about to do.
+        return [self.value(importlib.import_module(each)) for each in inside]
 
     def _class(self, value: type) -> Any:
         """Return a class of the user's own by its content."""
@@ -293,34 +290,22 @@ _LOSSLESS: dict[type, Callable[[Encoder, Any], Any]] = {
     np.datetime64: lambda _, x: ["datetime64", *np.datetime_data(x.dtype), str(x.astype(np.int64))],
     tuple: lambda e, x: ["tuple", *map(e.value, x)],
 }
-# Objects of Python's own that are made of what these read.
-_READ: dict[type, tuple[Any, ...]] = {
-    types.MethodType: ("method", lambda x: x.__func__, lambda x: x.__self__),
-    functools.partial: ("partial", lambda x: x.func, lambda x: x.args, lambda x: dict(x.keywords), vars),
-    functools._lru_cache_wrapper: ("lru_cache", lambda x: x.__wrapped__, lambda x: x.cache_parameters()),
-    staticmethod: ("staticmethod", lambda x: x.__func__),
-    classmethod: ("classmethod", lambda x: x.__func__),
-    property: ("property", lambda x: x.fget, lambda x: x.fset, lambda x: x.fdel),
-    functools.cached_property: ("cached property", lambda x: x.func),
-}
+_MADE_OF = PARTS.keys() - {types.GenericAlias, types.UnionType}
 _BUILTIN = (
     *(types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType),
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
 )
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_SKIPPED = frozenset(
-    {
-        *("__dict__", "__weakref__", "__module__", "__qualname__", "__firstlineno__", "__slotnames__"),
-        *("__abstractmethods__", "_abc_impl", "__static_attributes__", "__dataclass_params__", "__replace__"),
-        *("__annotate__", "__annotate_func__", "__annotations_cache__", "__conditional_annotations__"),
-        "__match_args__",
-    }
+# Code that names these can find what it does not name.
+_LOOKUPS = LOOKUPS | words("locals __builtins__ currentframe _getframe f_globals f_locals f_back")
+_SKIPPED = words(
+    "__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__ __abstractmethods__ "
+    "_abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__ __annotate_func__ "
+    "__annotations_cache__ __conditional_annotations__ __match_args__"
 )
-_GENERATED = frozenset(
-    {
-        *("__new__", "__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__"),
-        *("__lt__", "__le__", "__gt__", "__ge__", "__getstate__", "__setstate__"),
-    }
+_GENERATED = words(
+    "__new__ __init__ __repr__ __eq__ __hash__ __setattr__ __delattr__ __lt__ __le__ __gt__ __ge__ "
+    "__getstate__ __setstate__"
 )
 
 

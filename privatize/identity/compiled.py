@@ -1,22 +1,19 @@
 """How compiled code is encoded: installed code by name and version, the user's own by its file."""
 
+import contextlib
+import functools
+import hashlib
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any
 
 from privatize.identity.encoder import Encoder, encodes
 from privatize.identity.library import spelled
-from privatize.identity.origin import (
-    attribute_of,
-    compiled_digest,
-    extension_of,
-    is_named,
-    module_of,
-    name_of,
-    origin,
-)
+from privatize.identity.origin import attribute_of, extension_of, is_named, module_of, name_of, origin
 
+_STARTED = time.time()
 _COMPILED = (types.MethodDescriptorType, types.ClassMethodDescriptorType, types.WrapperDescriptorType)
 
 
@@ -29,17 +26,28 @@ def binary(encoder: Encoder, module: str) -> None:
     library(encoder, file)
     if not encoder.narrow:
         encoder.met.attributes.add("an attribute by 'compiled code'")
-        encoder.met.meet(found)
+        encoder.met.modules[id(found)] = found
 
 
 def library(encoder: Encoder, file: str) -> None:
     """Encode a compiled library by its content."""
-    digest = compiled_digest(file)
-    if digest is None:
+    about = None
+    with contextlib.suppress(OSError):
+        about = Path(file).stat()
+    # What was loaded may be an earlier build than what lies there now.
+    if about is None or max(about.st_mtime, about.st_ctime) > _STARTED:
         name = Path(file).name
         encoder.doubt(f"the compiled library {name}, built after this program started or missing")
     else:
+        digest = _digest(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
         encoder.text(f"file {digest}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(file: str, *state: int) -> str:
+    del state  # only for the cache
+    with Path(file).open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def compiled_function(encoder: Encoder, value: Any) -> bool:

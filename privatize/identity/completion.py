@@ -12,7 +12,7 @@ from privatize.identity.graph import ATOMS, NOTHING, is_simple
 from privatize.identity.origin import attribute_of, name_of, origin, owner_of
 from privatize.identity.settings import PROCESS, settings_for
 
-Done = set[tuple[Any, str]]
+Done = set[tuple[int, str]]
 
 _WRITTEN_BY_PYTHON = words("__builtins__ __loader__ __spec__ __cached__ __warningregistry__ __file__")
 LOGGED = words("isEnabledFor getEffectiveLevel level disabled handlers hasHandlers")
@@ -46,29 +46,26 @@ def follow(encoder: Encoder) -> None:
             return
 
 
-def wanted_from(encoder: Encoder, module: str) -> set[str]:
+def wanted_from(encoder: Encoder, module: types.ModuleType) -> set[str]:
     """Return the attributes of one of the user's own modules that code reads."""
     met = encoder.met
     if encoder.narrow:
-        return {attribute for name, attribute in met.wanted if name in (module, "")}
+        return {attribute for name, attribute in met.wanted if name in (name_of(module), "")}
     computed = any(name.startswith("an attribute by ") for name in met.attributes)
-    return set(vars(met.modules[module])) - _WRITTEN_BY_PYTHON if computed else met.attributes
+    return set(vars(module)) - _WRITTEN_BY_PYTHON if computed else met.attributes
 
 
 def _modules(encoder: Encoder, done: Done) -> bool:
     """Encode every attribute of the user's own modules that is named; tell if any are new."""
-    modules = encoder.met.modules
-    new = sorted(
-        (name, attribute)
-        for name, module in modules.items()
-        for attribute in wanted_from(encoder, name)
-        if (name, attribute) not in done and attribute in vars(module)
-    )
-    done.update(new)
-    for name, attribute in new:
-        module = modules[name]
-        found = encoder.note(module, attribute, vars(module)[attribute])
-        encoder.labelled(f"{name}.{attribute}", found)
+    new = [
+        (module, name)
+        for module in sorted(encoder.met.modules.values(), key=name_of)
+        for name in sorted(wanted_from(encoder, module) & vars(module).keys())
+        if (id(module), name) not in done
+    ]
+    for module, name in new:
+        done.add((id(module), name))
+        encoder.labelled(f"{name_of(module)}.{name}", encoder.held(module, name))
     return bool(new)
 
 

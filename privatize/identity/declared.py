@@ -8,10 +8,9 @@ is raised if a fix changes the distribution. Functions of the user's own count b
 source and by the values that they use. What cannot be compared is the same only as this very object.
 """
 
-import functools
+import contextlib
 import hashlib
 import json
-import operator
 import secrets
 import weakref
 from dataclasses import dataclass
@@ -58,9 +57,8 @@ def declare(sampler: Any) -> Declared:
     'P1:884ab1e3'
     """
     whole = origin_of(as_sampler(sampler))
-    found: Declared | None = _declared.get(whole)
-    if found is not None:
-        return found
+    if id(whole) in _declared:
+        return _declared[id(whole)][1]
     encoder = Encoder(_token_of)
     try:
         content = json.dumps(encoder.encode(whole), ensure_ascii=True, separators=(",", ":"))
@@ -69,37 +67,25 @@ def declare(sampler: Any) -> Declared:
     digest = f"P1{encoder.reach}:{hashlib.sha256(content.encode('ascii')).hexdigest()}"
     found = Declared(digest, repr(whole), encoder.lossless)
     if traits_of(whole).stable:  # it never changes, so it is read once
-        _declared.keep(whole, found)
+        _keep(_declared, whole, found)
     return found
 
 
-class _PerObject:
-    """What is known of objects, each by itself, as long as they live."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, Any]] = {}  # by id, with a reference to the object
-
-    def get(self, value: Any) -> Any:
-        """Return what is known of an object, or None."""
-        reference, known = self._known.get(id(value), (None, None))
-        return known if reference is not None and reference() is value else None
-
-    def keep(self, value: Any, known: Any) -> None:
-        """Note what is known of an object."""
-        for key in [key for key, (reference, _) in list(self._known.items()) if reference() is None]:
-            self._known.pop(key, None)
-        try:
-            reference: Any = weakref.ref(value)
-        except TypeError:
-            reference = functools.partial(operator.getitem, [value], 0)  # kept alive: its id stays its own
-        self._known[id(value)] = reference, known
+# By the id of an object, with a reference to it.
+_declared: dict[int, tuple[Any, Declared]] = {}
+_tokens: dict[int, tuple[Any, str]] = {}
 
 
-_declared, _tokens = _PerObject(), _PerObject()
+def _keep(known: dict[int, tuple[Any, Any]], value: Any, what: Any) -> None:
+    """Note what is known of an object, for as long as it lives."""
+    key, reference = id(value), value
+    with contextlib.suppress(TypeError):  # what has no weak references is kept alive: its id stays its own
+        reference = weakref.ref(value, lambda _: known.pop(key, None))
+    known[key] = reference, what
 
 
 def _token_of(value: Any) -> str:
     """Return a token that this very object has in this process, and no other one."""
-    if _tokens.get(value) is None:
-        _tokens.keep(value, secrets.token_hex(16))
-    return str(_tokens.get(value))
+    if id(value) not in _tokens:
+        _keep(_tokens, value, secrets.token_hex(16))
+    return _tokens[id(value)][1]

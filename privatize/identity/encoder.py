@@ -13,32 +13,31 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
-from privatize.identity.graph import NOTHING, scope_of
-from privatize.identity.origin import name_of
-from privatize.identity.reachable import Private, Sized
+from privatize.identity.graph import NOTHING, parts_of, scope_of
+from privatize.identity.reachable import Private
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
 _WALKED = frozenset({"vars", "__dict__"})
 
 
-class Unencodable(Exception):  # noqa: N818 - a signal between modules
-    """Something that a function depends on has no content that could be compared."""
+class _Signal(Exception):  # noqa: N818 - a signal between modules
+    """Ends a walk; by these names the walk came to where it ended, as far as code has them."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, *what: str) -> None:
+        super().__init__(*what)
         self.path: list[str] = []
+
+
+class Unencodable(_Signal):
+    """Something that a function depends on has no content that could be compared."""
 
     def __str__(self) -> str:
         shown = self.path if len(self.path) < 10 else [*self.path[:5], "...", *self.path[-3:]]
         return f"{self.args[0]} (reached by {' -> '.join(shown)})" if shown else str(self.args[0])
 
 
-class PrivateReachable(Exception):  # noqa: N818 - a signal between modules
-    """The private data can be reached from the function itself: by these names, as far as code has them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.path: list[str] = []
+class PrivateReachable(_Signal):
+    """The private data can be reached from the function itself."""
 
     def __str__(self) -> str:
         return " -> ".join(self.path[:5]) or "a global, its closure, P or another argument"
@@ -86,7 +85,7 @@ class Met:
         State that counts only where code has one of the names, and what reads it.
     """
 
-    modules: dict[str, types.ModuleType] = field(default_factory=dict)
+    modules: dict[int, types.ModuleType] = field(default_factory=dict)
     attributes: set[str] = field(default_factory=set)
     wanted: set[tuple[str, str]] = field(default_factory=set)
     owners: set[str] = field(default_factory=set)
@@ -102,13 +101,6 @@ class Met:
         """Add what another walk has met."""
         for name, found in vars(other).items():
             vars(self)[name].update(found)
-
-    def meet(self, module: types.ModuleType) -> None:
-        """Take note of one of the user's own modules; of two with one name, of both."""
-        name = name_of(module)
-        while name in self.modules and self.modules[name] is not module:
-            name += "'"
-        self.modules[name] = module
 
     def use(self, owner: str | None) -> None:
         """Take note of the library that something belongs to."""
@@ -131,7 +123,7 @@ class Encoder:
     ----------
     version : str, optional
         Attests what cannot be encoded.
-    private : Private or Sized, optional
+    private : Private, optional
         What must not be met.
     narrow : bool
         Whether this is for another process: attributes count only of the modules that they are read from.
@@ -143,15 +135,18 @@ class Encoder:
         The encoding.
     met : Met
         What was met.
+    compared : list
+        Everything that was, or would have been, compared with private data.
     """
 
     version: str | None = None
-    private: Private | Sized | None = None
+    private: Private | None = None
     narrow: bool = False
     read: Read | None = None
     libraries: Set[str] | None = None
     parts: list[bytes] = field(default_factory=list)
     met: Met = field(default_factory=Met)
+    compared: list[Any] = field(default_factory=list)
     _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the objects: their ids stay theirs
 
     def note(self, owner: Any, name: str, value: Any) -> Any:
@@ -164,11 +159,17 @@ class Encoder:
         """Return what is found under a name in a function's globals, a module, a class or a mapping."""
         return self.note(owner, name, scope_of(owner).get(name, NOTHING))
 
+    def note_parts(self, owner: Any, kind: type, held: dict[str, Any]) -> dict[str, Any]:
+        """Return what one of the user's own objects or classes holds, and note it with what the owner is."""
+        if self.read is not None:
+            self.note(owner, "its parts", parts_of(owner, kind, held))
+        return held
+
     def doubt(self, what: str) -> None:
         """Refuse what has no content, unless a version describes it."""
         if self.version is None:
             raise Unencodable(what)
-        self.text(f"vouched for: {what}")
+        self.text(f"attested: {what}")
 
     def add(self, part: bytes) -> None:
         """Add bytes with their length."""
@@ -232,5 +233,6 @@ class Encoder:
 
     def compare(self, value: Any) -> None:
         """Refuse the private data, and what shares memory with it or is a copy of it."""
+        self.compared.append(value)
         if self.private is not None and self.private.holds(value):
             raise PrivateReachable

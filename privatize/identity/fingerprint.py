@@ -22,10 +22,11 @@ from privatize.identity import objects  # with it every kind of value is registe
 from privatize.identity.completion import complete, wanted_from
 from privatize.identity.encoder import Encoder, PrivateReachable, Read, Unencodable
 from privatize.identity.library import LIBRARY, outside
+from privatize.identity.origin import name_of
 from privatize.identity.reachable import Private
 from privatize.identity.settings import pandas_options
 
-VERSION = 4
+VERSION = 5
 """Version of the encoding; part of every fingerprint."""
 
 del objects
@@ -95,15 +96,12 @@ class Reach(NamedTuple):
     lookups : set of str
         Names in the code that look things up at run time (``globals``, ``vars``, ``eval``): what they
         find cannot be told.
-    names : set of str
-        All globals and attributes that the user's own code names.
     """
 
     digest: str
     modules: dict[str, set[str]]
     owners: set[str]
     lookups: set[str]
-    names: set[str]
 
 
 def reach(value: Any, *, version: str | None = None) -> Reach:
@@ -119,8 +117,8 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     """
     encoder = Encoder(version, narrow=True)
     digest, met = _encode(encoder, value), encoder.met
-    wanted = {name: wanted_from(encoder, name) for name in met.modules}
-    return Reach(digest, wanted, met.owners, met.lookups, met.attributes)
+    wanted = {name_of(module): wanted_from(encoder, module) for module in met.modules.values()}
+    return Reach(digest, wanted, met.owners, met.lookups)
 
 
 def token(
@@ -138,16 +136,11 @@ def token(
     >>> token([1, "a"], "f") == token([1, "a"], "f") != token([2, "a"], "f")
     True
     """
-    try:
-        return fingerprint(value, version=version, private=private, read=read)
-    except PrivateReachable:
-        raise
-    except Unencodable as error:
-        what = str(error)
-    except Exception as error:  # whatever somebody's class does when it is looked at
-        what = f"something that raised {type(error).__name__} when it was inspected"
+    found, what = attempt(value, version=version, private=private, read=read)
+    if found is not None:
+        return found
     if private is not None:  # it may be further on
-        seek(value, private)
+        identity_of(value, version="", private=private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
         f"{what}, whose content cannot be compared. Keep open files, connections, generators and the "
@@ -158,22 +151,24 @@ def token(
     return None
 
 
-def seek(value: Any, private: Private) -> None:
-    """Raise `PrivateReachable` if private data can be reached from a value, whatever else is there."""
+def identity_of(value: Any, *, version: str | None = None, private: Private | None = None) -> str | None:
+    """Return the fingerprint of a value, or None if it has no content that could be compared.
+
+    Raise `PrivateReachable` if private data is met; with ``version=""`` it is sought whatever else is there.
+    """
+    return attempt(value, version=version, private=private)[0]
+
+
+def attempt(value: Any, **options: Any) -> tuple[str | None, str]:
+    """Return the fingerprint of a value, or None and what cannot be compared."""
     try:
-        fingerprint(value, version="", private=private)
+        return fingerprint(value, **options), ""
     except PrivateReachable:
         raise
-    except Exception:  # as far as somebody's class lets itself be looked at
-        return
-
-
-def identity_of(value: Any) -> str | None:
-    """Return the fingerprint of a value, or None if it has no content that could be compared."""
-    try:
-        return fingerprint(value)
-    except Exception:  # also whatever somebody's class does when it is looked at
-        return None
+    except Unencodable as error:
+        return None, str(error)
+    except Exception as error:  # whatever somebody's class does when it is looked at
+        return None, f"something that raised {type(error).__name__} when it was inspected"
 
 
 def warn_changed(label: str) -> None:

@@ -141,7 +141,7 @@ def _named_modules(encoder: Encoder, names: set[str], own: str) -> None:
     for name in sorted(names if encoder.read is not None else names & sys.modules.keys()):
         found = encoder.held(sys.modules, name)
         if issubclass(type(found), types.ModuleType) and origin(name) is None:
-            encoder.met.meet(found)
+            encoder.met.modules[id(found)] = found
 
 
 def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
@@ -215,33 +215,17 @@ def module(encoder: Encoder, value: types.ModuleType) -> None:
     encoder.text(f"module {name} {_exactly(owner)}")
     met.use(owner)
     if owner is None:
-        met.meet(value)
+        met.modules[id(value)] = value
         met.attributes |= {"__getattr__"} & vars(value).keys()  # attributes that it makes up
     elif owner != LIBRARY:
         met.versioned[id(value)] = value
 
 
-@encodes(types.MethodType, staticmethod, classmethod)
-def _wrapper(encoder: Encoder, value: Any) -> None:
-    encoder.text(type(value).__qualname__)
-    for part in PARTS[type(value)](value):
-        encoder.encode(part)
-
-
-@encodes(property)
-def _property(encoder: Encoder, value: property) -> None:
-    encoder.text("property")
-    sequence(encoder, (*PARTS[property](value), value.__doc__))
-
-
-@encodes(functools.partial)
-def _partial(encoder: Encoder, value: functools.partial[Any]) -> None:
+@encodes(types.MethodType, staticmethod, classmethod, property, functools.partial, types.MappingProxyType)
+def _made(encoder: Encoder, value: Any) -> None:
     if not encoder.again(value):
-        encoder.text("partial")
-        encoder.encode(value.func)
-        sequence(encoder, value.args)
-        encoder.encode(dict(value.keywords))
-        encoder.state(vars(value))
+        encoder.text(type(value).__qualname__)
+        sequence(encoder, (*PARTS[type(value)](value), value.__doc__ if type(value) is property else None))
 
 
 @encodes(functools._lru_cache_wrapper)

@@ -1,6 +1,7 @@
 """What values are made of: parts, closures, attributes, and what modules hold under a name."""
 
 import contextlib
+import copyreg
 import enum
 import functools
 import importlib.util
@@ -24,11 +25,12 @@ PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     staticmethod: lambda value: (value.__func__,),
     classmethod: lambda value: (value.__func__,),
     property: lambda value: (value.fget, value.fset, value.fdel),
-    functools.partial: lambda value: (value.func, *value.args, value.keywords),
+    functools.partial: lambda value: (value.func, value.args, value.keywords, vars(value)),
+    types.MappingProxyType: lambda value: (dict(value),),
     types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
     types.UnionType: lambda value: value.__args__,
 }
-"""What values that never change themselves are made of."""
+"""What values are made of that are nothing but their parts."""
 
 
 def content_of(cell: types.CellType) -> Any:
@@ -58,6 +60,13 @@ def state_of(value: Any) -> dict[str, Any]:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 state[name] = getattr(value, name)
     return state
+
+
+def parts_of(owner: Any, kind: type, held: dict[str, Any]) -> list[Any]:
+    """Return what one of the user's own objects or classes is, and all that it holds, in order."""
+    if issubclass(kind, type):
+        return [kind, owner.__bases__, owner.__name__, owner.__qualname__, *held, *held.values()]
+    return [kind, copyreg.dispatch_table.get(kind), *held, *held.values()]
 
 
 def public_state(value: Any) -> dict[str, Any]:

@@ -22,7 +22,6 @@ import numpy as np
 from privatize.data import frames, records
 from privatize.identity import places
 from privatize.identity.bytecode import code_of
-from privatize.identity.change_guard import ChangeGuard
 from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name, public_state
 from privatize.identity.library import LIBRARY, Wrapper
@@ -30,25 +29,6 @@ from privatize.identity.origin import is_installed, origin
 
 _DESCRIBING = frozenset({"dataclasses", "_collections"})  # what they put into classes describes their fields
 _FIXED = 1 << 8  # of types that nobody can change
-
-
-class GuardedNames:
-    """The names that a simple function, one with a guard, uses: it could change nothing else."""
-
-    def __init__(self, guard: ChangeGuard) -> None:
-        self._guard = guard
-
-    def put_back(self) -> list[str]:
-        """Restore what changed during the run, and return the names of the places."""
-        if self._guard.same():
-            return []
-        noted, stored, spelled = [], set[str](), {"cell_contents"}
-        for function, values, cells in self._guard.held():
-            noted.append(places.globals_of(function, values))
-            noted += [places.variable(cell, name, value) for name, cell, value in cells]
-            stored |= code_of(function.__code__).stores
-            spelled |= values.keys()
-        return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
 class Snapshot:
@@ -65,25 +45,35 @@ class Snapshot:
         if main := sys.modules.get("__main__"):
             self._owners.append((main, "__main__", None))
         self._globals: dict[int, set[str]] = {}  # names that were noted as globals, by their scope's id
-        self._words: set[str] = set()  # those that have been looked for,
-        self._known = 0  # and in how many of the owners
         self._resets: list[Callable[[], object]] = []  # of what tells nothing by itself
         self._place, self._counts = "", True  # of what is looked at now
         self._todo = [
             (value, f"the argument {name!r}" if name else "an argument", True) for name, value in arguments
         ]
         self._todo.append((function, "the function", True))
-        self._look_at_all()
-        while self._look_into_owners():
+        seen = -1
+        while len(self._seen) > seen:
+            seen = len(self._seen)
             self._look_at_all()
+        for owner, label, own in self._owners:
+            names = self._spelled if own else self._stored & self._spelled
+            names = names - self._globals.get(id(vars(owner)), set())
+            read = functools.partial(places.some_of, vars(owner), names)
+            self._noted += [places.attributes_of(owner, label, read)] if names else []
 
     def _look_at_all(self) -> None:
+        """Look at what is to be looked at, and then for more by all names that code spells."""
         while self._todo:
             value, self._place, self._counts = self._todo.pop()
             if id(value) not in self._seen and not places.is_skipped(value):
                 self._seen[id(value)] = value
                 with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
                     self._look(value)
+        self._next([sys.modules[name] for name in self._spelled & sys.modules.keys()], "a module")
+        for owner, label, own in self._owners:  # which may grow meanwhile
+            for name in () if own is None else self._spelled & vars(owner).keys():
+                with contextlib.suppress(Exception):  # as above
+                    self._part(vars(owner)[name], f"{label}.{name}", bool(own))
 
     def put_back(self) -> list[str]:
         """Restore what changed during the run, and return the names of the places."""
@@ -143,7 +133,7 @@ class Snapshot:
         for name, value in self._noted[-1].held.items():
             self._next([value], f"the global {name!r}")
         for name, cell, value in cells:
-            self._noted.append(places.variable(cell, name))
+            self._noted.append(places.variable(cell, name, value))
             self._next([value], f"the variable {name!r} of an enclosing function")
         label = f"{function.__name__}()"
         self._noted.append(places.attributes_of(function, function.__name__, lambda: dict(vars(function))))
@@ -191,27 +181,6 @@ class Snapshot:
         self._next(value._runs())
         self._noted.append(places.attributes_of(value, value.__name__, value._attributes))
 
-    def _look_into_owners(self) -> bool:
-        """Note what code names of the user's own modules, and assigns to in others; tell if there is more."""
-        words = self._spelled - self._words
-        self._words |= words
-        self._next([sys.modules[name] for name in words if name in sys.modules], "a module")
-        known, self._known = self._known, len(self._owners)
-        if not words and known == self._known:
-            return False
-        for at, (owner, label, own) in enumerate(self._owners):  # which may grow meanwhile
-            scope, new = vars(owner), words if at < known else self._spelled
-            names = (new if own else self._stored & new) - self._globals.get(id(scope), set())
-            if names:
-                self._noted.append(
-                    places.attributes_of(owner, label, functools.partial(_some_of, owner, names))
-                )
-            for name in () if own is None else scope.keys() & new:
-                with contextlib.suppress(Exception):  # whatever somebody's class does when it is looked at
-                    self._part(scope[name], f"{label}.{name}", bool(own))
-        self._known = len(self._owners)
-        return True
-
     def _part(self, value: Any, place: str, own: bool) -> None:
         """Look at what a module or the like holds; of a library's own objects, at what code assigns to."""
         if id(value) in self._seen or places.is_skipped(value):
@@ -255,7 +224,7 @@ class Snapshot:
 
     def _container(self, value: Any) -> None:
         if value is sys.modules:
-            self._noted.append(places.Loaded(value, "sys.modules"))
+            self._noted.append(places.items_of(value, "sys.modules", places.was_imported))
             return
         base = next(each for each in places.CONTAINERS if isinstance(value, each))
         mapping = issubclass(base, dict)
@@ -305,7 +274,7 @@ _LOOKS: list[tuple[Any, Callable[[Snapshot, Any], None]]] = [
     (types.ModuleType, Snapshot._module),
     (type, Snapshot._class),
     (BaseException, Snapshot._error),
-    (os._Environ, lambda snapshot, value: snapshot._noted.append(places.Items(value, "os.environ"))),
+    (os._Environ, lambda snapshot, value: snapshot._noted.append(places.items_of(value, "os.environ"))),
     (Wrapper, Snapshot._wrapper),
     (np.ndarray, Snapshot._array),
     (places.CONTAINERS, Snapshot._container),
@@ -315,11 +284,6 @@ _LOOKS: list[tuple[Any, Callable[[Snapshot, Any], None]]] = [
 def _is_own(module: str) -> bool | None:
     """Tell whether a module is the user's own; None for this library, which keeps notes of its own."""
     return None if origin(module) == LIBRARY else origin(module) is None
-
-
-def _some_of(owner: Any, names: set[str]) -> dict[str, Any]:
-    scope = vars(owner)
-    return {name: scope[name] for name in names if name in scope}
 
 
 def _memory(value: Any) -> bytes | None:

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from privatize.data.clipping import is_missing, objects
 from privatize.data.parts import columns_of
+from privatize.identity.graph import ATOMS
 
 Array = NDArray[Any]
 Range = tuple[int, int]
 
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
-ATOMS = frozenset({int, float, complex, bool, str, bytes, type(None)})
 LISTED = (list, tuple, set, frozenset, dict)
 """Containers of Python's own, whose objects lie anywhere."""
 
@@ -88,6 +88,8 @@ def arrays(value: Any) -> Iterator[Array]:
     with contextlib.suppress(Exception):
         if isinstance(value, np.ndarray):
             yield value
+        elif isinstance(value, LISTED):
+            yield from _listed(value)
         elif where == "torch" and hasattr(value, "detach"):
             made = value.detach().cpu()
             yield (made.float() if made.is_floating_point() and made.element_size() == 2 else made).numpy()
@@ -108,23 +110,22 @@ def is_plain(value: Any) -> bool:
     return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or is_missing(value)
 
 
-def listed(value: Any) -> Iterator[Array]:
+def _listed(value: Any) -> Iterator[Array]:
     """Yield the values directly in a list, tuple, set or dict, or in the records in it, as arrays."""
-    with contextlib.suppress(Exception):
-        sides = (list(value.values()), list(value)) if isinstance(value, dict) else (list(value),)
-        for items in sides:
-            first = items[0]
-            if isinstance(first, dict):
-                yield from columns_of([item for item in items if isinstance(item, dict)])
-            elif isinstance(first, list | tuple):
-                for column in itertools.zip_longest(*items):
-                    yield objects(list(column))
-            elif isinstance(first, np.ndarray):
-                yield np.array(items)
-            elif is_plain(first):
-                yield objects(items)
-            elif hasattr(first, "__dict__") and not isinstance(first, CODE):
-                yield from columns_of([vars(item) for item in items])
+    sides = (list(value.values()), list(value)) if isinstance(value, dict) else (list(value),)
+    for items in sides:
+        first = items[0]
+        if isinstance(first, dict):
+            yield from columns_of([item for item in items if isinstance(item, dict)])
+        elif isinstance(first, list | tuple):
+            for column in itertools.zip_longest(*items):
+                yield objects(list(column))
+        elif isinstance(first, np.ndarray):
+            yield np.array(items)
+        elif is_plain(first):
+            yield objects(items)
+        elif hasattr(first, "__dict__") and not isinstance(first, CODE):
+            yield from columns_of([vars(item) for item in items])
 
 
 def _sparse(value: Any) -> Iterator[Array]:

@@ -21,7 +21,7 @@ from privatize.identity.functions import module
 from privatize.identity.graph import public_state, state_of
 from privatize.identity.library import LIBRARY, tag_of
 from privatize.identity.origin import attribute_of, is_compiled, module_of, origin, owner_of
-from privatize.identity.reachable import Declared, Sized
+from privatize.identity.reachable import Declared, could_be_data
 from privatize.identity.values import array, scalar, sequence
 
 __all__: list[str] = []
@@ -44,7 +44,7 @@ _TYPING_ATTRIBUTES = words(
 _HIDING = tuple(
     words(
         "numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel tempfile "
-        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes"
+        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes _contextvars"
     )
 )
 
@@ -87,13 +87,12 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     """Return the encoding of one of our own values, which never change, and what could be data in it."""
     known = _encoded.get(id(value))
     if known is None:
-        sized = Sized()
-        encoder = Encoder(private=sized)
+        encoder = Encoder()
         encoder.text(tag_of(type(value)))
         encoder.state(state_of(value))
         if len(_encoded) >= _MOST:
             _encoded.clear()
-        met = sized.met
+        met = list(filter(could_be_data, encoder.compared))
         if hasattr(value, "draw_version"):  # a sampler: these are values that P was declared with
             met = [each if isinstance(each, Declared) else Declared(each) for each in met]
         known = _encoded[id(value)] = (value, b"".join(encoder.parts), met)
@@ -179,7 +178,7 @@ def _reduced(encoder: Encoder, value: Any, kind: type) -> None:
     registered = copyreg.dispatch_table.get(kind)
     if owner_of(kind) in (None, LIBRARY):
         # A class's own __reduce__ may leave out what its methods read, so the state comes first.
-        encoder.state(state_of(value))
+        encoder.state(encoder.note_parts(value, kind, state_of(value)))
         encoder.encode(registered)
         if owner_of(kind) == LIBRARY or all(map(_is_written, kind.__mro__)):
             return  # in Python, so that there is no more to it
@@ -246,13 +245,6 @@ def _logger(encoder: Encoder, value: Any) -> None:
     encoder.met.later.add((LOGGED, read))
 
 
-def _variable(value: Any) -> Any:
-    try:
-        return value.name, value.get()
-    except LookupError:  # it is not set
-        return value.name
-
-
 def _tree(value: Any) -> Any:
     return value.data, value.leafsize, value.boxsize, value.indices
 
@@ -270,7 +262,6 @@ _CONTENTS: dict[str, Callable[[Any], Any]] = {
     "scipy.spatial._kdtree.KDTree": _tree,
     "numpy.vectorize": lambda value: {k: v for k, v in vars(value).items() if k not in _MADE_BY_VECTORIZE},
     "_thread._local": lambda value: dict(vars(value)),
-    "_contextvars.ContextVar": _variable,
     "multiprocessing.shared_memory.ShareableList": list,
     "multiprocessing.shared_memory.SharedMemory": lambda value: bytes(value.buf),
     "_weakrefset.WeakSet": set,

@@ -3,12 +3,10 @@
 import builtins
 import contextlib
 import functools
-import hashlib
 import importlib.util
 import os
 import sys
 import sysconfig
-import time
 import types
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -18,7 +16,6 @@ from privatize.identity.library import LIBRARY
 
 _HEAP_TYPE = 1 << 9
 _BUILTINS = dict(vars(builtins))
-_STARTED = time.time()
 # Packages whose __version__ is that of their distribution.
 _SELF_DESCRIBED = {"numpy": "numpy", "scipy": "scipy", "pandas": "pandas", "sklearn": "scikit-learn"}
 
@@ -148,21 +145,3 @@ def extension_of(module: str | None) -> str | None:
     """Return the file of a compiled module, or None if the module is not compiled."""
     file = _file(sys.modules.get(module or ""))
     return file if file is not None and file.endswith(tuple(EXTENSION_SUFFIXES)) else None
-
-
-def compiled_digest(file: str) -> str | None:
-    """Return the hash of a compiled library that this process has loaded; None if it is newer, or missing."""
-    try:
-        about = Path(file).stat()
-    except OSError:
-        return None
-    if max(about.st_mtime, about.st_ctime) > _STARTED:
-        return None  # what was loaded may be an earlier build than what lies there now
-    return _digest(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-
-
-@functools.lru_cache(maxsize=1024)
-def _digest(file: str, *state: int) -> str:
-    del state  # only for the cache
-    with Path(file).open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

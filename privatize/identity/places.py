@@ -1,4 +1,4 @@
-"""Places that can hold something else after a run: names and contents, as they are noted and put back."""
+"""Namess that can hold something else after a run: names and contents, as they are noted and put back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import pathlib
 import re
 import types
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -79,30 +80,48 @@ def differ(now: list[Any], held: list[Any]) -> bool:
     return len(now) != len(held) or not all(map(_same, now, held))
 
 
+def was_imported(now: Any, held: Any) -> bool:
+    """Tell whether a loaded module is the one from before, or was imported meanwhile, which tells nothing."""
+    return now is held or now is NOTHING or getattr(now, "__spec__", None) is not None
+
+
+@dataclass(eq=False)
 class Names:
-    """Names with values: the globals that a function uses, the attributes of an object, a cell."""
+    """Names with values: the globals that a function uses, the attributes of an object, a cell.
 
-    counts, every = True, False
+    Attributes
+    ----------
+    label : callable
+        Returns what a name is called in messages.
+    read : callable
+        Returns the values by their names.
+    write : callable
+        Gives a name a value.
+    held : mapping
+        The values before the run.
+    same : callable
+        Tells whether a value is the one from before.
+    every : bool
+        Whether names are put back that the function's own code does not store.
+    """
 
-    def __init__(
-        self,
-        label: Callable[[str], str],
-        read: Callable[[], Mapping[str, Any]],
-        write: Callable[[str, Any], object],
-        held: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.label, self.read, self.write = label, read, write
-        self.held = read() if held is None else held
+    label: Callable[[str], str]
+    read: Callable[[], Mapping[str, Any]]
+    write: Callable[[str, Any], object]
+    held: Mapping[str, Any]
+    same: Callable[[Any, Any], bool] = _same
+    every: bool = False
+    counts: ClassVar[bool] = True
 
     def changed(self) -> list[str]:
         """Return the names that have another value."""
         now = self.read()
         if now.keys() == self.held.keys() and all(now[name] is self.held[name] for name in now):
             return []
-        names = [name for name in {**self.held, **now} if name not in _KEPT_BY_PYTHON]
-        return [n for n in names if not _same(now.get(n, NOTHING), self.held.get(n, NOTHING))]
+        names = [name for name in {**self.held, **now} if self.every or name not in _KEPT_BY_PYTHON]
+        return [n for n in names if not self.same(now.get(n, NOTHING), self.held.get(n, NOTHING))]
 
-    def places(self, spelled: set[str]) -> list[str]:
+    def labels(self, spelled: set[str]) -> list[str]:
         """Return what changed. A name that is neither old nor spelled in the code may be made of the data."""
         return [self.label(n if n in spelled or n in self.held else "...") for n in self.changed()]
 
@@ -114,40 +133,22 @@ class Names:
                 self.write(name, self.held.get(name, NOTHING))
 
 
-class Items(Names):
-    """The items of a mapping of Python's own, such as the environment."""
-
-    every = True
-
-    def __init__(self, mapping: Any, place: str) -> None:
-        label = lambda name: f"{place}[{name!r}]" if name != "..." else place  # noqa: E731
-        super().__init__(label, lambda: dict(mapping), functools.partial(_put, mapping))
-
-
-class Loaded(Items):
-    """The modules that are loaded. That one was imported tells nothing; that something was put there does."""
-
-    def changed(self) -> list[str]:
-        """Return the names of what is no module that was imported."""
-        new = [(name, each) for name, each in self.read().items() if each is not self.held.get(name)]
-        return [name for name, each in new if getattr(each, "__spec__", None) is None]
-
-
+@dataclass(eq=False)
 class Content:
     """Something that is changed in place: a container, an array, a frame, an estimator."""
 
-    def __init__(
-        self, place: str, changed: Callable[[], bool], write: Callable[[], object], counts: bool = True
-    ) -> None:
-        self.place, self.changed, self.write, self.counts = place, changed, write, counts
+    label: str
+    differs: Callable[[], bool]
+    write: Callable[[], object]
+    counts: bool = True
 
-    def places(self, _: set[str]) -> list[str]:
-        """Return where it was found."""
-        return [self.place]
+    def labels(self, _: set[str]) -> list[str]:
+        """Return where it was found, if it changed."""
+        return [self.label] if self.differs() else []
 
     def restore(self, _: set[str]) -> None:
         """Put it back if it changed."""
-        if self.changed():
+        if self.differs():
             self.write()
 
 
@@ -172,37 +173,46 @@ def global_names(function: types.FunctionType) -> set[str]:
     return {*code.names, *(name[1:] for name in code.attributes if name.startswith("@"))}
 
 
+def some_of(scope: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the values that some names have in a scope."""
+    return {name: scope[name] for name in names if name in scope}
+
+
 def globals_of(function: types.FunctionType, held: Mapping[str, Any] | None = None) -> Names:
     """Return the globals that a function uses; all of them if it can look up any."""
     scope, spelled = function.__globals__, global_names(function)
     anything = any(name.startswith("anything by ") for name in code_of(function.__code__).attributes)
 
     def read() -> dict[str, Any]:
-        names = (set(scope) if anything else spelled) - _WRITTEN_BY_PYTHON
-        return {name: scope[name] for name in names if name in scope}
+        return some_of(scope, (set(scope) if anything else spelled) - _WRITTEN_BY_PYTHON)
 
-    return Names(lambda name: f"the global {name!r}", read, functools.partial(_put, scope), held)
+    write = functools.partial(_put, scope)
+    return Names(lambda name: f"the global {name!r}", read, write, read() if held is None else held)
 
 
-def variable(cell: types.CellType, name: str, held: Any = NOTHING) -> Names:
-    """Return a variable of an enclosing function."""
+def variable(cell: types.CellType, name: str, held: Any) -> Names:
+    """Return a variable of an enclosing function, and what it held."""
     place = f"the variable {name!r} of an enclosing function"
 
-    def read() -> dict[str, Any]:
-        content = content_of(cell)
-        return {} if content is NOTHING else {"cell_contents": content}
+    def content(value: Any) -> dict[str, Any]:
+        return {} if value is NOTHING else {"cell_contents": value}
 
-    known = None if held is NOTHING else {"cell_contents": held}
-    return Names(lambda _: place, read, functools.partial(_set, cell), known)
+    write = functools.partial(_set, cell)
+    return Names(lambda _: place, lambda: content(content_of(cell)), write, content(held))
 
 
 def attributes_of(owner: Any, place: str, read: Callable[[], Mapping[str, Any]] | None = None) -> Names:
     """Return the attributes of a class, object, function or module: all, or those that `read` gives."""
-    return Names(
-        lambda name: f"{place}.{name}" if name != "..." else f"an attribute of {place}",
-        read or (lambda: _attributes(owner)),
-        functools.partial(_set, owner),
-    )
+    read = read or functools.partial(_attributes, owner)
+    label = lambda name: f"{place}.{name}" if name != "..." else f"an attribute of {place}"  # noqa: E731
+    return Names(label, read, functools.partial(_set, owner), read())
+
+
+def items_of(mapping: Any, place: str, same: Callable[[Any, Any], bool] = _same) -> Names:
+    """Return the items of a mapping of Python's own, such as the environment."""
+    label = lambda name: f"{place}[{name!r}]" if name != "..." else place  # noqa: E731
+    write = functools.partial(_put, mapping)
+    return Names(label, lambda: dict(mapping), write, dict(mapping), same, every=True)
 
 
 def _attributes(owner: Any) -> dict[str, Any]:
@@ -211,13 +221,13 @@ def _attributes(owner: Any) -> dict[str, Any]:
     return state_of(owner)
 
 
-def put_back(noted: list[Any], stored: set[str], spelled: set[str]) -> list[str]:
+def put_back(noted: Iterable[Names | Content], stored: set[str], spelled: set[str]) -> list[str]:
     """Restore what changed, and return the names of the places: never a value."""
     found: set[str] = set()
     stored = stored | {"cell_contents"}
     for each in noted:
         try:
-            found.update(each.places(spelled) if each.counts and each.changed() else ())
+            found.update(each.labels(spelled) if each.counts else ())
         except Exception:  # somebody's class cannot be compared any more
             found.add("something that it refers to")
     if found:

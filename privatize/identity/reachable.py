@@ -3,7 +3,8 @@
 A function that can reach the data it is called with takes a part of it into its calibration. Whatever its
 fingerprint meets is compared with the private data of the call: the same object; an object that shares memory
 with it (a view, a column, a tensor over the same numbers); and a copy, which is a column with the values of a
-private one, in the same or another order, or with some of them.
+private one, in the same or another order, or with some of them. The public records that P draws from are
+compared in the same way, and record by record.
 """
 
 import contextlib
@@ -11,25 +12,19 @@ import contextvars
 import enum
 import functools
 import gc
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from privatize.data import frames
+from privatize.data.parts import columns_of, comparable
+from privatize.identity import memory
 from privatize.identity.copies import FEW, Copies
-from privatize.identity.memory import (
-    ATOMS,
-    CODE,
-    LISTED,
-    Array,
-    Range,
-    arrays,
-    library,
-    listed,
-    owners,
-    pandas_parts,
-    ranges,
-)
+from privatize.identity.graph import ATOMS
+from privatize.identity.memory import CODE, LISTED, Array
+from privatize.samplers.public import bootstraps
 
 _MOST = 10_000  # objects that one which cannot be taken apart may refer to
 
@@ -62,21 +57,18 @@ class Private:
         if isinstance(value, CODE):
             return False
         if isinstance(value, Declared):
-            found = listed(value.values) if isinstance(value.values, LISTED) else arrays(value.values)
-            return self._shared(value.values) or self._compared(found, Copies.declares)
+            return self._shared(value.values) or self._compared(memory.arrays(value.values), Copies.declares)
         if id(value) in self._ids:
             return True
         if isinstance(value, LISTED):
             rows = _items(value) if self._has_rows else ()
             seen = any(type(row) is tuple and id(row) in self._ids for row in rows)
-            return seen or (len(value) >= FEW and self._compared(listed(value), Copies.has))
-        return self._shared(value) or self._compared(arrays(value), Copies.has) or self._dumped(value)
+            return seen or (len(value) >= FEW and self._compared(memory.arrays(value), Copies.has))
+        return self._shared(value) or self._compared(memory.arrays(value), Copies.has) or self._dumped(value)
 
-    def reaches(self, value: Any, depth: int = 4) -> bool:
+    def reaches(self, value: Any) -> bool:
         """Tell the same about a dataset and whatever is in it."""
-        if self.holds(value):
-            return True
-        return depth > 0 and any(self.reaches(part, depth - 1) for part in _inside(value))
+        return any(map(self.holds, itertools.chain([value], _parts(value))))
 
     def inside(self, value: Any) -> bool:
         """Tell the same about an object that cannot be taken apart, and whatever it refers to."""
@@ -95,7 +87,9 @@ class Private:
 
     @functools.cached_property
     def _ids(self) -> frozenset[int]:
-        return frozenset(_identities(self._data))
+        return frozenset(
+            id(each) for part in _parts(self._data, pandas=False) for each in memory.owners(part)
+        )
 
     @functools.cached_property
     def _has_rows(self) -> bool:
@@ -104,9 +98,9 @@ class Private:
         return any(tuple in set(map(type, part)) for part in lists)
 
     @functools.cached_property
-    def _ranges(self) -> list[Range]:
-        parts = _all_parts(self._data) if self._memory else ()
-        return [found for part in parts for owner in owners(part) for found in ranges(owner)]
+    def _ranges(self) -> list[memory.Range]:
+        parts = _parts(self._data, objects=False) if self._memory else ()
+        return [found for part in parts for owner in memory.owners(part) for found in memory.ranges(owner)]
 
     @functools.cached_property
     def _copies(self) -> Copies:
@@ -115,7 +109,9 @@ class Private:
 
     def _shared(self, value: Any) -> bool:
         return any(
-            first < end and start < last for first, last in ranges(value) for start, end in self._ranges
+            first < end and start < last
+            for first, last in memory.ranges(value)
+            for start, end in self._ranges
         )
 
     def _dumped(self, value: Any) -> bool:
@@ -142,43 +138,17 @@ class Declared:
         self.values = values
 
 
-class Sized:
-    """Takes the place of `Private`, and notes every value that could be a copy of private data."""
-
-    def __init__(self) -> None:
-        self.met: list[Any] = []
-
-    def holds(self, value: Any) -> bool:
-        """Note a value that is long enough; it is not private."""
-        if isinstance(value, LISTED):
-            noted = len(value) >= FEW and len(set(map(type, value))) <= 3  # settings are of many types
-        else:
-            noted = _is_data(value) and not isinstance(value, CODE) and np.size(value) >= FEW
-        if noted or isinstance(value, Declared):
-            self.met.append(value)
-        return False
-
-    def inside(self, value: Any) -> bool:
-        """Note nothing."""
-        del value
-        return False
+def could_be_data(value: Any) -> bool:
+    """Tell whether a value that a fingerprint met is long enough to be a copy of private data."""
+    if isinstance(value, LISTED):
+        return len(value) >= FEW and len(set(map(type, value))) <= 3  # settings are of many types
+    sized = _is_data(value) and not isinstance(value, CODE) and np.size(value) >= FEW
+    return sized or isinstance(value, Declared)
 
 
 def _items(value: Any) -> Iterable[Any]:
     """Return the objects in a container of Python's own."""
     return value.values() if isinstance(value, dict) else value
-
-
-def _identities(data: Any, depth: int = 3) -> Iterator[int]:
-    """Yield the ids of the containers in a dataset, and of its records where those are objects."""
-    if set(map(type, data)) <= ATOMS:  # which most records have nothing else than
-        return
-    for part in filter(_is_record, data):
-        yield from map(id, owners(part))
-        if depth and type(part) in (list, tuple, dict):
-            yield from _identities(_items(part), depth - 1)
-        elif depth and isinstance(part, np.ndarray) and part.dtype == object:
-            yield from _identities(part.ravel().tolist(), depth - 1)
 
 
 def _is_record(value: Any) -> bool:
@@ -195,25 +165,25 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(type(value), "__len__")
 
 
-def _inside(value: Any) -> Iterator[Any]:
-    """Yield the objects in a container."""
+def _inside(value: Any, objects: bool = True, pandas: bool = True) -> Iterator[Any]:
+    """Yield the containers and records in a container: also in arrays of objects, and what pandas has."""
+    items: Iterable[Any] = ()
     if isinstance(value, LISTED):
-        yield from filter(_is_record, _items(value))
-    elif isinstance(value, np.ndarray) and value.dtype == object:
-        yield from filter(_is_record, value.ravel().tolist())
-    elif library(value) == "pandas" and not isinstance(value, CODE):
-        yield from pandas_parts(value)
+        items = _items(value)
+    elif objects and isinstance(value, np.ndarray) and value.dtype == object:
+        items = value.ravel().tolist()
+    elif pandas and memory.library(value) == "pandas" and not isinstance(value, CODE):
+        yield from memory.pandas_parts(value)
+    if not set(map(type, items)) <= ATOMS:  # which most records have nothing else than
+        yield from filter(_is_record, items)
 
 
-def _all_parts(data: Any) -> Iterator[Any]:
-    """Yield a dataset's parts, those of the parts, and so on."""
-    for part in data:
+def _parts(value: Any, objects: bool = True, pandas: bool = True, depth: int = 8) -> Iterator[Any]:
+    """Yield what is in a container, what is in that, and so on."""
+    for part in _inside(value, objects, pandas):
         yield part
-        if isinstance(part, LISTED):
-            if not set(map(type, _items(part))) <= ATOMS:
-                yield from _all_parts(filter(_is_record, _items(part)))
-        elif library(part) == "pandas":
-            yield from _all_parts(pandas_parts(part))
+        if depth:
+            yield from _parts(part, objects, pandas, depth - 1)
 
 
 def _aligned(data: Any) -> Iterator[Any]:
@@ -227,12 +197,85 @@ def _aligned(data: Any) -> Iterator[Any]:
 
 def _contents(part: Any) -> Iterator[Array]:
     """Yield the arrays that a container's values are in, and what others would make of them."""
-    if isinstance(part, LISTED):
-        yield from listed(part)
-        return
-    for each in _all_parts([part]):
-        yield from arrays(each)
+    inner = () if isinstance(part, LISTED) else _parts(part, objects=False)
+    for each in (part, *inner):
+        yield from memory.arrays(each)
         coded = not hasattr(each, "_ndarray") or hasattr(each, "categories")
         if coded and hasattr(each, "_from_sequence"):  # strings, categories, numbers that may be missing
             with contextlib.suppress(Exception):
                 yield np.asarray(each, dtype=object)
+
+
+# --- whether P draws from private data -------------------------------------------------------
+
+
+def draws_public(sampler: Any) -> bool:
+    """Tell whether a sampler draws from public records."""
+    return next(bootstraps(sampler), None) is not None
+
+
+def is_private(sampler: Any, data: Any) -> bool:
+    """Tell whether a sampler draws from the private data itself, or from some of it.
+
+    It does if the public records are recognized as above. Content is also compared column by column,
+    in single precision, without columns that are constant. It is equal if the public columns (or those of the
+    projection that is drawn) are found among the private ones, or the other way round: record by record; or,
+    where a column's values are mostly different from each other, record by record once both are in its order,
+    up to a tenth of the records.
+    """
+    public = list(bootstraps(sampler))
+    if not public:
+        return False
+    found = Private(data, memory=False, lists=False)  # what is drawn from is a copy
+    if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
+        return True
+    private = _informative(data)
+    for each, wanted in public:
+        own = _informative(each.public if wanted is None else frames.select(each.public, wanted))
+        if own and private and (_found_in(own, private) or _found_in(private, own)):
+            return True
+    return False
+
+
+def _informative(data: Any) -> list[Array]:
+    """Return the columns that tell something, such that equal values are equal whatever they came in."""
+    found = [comparable(values) for values in columns_of(data)]
+    return [values for values in found if len(values) and (values != values[0]).any()]
+
+
+def _found_in(some: list[Array], others: list[Array]) -> bool:
+    """Tell whether all of some columns are found among others, record by record."""
+    n, size = len(some[0]), len(others[0])
+    enough = n == size and (n >= _FEW_RECORDS or any(_distinct(values) for values in some))
+    if enough and all(any(_agree(own, other) == 1 for other in others) for own in some):
+        return True
+    if min(n, size) < max(20, 0.8 * max(n, size)):
+        return False
+    return any(
+        _ordered_alike(own, other, some, others)
+        for own in filter(_distinct, some)
+        for other in others
+        if own.dtype.kind == other.dtype.kind and np.isin(own, other).mean() >= 0.9
+    )
+
+
+def _ordered_alike(own: Array, other: Array, some: list[Array], others: list[Array]) -> bool:
+    """Tell whether all of some columns are found among others, once both are in the order of one of each."""
+    order = np.argsort(other, kind="stable")
+    places = order[np.clip(np.searchsorted(other[order], own), 0, len(other) - 1)]
+    return all(any(_agree(one, each[places]) >= 0.8 for each in others) for one in some)
+
+
+_FEW_RECORDS = 5  # below, equal content may well be chance
+
+
+def _distinct(values: Array) -> bool:
+    return len(np.unique(values)) >= 0.9 * len(values)
+
+
+def _agree(one: Array, other: Array) -> float:
+    """Return the share of records in which two columns are the same; missing values are."""
+    if one.dtype.kind != other.dtype.kind:
+        return 0.0
+    same = (one == other) | ((one != one) & (other != other))
+    return float(same.mean())

@@ -1,11 +1,9 @@
-"""The source of a function as JSON: its syntax tree, and what it names."""
+"""The source of a function as JSON: its syntax tree."""
 
 import ast
-import dis
 import functools
 import json
 import linecache
-import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +26,7 @@ def _compiled(file: str, text: str) -> tuple[list[ast.AST], list[types.CodeType]
     except (SyntaxError, ValueError, RecursionError):
         return None
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    return [node for node in ast.walk(module) if isinstance(node, kinds)], list(_codes(code))
+    return [node for node in ast.walk(module) if isinstance(node, kinds)], list(codes_in(code))
 
 
 @functools.lru_cache(maxsize=256)
@@ -38,27 +36,19 @@ def tree_of(code: types.CodeType, text: str) -> Any:
     The source is compiled again and compared, because a file may have been edited since it was imported.
     """
     found = _compiled(code.co_filename, text)
-    if found is not None and any(_same_code(code, other) for other in found[1]):
+    if found is not None and code in found[1]:
         nodes = [node for node in found[0] if _made_by(node, code)]
         if len(nodes) == 1:
             return _syntax(nodes[0])
     return _bytecode(code)
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of the functions and classes inside other code."""
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield constant
-            yield from _codes(constant)
-
-
-def _same_code(one: types.CodeType, other: types.CodeType) -> bool:
-    return (
-        one.co_name == other.co_name
-        and one.co_firstlineno == other.co_firstlineno
-        and list(one.co_positions()) == list(other.co_positions())
-        and _bytecode(one) == _bytecode(other)
-    )
+            yield from codes_in(constant)
 
 
 def _made_by(node: ast.AST, code: types.CodeType) -> bool:
@@ -117,43 +107,3 @@ _LITERALS: dict[type, Callable[[Any], Iterable[Any]]] = {
     tuple: lambda x: map(literal, x),
     frozenset: lambda x: sorted(map(literal, x), key=json.dumps),
 }
-
-
-@functools.lru_cache(maxsize=256)
-def named_in(code: types.CodeType) -> tuple[tuple[str, ...], frozenset[str], tuple[tuple[str, int], ...]]:
-    """Return the globals, the attributes and the imports that code names, its inner functions included."""
-    every = (code, *_codes(code))
-    constants = {name for each in every for constant in each.co_consts for name in names_in(constant)}
-    scope: set[str] = set()
-    imported: set[tuple[str, int]] = set()
-    for each in every:
-        steps = list(dis.get_instructions(each))
-        for at, step in enumerate(steps):
-            if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
-                following = steps[at + 1].argval if at + 1 < len(steps) else None
-                # A class notes the name of its module.
-                scope |= {step.argval} if (step.argval, following) != ("__name__", "__module__") else set()
-            if step.opname == "IMPORT_NAME":
-                level = steps[at - 2].argval if at >= 2 else 0
-                imported.add((step.argval, level if isinstance(level, int) else 0))
-    attributes = constants.union(*(each.co_names for each in every))
-    return tuple(sorted(scope)), frozenset(attributes), tuple(sorted(imported))
-
-
-def names_in(value: Any) -> set[str]:
-    """Return the names in a text, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
-    if isinstance(value, tuple | frozenset):
-        return set().union(*map(names_in, value))
-    return set(_NAME.findall(value)) if isinstance(value, str) and len(value) < 200 else set()
-
-
-_NAME = re.compile(r"[^\W\d]\w*")
-
-# Code that names these can find what it does not name.
-LOOKUPS = frozenset(
-    {
-        *("globals", "locals", "vars", "dir", "eval", "exec", "__import__", "import_module"),
-        *("modules", "__dict__", "__globals__", "__builtins__", "getmembers", "get_type_hints", "reload"),
-        *("currentframe", "_getframe", "f_globals", "f_locals", "f_back", "__subclasses__"),
-    }
-)

@@ -1,7 +1,6 @@
 """How numbers, strings, containers and arrays are encoded."""
 
-import struct
-import types
+import marshal
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,25 +14,9 @@ from privatize.identity.encoder import Encoder, encodes
 _FLAGS = words("flags writeable setflags __array_interface__")
 
 
-@encodes(type(None), bool, type(...), type(NotImplemented))
+@encodes(type(None), bool, type(...), int, float, complex)
 def _atom(encoder: Encoder, value: Any) -> None:
-    encoder.text(f"{type(value).__name__} {value!r}")
-
-
-@encodes(int)
-def _int(encoder: Encoder, value: int) -> None:
-    encoder.parts.append(b"i")
-    encoder.add(b"%x" % value)
-
-
-@encodes(float)
-def _float(encoder: Encoder, value: float) -> None:
-    encoder.parts.append(b"d" + struct.pack("<d", value))
-
-
-@encodes(complex)
-def _complex(encoder: Encoder, value: complex) -> None:
-    encoder.parts.append(b"z" + struct.pack("<dd", value.real, value.imag))
+    encoder.parts.append(b"m" + marshal.dumps(value, 2))  # which has the type, and every bit of a float
 
 
 encodes(str)(Encoder.string)
@@ -78,19 +61,13 @@ def mapping(encoder: Encoder, value: dict[Any, Any]) -> None:
                 encoder.encode(item)
 
 
-@encodes(types.MappingProxyType)
-def _proxy(encoder: Encoder, value: types.MappingProxyType[Any, Any]) -> None:
-    encoder.text("proxy")
-    encoder.encode(dict(value))
-
-
 @encodes(set, frozenset)
 def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
     """Encode a set, or a list whose order does not count."""
     digests = []
     encoder.compare(value)
     for item in value:
-        inner = Encoder(encoder.version, encoder.private, narrow=encoder.narrow)
+        inner = Encoder(encoder.version, encoder.private, encoder.narrow, compared=encoder.compared)
         inner.encode(item)
         complete(inner)
         digests.append(inner.digest())

@@ -5,12 +5,45 @@ datasets whose outputs differ by at most Δ in the mechanism's norm, the release
 Δ is (ε, δ)-differentially private.
 """
 
+from collections.abc import Callable
+from typing import Any
+
+from privatize.errors import SettingsError
 from privatize.mechanisms.base import Mechanism
 from privatize.mechanisms.bernstein import Bernstein, BernsteinPolynomial
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
-from privatize.mechanisms.named import as_mechanism
 
 __all__ = ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace"]
 __all__ += ["Mechanism", "as_mechanism"]
+
+_NAMED: dict[str, Callable[[], Mechanism]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "exponential": Exponential,
+    "bernstein": Bernstein,
+}
+
+
+def as_mechanism(value: Any) -> Mechanism:
+    """Return the mechanism of this name, or the mechanism itself.
+
+    Examples
+    --------
+    >>> as_mechanism("laplace")
+    Laplace()
+    >>> as_mechanism("cauchy")
+    Traceback (most recent call last):
+        ...
+    privatize.errors.SettingsError: mechanism='cauchy' is not known. The mechanisms are laplace, \
+gaussian, exponential and bernstein, or an instance such as Laplace().
+    """
+    if isinstance(value, str) and value in _NAMED:
+        return _NAMED[value]()
+    if isinstance(value, Mechanism) and not isinstance(value, type):
+        return value
+    raise SettingsError(
+        f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
+        f"bernstein, or an instance such as Laplace()."
+    )

@@ -16,18 +16,6 @@ from privatize.outputs.names import name_of
 from privatize.outputs.structure import Branch, Describe, Learned, Reading, Structure, StructureChanged
 
 
-def uncommon(found: Sequence[str], known: Sequence[str], what: str = "") -> str | None:
-    """Say which names are found beside those that are known, and which are missing."""
-    more = [name for name in found if name not in known]
-    less = [name for name in known if name not in found]
-    shown = [
-        f"{word} {what}{', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
-        for word, names in (("with", more), ("without", less))
-        if names
-    ]
-    return " and ".join(shown) or None
-
-
 @dataclass(eq=False)
 class List(Branch):
     """A list."""
@@ -100,12 +88,8 @@ class Dict(Branch):
     def heads(self) -> list[str]:
         return list(map(str, self.keys))
 
-    def differs(self, found: Any, /) -> str | None:
-        ours, theirs = list(map(repr, self.keys)), list(map(repr, found.keys))
-        if missing := uncommon(theirs, ours):
-            return missing
-        pairs = ((item, found.items[theirs.index(key)]) for key, item in zip(ours, self.items, strict=True))
-        return next(filter(None, (mine.difference(other) for mine, other in pairs)), None)
+    def shown(self) -> dict[str, Any]:
+        return {"keys": sorted(map(repr, self.keys))}
 
 
 def _encoded(key: Any) -> list[Any]:

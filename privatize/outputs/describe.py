@@ -72,10 +72,44 @@ def difference(value: Any, structure: Structure) -> str:
     Examples
     --------
     >>> difference({"a": 1.0}, describe({"a": 1.0, "b": 2.0}))
-    "without 'b'"
+    "a dict without keys 'b'"
     """
     try:
         found = _describe(value, ())
     except OutputError as error:
         return str(error)
-    return structure.difference(found) or "of another class"
+    return _apart(found, structure) or "of another class, or with other strings, categories or index"
+
+
+def _apart(found: Structure, known: Structure) -> str | None:
+    """Say where two structures part first, if that shows."""
+    if found.tag != known.tag:
+        return f"a {found.tag} where there was a {known.tag}"
+    now, before = found.shown(), known.shown()
+    names = [name for name in before | now if now.get(name) != before.get(name)]
+    if names:
+        said = (_changed(name, now.get(name), before.get(name)) for name in names[:2])
+        return f"a {now.get('class', found.tag)} {' and '.join(said)}"
+    theirs, ours = _items(found), _items(known)
+    if len(theirs) != len(ours):
+        return f"a {found.tag} of {len(theirs)} parts where there were {len(ours)}"
+    inside = (_apart(theirs[name], ours[name]) for name in ours if name in theirs)
+    return next(filter(None, inside), None)
+
+
+def _items(node: Structure) -> dict[str, Structure]:
+    """Return what is inside a node, by name."""
+    return dict(zip(node.heads(), node.items, strict=True)) if isinstance(node, Branch) else {}
+
+
+def _changed(what: str, now: Any, before: Any) -> str:
+    """Say how a fact about a node changed; of a list of names, which are new and which are missing."""
+    if not isinstance(before, list) or not all(isinstance(name, str) for name in [*now, *before]):
+        return f"with {what}={now} where it was {before}"
+    others = {"with": [x for x in now if x not in before], "without": [x for x in before if x not in now]}
+    said = [
+        f"{word} {what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+        for word, names in others.items()
+        if names
+    ]
+    return " and ".join(said) or f"with {what} in another order"

@@ -6,10 +6,7 @@ from typing import Any, Self
 
 from privatize.data import frames
 from privatize.errors import OutputError
-from privatize.outputs.containers import uncommon
 from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
-
-__all__: list[str] = []  # see privatize.outputs.describe
 
 
 @dataclass(eq=False)
@@ -68,10 +65,6 @@ class Frame(Learned):
             for i in range(item.size)
         ]
 
-    def differs(self, found: Any, /) -> str | None:
-        for what, ours, theirs in zip(("columns", "rows"), found.labels, self.labels, strict=True):
-            if ours != theirs:
-                return uncommon(ours, theirs, f"{what} ") or f"with {what} in another order"
-        if found.digest != self.digest:
-            return "with other strings, categories or index"
-        return super().differs(found)
+    def shown(self) -> dict[str, Any]:
+        columns, rows = self.labels
+        return {"library": self.library, "kind": self.form, "columns": columns, "rows": rows}

@@ -215,53 +215,43 @@ def _facts(estimator: Any, form: Form, layout: list[Any]) -> list[Any]:
 # -- making again --
 
 
-@dataclass(frozen=True)
-class Template:
-    """An estimator as calibration saw it, without what it has learned."""
+def _prepared(parts: Parts) -> Parts:
+    """Return an estimator that was fitted on data from P, without what it has learned."""
+    from sklearn.base import clone
 
-    estimator: Any  # a clone, not fitted
-    constants: dict[str, Any]
-    layout: list[Any]
-    form: Form
+    estimator, form, made = parts.estimator, parts.form, clone(parts.estimator)
+    state = vars(estimator)
+    kept = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
+    if form.inside:
+        kept[form.inside] = _with_each(_inside(estimator, form), lambda step: _set_aside(step, []))
+    for name, value in copy.deepcopy(kept).items():
+        setattr(made, name, value)
+    return replace(parts, estimator=made, values=[])
 
-    @classmethod
-    def of(cls, parts: Parts) -> Template:
-        """Return the template of an estimator that was fitted on data from P."""
-        from sklearn.base import clone
 
-        estimator, form = parts.estimator, parts.form
-        state = vars(estimator)
-        kept = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
-        layout = _with_each(_inside(estimator, form), lambda step: _set_aside(step, []))
-        return cls(clone(estimator), copy.deepcopy(kept), copy.deepcopy(layout), form)
+def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any]) -> Any:
+    """Return a new estimator with what was released.
 
-    def rebuild(self, names: list[str], items: list[Any], seen: dict[str, Any]) -> Any:
-        """Return a new estimator with what was released.
-
-        Parameters
-        ----------
-        names, items : list
-            The released attributes, and their values, followed by the estimators inside.
-        seen : dict
-            What attributes that have a floor were on data from P.
-        """
-        from sklearn.base import clone
-
-        form = self.form
-        estimator = clone(self.estimator)
-        for name, value in copy.deepcopy(self.constants).items():
-            setattr(estimator, name, value)
-        for name, value in zip(names, items, strict=False):
-            valid = form.valid.get(name)
-            setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
-        if form.inside:
-            fresh = iter(items[len(names) :])
-            layout = copy.deepcopy(self.layout)
-            made = _with_each(layout, lambda step: next(fresh) if step is ... else step)
-            setattr(estimator, form.inside, made)
-        if form.derive is not None:
-            form.derive(estimator)
-        return estimator
+    Parameters
+    ----------
+    prepared : Parts
+        What calibration saw.
+    items : list
+        The values of the released attributes, followed by the estimators inside.
+    seen : dict
+        What attributes that have a floor were on data from P.
+    """
+    estimator, form, names = copy.deepcopy(prepared.estimator), prepared.form, prepared.names
+    for name, value in zip(names, items, strict=False):
+        valid = form.valid.get(name)
+        setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
+    if form.inside:
+        fresh = iter(items[len(names) :])
+        steps = _inside(estimator, form)
+        setattr(estimator, form.inside, _with_each(steps, lambda s: next(fresh) if s is ... else s))
+    if form.derive is not None:
+        form.derive(estimator)
+    return estimator
 
 
 @dataclass(eq=False)
@@ -272,9 +262,8 @@ class Model(Learned):
     name: str
     digest: str
     released: list[str]
-    public: dict[
-        str, dict[str, Any]
-    ]  # on data from P: what is "shown" in messages, and floors were "seen" for
+    # On data from P: what is "shown" in messages, and what floors were "seen" for.
+    public: dict[str, dict[str, Any]]
     items: list[Structure]
 
     @classmethod
@@ -296,27 +285,19 @@ class Model(Learned):
         if found.names != self.released or found.digest != self.digest:
             raise StructureChanged
         if self.template is None and how is Reading.LEARN:
-            self.template = Template.of(found)
+            self.template = _prepared(found)
         if self.template is None or type(self.template.estimator) is not type(found.estimator):
             raise StructureChanged
         return found.values
 
     def assemble(self, items: list[Any], /) -> Any:
-        return self.template.rebuild(self.released, items, self.public["seen"])
+        return _rebuilt(self.template, items, self.public["seen"])
 
     def heads(self) -> list[str]:
         return [*self.released, *super().heads()[len(self.released) :]]
 
-    def differs(self, found: Any, /) -> str | None:
-        name = self.name.rpartition(":")[2]
-        if found.name != self.name:
-            return f"a {found.name.rpartition(':')[2]} where there was a {name}"
-        ours, theirs = self.public["shown"], found.public["shown"]
-        for key in sorted({*ours, *theirs}):
-            if ours.get(key) != theirs.get(key):
-                found_value, known = theirs.get(key, "missing"), ours.get(key, "missing")
-                return f"a {name} with {key}={found_value} where it was {known}"
-        return super().differs(found)
+    def shown(self) -> dict[str, Any]:
+        return {"class": self.name.rpartition(":")[2], **self.public["shown"]}
 
 
 def _is_fitted(value: Any) -> bool:

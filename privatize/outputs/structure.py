@@ -66,10 +66,6 @@ class Structure(ABC):
     def names(self) -> list[str]:
         """Return what to call each number: keys, labels, positions."""
 
-    @abstractmethod
-    def differs(self, found: Any, /) -> str | None:
-        """Say how another node of the same tag differs, if it can be said."""
-
     @property
     def tag(self) -> str:
         """What the node is called in what is stored."""
@@ -128,13 +124,9 @@ class Structure(ABC):
         leaves = self.leaves()
         return np.repeat([leaf.is_integer for leaf in leaves], [leaf.size for leaf in leaves])
 
-    def difference(self, found: Structure) -> str | None:
-        """Say how the structure of an output on sampled data, which is public, differs from this one."""
-        if self == found:
-            return None
-        if type(self) is type(found):
-            return self.differs(found)
-        return f"a {found.tag} where there was a {self.tag}"
+    def shown(self) -> dict[str, Any]:
+        """Return what tells it from other nodes of its tag, for messages about public outputs."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "items"}
 
     def to_json(self) -> list[Any]:
         """Return what is stored: the tag and the fields, as plain JSON."""
@@ -246,9 +238,6 @@ class Number(Leaf):
     def tag(self) -> str:
         return self.dtype if self.dtype in self.tags else "numpy"
 
-    def differs(self, found: Any, /) -> str | None:
-        return f"a {found.dtype} where there was a {self.dtype}"
-
     def to_json(self) -> list[Any]:
         return [self.dtype] if self.dtype in self.tags else super().to_json()
 
@@ -279,11 +268,6 @@ class Array(Leaf):
 
     def build(self, vector: Vector, /) -> Any:
         return self.cast(vector).reshape(self.shape)
-
-    def differs(self, found: Any, /) -> str | None:
-        if found.shape != self.shape:
-            return f"of shape {tuple(found.shape)} where it was {tuple(self.shape)}"
-        return f"of {found.dtype_name} where it was {self.dtype_name}"
 
 
 @dataclass(eq=False)
@@ -370,12 +354,6 @@ class Branch(Structure):
     def names(self) -> list[str]:
         parts = zip(self.heads(), self.items, strict=True)
         return [f"{head} {name}".strip() for head, item in parts for name in item.names()]
-
-    def differs(self, found: Any, /) -> str | None:
-        if len(found.items) != len(self.items):
-            return f"of {len(found.items)} parts where there were {len(self.items)}"
-        pairs = zip(self.items, found.items, strict=True)
-        return next(filter(None, (mine.difference(theirs) for mine, theirs in pairs)), None)
 
     def to_json(self) -> list[Any]:
         *facts, items = super().to_json()

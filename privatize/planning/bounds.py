@@ -1,10 +1,9 @@
 """What a bound is: an inequality that ties gamma, m, k and rho together, and how it is solved."""
 
 import functools
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
 
@@ -18,26 +17,21 @@ class Point(NamedTuple):
     rho: float | None
 
 
-class Bounding(ABC):
+class Bounding(Protocol):
     """One of the inequalities. Where rho is None, the best one is to be found."""
 
-    @abstractmethod
     def holds(self, point: Point) -> bool:
         """Tell whether an operating point satisfies the inequality."""
 
-    @abstractmethod
     def least(self, gamma: float, rho: float | None) -> int:
         """Return the least m that supports gamma."""
 
-    @abstractmethod
     def balanced(self, gamma: float, rho: float | None) -> int:
         """Return the least m that leaves at least half of gamma to the data."""
 
-    @abstractmethod
     def of_both(self, gamma: float, m: int, rho: float | None) -> Point | None:
         """Return the operating point with the least k, or None if m does not support gamma."""
 
-    @abstractmethod
     def of_m(self, m: int, rho: float | None) -> Point:
         """Return the operating point with the least gamma, which k = m has."""
 
@@ -58,6 +52,16 @@ def exact(value: float) -> Fraction:
     True
     """
     return Fraction(repr(float(value)))
+
+
+def bisect(low: float, high: float, holds: Callable[[float], bool], tolerance: float = 0.0) -> float:
+    """Return the least number at which a monotone condition holds, rounded up by a relative tolerance.
+
+    It holds at `high`, not at `low`. Without a tolerance they are bisected until there is no float between.
+    """
+    while high - low > tolerance * high and low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def first(start: int, feasible: Callable[[int], bool]) -> int:

@@ -4,6 +4,7 @@ import math
 
 from privatize.display.figures import as_float, as_integer
 from privatize.errors import SettingsError
+from privatize.planning.bounds import bisect
 from privatize.planning.plan import check_gamma
 
 
@@ -41,7 +42,8 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     0.0135
     """
     gamma = check_gamma(gamma)
-    if as_integer(n) < 1:
+    count = as_integer(n)
+    if count < 1:
         raise SettingsError(f"n={n!r} is not a number of records: it must be an integer >= 1.")
     tau = as_float(kl)
     if not tau >= 0:
@@ -49,15 +51,12 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     if tau == 0:
         return gamma
     try:
-        allowed = (int(n) + 1) * tau * (1 + 1e-15)
+        allowed = (count + 1) * tau * (1 + 1e-15)
     except OverflowError:  # an n beyond every float
         allowed = math.inf
     pinsker = math.nextafter(gamma + math.nextafter(math.sqrt(allowed / 2), math.inf), math.inf)
-    low, high = 0.0, min(pinsker, 1.0) - gamma  # how much is added
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _diverges(gamma, middle, allowed) else (middle, high)
-    return min(1.0, pinsker, (gamma + high) * (1 + 1e-15))
+    added = bisect(0.0, min(pinsker, 1.0) - gamma, lambda more: _diverges(gamma, more, allowed))
+    return min(1.0, pinsker, (gamma + added) * (1 + 1e-15))
 
 
 def _diverges(gamma: float, more: float, allowed: float) -> bool:

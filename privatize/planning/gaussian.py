@@ -2,6 +2,8 @@
 
 import math
 
+from privatize.planning.bounds import bisect
+
 
 def least_sigma(epsilon: float, delta: float) -> float:
     """Return the least σ, for sensitivity 1, at which normal noise is (ε, δ)-private.
@@ -14,12 +16,7 @@ def least_sigma(epsilon: float, delta: float) -> float:
         high *= 2
     while excess_delta(low, epsilon) <= delta:
         low /= 2
-    while high - low > 1e-14 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if excess_delta(middle, epsilon) <= delta else (middle, high)
-        if middle in (low, high) and math.nextafter(low, high) == high:
-            break
-    return high
+    return bisect(low, high, lambda sigma: excess_delta(sigma, epsilon) <= delta, 1e-14)
 
 
 def excess_delta(sigma: float, epsilon: float) -> float:
@@ -54,10 +51,7 @@ def least_epsilon(sigma: float, delta: float) -> float:
     low, high = 0.0, 1.0
     while excess_delta(sigma, high) > delta:
         low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if excess_delta(sigma, middle) <= delta else (middle, high)
-    return high
+    return bisect(low, high, lambda epsilon: excess_delta(sigma, epsilon) <= delta, 1e-12)
 
 
 def discretization(epsilon: float, delta: float) -> float:

@@ -76,9 +76,9 @@ class Plan:
         _check_bound(self.bound)
         object.__setattr__(self, "gamma", check_gamma(self.gamma))
         object.__setattr__(self, "m", _check_count(self.m))
-        if isinstance(self.k, bool) or not hasattr(self.k, "__index__") or not 1 <= self.k <= self.m:
+        if not 1 <= as_integer(self.k) <= self.m:
             raise PlanError(f"k={self.k!r} is not an index from 1 to m={self.m}.")
-        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "k", as_integer(self.k))
         object.__setattr__(self, "rho", _check_rho(self.rho, self.gamma, self.bound))
         if not _BOUNDS[self.bound].holds(Point(self.gamma, self.m, self.k, self.rho)):
             message = (

@@ -3,7 +3,7 @@
 import math
 
 from privatize.errors import PlanError
-from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact, first
+from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, bisect, exact, first
 
 __all__: list[str] = []  # see privatize.planning.plan
 
@@ -84,11 +84,7 @@ def _smallest_rho(m: int, j: int, gamma: float) -> float:
     """Return the safe end of a bisection for the least rho that covers."""
     good = _best_rho(m, j, gamma)
     assert good is not None
-    bad = 0.0
-    while good - bad > 1e-10 * good:
-        middle = (good + bad) / 2
-        good, bad = (middle, bad) if _covers(m, j, gamma, middle) else (good, middle)
-    return good
+    return bisect(0.0, good, lambda rho: _covers(m, j, gamma, rho), 1e-10)
 
 
 class Tolerance(Bounding):
@@ -131,10 +127,7 @@ class Tolerance(Bounding):
             high = guess if not self._feasible(m, guess, gamma, rho) else high
         while high - low > 1:
             middle = (low + high) // 2
-            if self._feasible(m, middle, gamma, rho):
-                low = middle
-            else:
-                high = middle
+            low, high = (middle, high) if self._feasible(m, middle, gamma, rho) else (low, middle)
         chosen = _smallest_rho(m, low, gamma) if rho is None else rho
         return Point(gamma, m, m - low + 1, chosen)
 

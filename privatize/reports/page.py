@@ -184,7 +184,8 @@ class _Subject:
         parts += [self.estimate(estimate, known) for estimate in estimates]
         parts += [f"<h2>Was it checked? n={each.n:,}</h2>{each.card().section()}" for each in audits]
         if not audits:
-            parts.append(self.unaudited(estimates[0].n))
+            line = f"audit({', '.join([self._name, str(estimates[0].n), *self._others()])})"
+            parts.append(f"<h2>Was it checked?</h2><p>No audit is included: {_code(line)} makes it.</p>")
         chosen = budget if budget is not None else self.function.settings.budget
         if chosen is not None:
             parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
@@ -266,11 +267,6 @@ class _Subject:
             f"<p class='lead'>{html.escape(f'With 95% probability, {what}.')}</p><details open='open'>"
             f"<summary>At another epsilon</summary>{grid(heads, rows)}</details>"
         )
-
-    def unaudited(self, n: int) -> str:
-        """Say how an audit is made, where there is none."""
-        line = f"audit({', '.join([self._name, str(n), *self._others()])})"
-        return f"<h2>Was it checked?</h2><p>No audit is included: {_code(line)} makes it.</p>"
 
     def again(self, found: list[Estimate]) -> str:
         """Say what is needed to reproduce the estimates."""

@@ -7,10 +7,9 @@ differential privacy *with respect to P*.
 
 from privatize.data.support import Maybe, OneOf
 from privatize.samplers.base import Sampler, draw
-from privatize.samplers.combined import marginal, mixture
+from privatize.samplers.combined import blobs, labelled, marginal, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.foreign import as_sampler, from_function
-from privatize.samplers.learners import blobs, labelled
 from privatize.samplers.numbers import integers, normal, uniform
 from privatize.samplers.public import bootstrap
 from privatize.samplers.tables import dependent, table

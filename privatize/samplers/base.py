@@ -34,10 +34,6 @@ class Traits:
 
     Attributes
     ----------
-    tag : str
-        What the kind is called in stored keys and in ledgers, wherever its class lies; "" for users' classes.
-    draw_version, law_version : int
-        See `kind`.
     immutable : bool
         Whether neither the sampler nor anything that it is made of can change.
     iid : bool
@@ -56,9 +52,6 @@ class Traits:
         How many records of a dataset are used, where it does not matter how many there are.
     """
 
-    tag: str = ""
-    draw_version: int = 1
-    law_version: int = 1
     immutable: bool = False
     iid: bool = False
     streamable: bool = False
@@ -68,8 +61,21 @@ class Traits:
     size: int | None = None
 
 
+_SHARED = ("immutable", "iid", "streamable", "stable", "independent")  # only if all parts have them, too
+
+
 class Kind:
-    """What every kind of sampler, and of column, tells about itself."""
+    """What every kind of sampler, and of column, tells about itself.
+
+    Attributes
+    ----------
+    tag : str
+        What it is called in stored keys and in ledgers, wherever its class lies.
+    draw_version : int
+        Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
+    law_version : int
+        Raised by whoever changes the distribution itself: in a ledger it is then another P.
+    """
 
     known: ClassVar[Traits] = Traits()
     tag: ClassVar[str]
@@ -96,14 +102,8 @@ class Kind:
         """Whether the records of a dataset are independent of each other, and not only exchangeable."""
         return self.own_traits().independent and all(traits_of(part).independent for part in self.parts())
 
-    @property
-    def fixed_size(self) -> int | None:
-        """How many records of a dataset are used, if that is fixed."""
-        return None
-
-    @property
     def lossless(self) -> bool:
-        """Whether its repr has all parameters in full, if the parameters are neither functions nor data."""
+        """Tell whether its repr has all parameters in full, if these are neither functions nor data."""
         return True
 
 
@@ -114,17 +114,7 @@ K = TypeVar("K", bound=Kind)
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def kind(
-    tag: str,
-    *made_of: str,
-    iid: bool = True,
-    streamable: bool = False,
-    stable: bool = True,
-    immutable: bool = False,
-    view: bool = False,
-    draw_version: int = 1,
-    law_version: int = 1,
-) -> Callable[[type[K]], type[K]]:
+def kind(tag: str, *made_of: str, **known: bool) -> Callable[[type[K]], type[K]]:
     """Make a class one of the library's own kinds, and a frozen dataclass.
 
     Parameters
@@ -133,19 +123,17 @@ def kind(
         Its name in stored keys and in ledgers.
     *made_of : str
         The names of the fields that are samplers.
-    iid, streamable, stable, immutable, view : bool
-        See `Traits`; the first four if its parts are, too.
-    draw_version : int
-        Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
-    law_version : int
-        Raised by whoever changes the distribution itself: in a ledger it is then another P.
+    **known : bool
+        Its traits, see `Traits`; most if its parts have them, too. By default it is iid and stable.
     """
 
     def made(cls: type[K]) -> type[K]:
         cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
-        cls.known = Traits(iid=iid, streamable=streamable, stable=stable, immutable=immutable, view=view)
-        cls.tag, cls.immutable, cls.made_of = tag, immutable, made_of
-        cls.draw_version, cls.law_version = draw_version, law_version
+        cls.known = Traits(**{"iid": True, "stable": True} | known)
+        cls.tag, cls.immutable, cls.made_of = tag, cls.known.immutable, made_of
+        # Fields that are not compared follow from the others: fingerprints do without them.
+        if not all(each.compare for each in dataclasses.fields(cls)):  # type: ignore[arg-type]
+            cls._identity = Kind.parameters  # type: ignore[attr-defined]
         KINDS.add(cls)
         return cls
 
@@ -165,21 +153,10 @@ def traits_of(sampler: Any) -> Traits:
     if not isinstance(sampler, Kind):
         return Traits()
     if type(sampler) not in KINDS:
-        return Traits(independent=sampler.independent, size=sampler.fixed_size)
+        return Traits(independent=sampler.independent, size=sampler.own_traits().size)
     own, parts = sampler.own_traits(), [traits_of(part) for part in sampler.parts()]
-    independent = own.independent and all(part.independent for part in parts)
-    return Traits(
-        tag=sampler.tag,
-        draw_version=sampler.draw_version,
-        law_version=sampler.law_version,
-        immutable=own.immutable and all(part.immutable for part in parts),
-        iid=own.iid and independent and all(part.iid for part in parts),
-        streamable=own.streamable and all(part.streamable for part in parts),
-        stable=own.stable and all(part.stable for part in parts),
-        view=own.view,
-        independent=independent,
-        size=sampler.fixed_size,
-    )
+    shared = {name: all(getattr(each, name) for each in (own, *parts)) for name in _SHARED}
+    return dataclasses.replace(own, **shared)
 
 
 def origin_of(sampler: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a sampler draws, as a person would like to see it: a table, and a picture in a notebook."""
+"""What a sampler draws, as a person would like to see it: a card, and a picture of each column."""
 
 import contextlib
 import html
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from privatize.data import support as domains
 from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
-from privatize.display.charts import axes
+from privatize.display.cards import Card
+from privatize.display.charts import Chart, Layer, axes, onto, svg
 from privatize.display.figures import as_integer, figure
 from privatize.errors import SamplerError
 from privatize.samplers.base import Sampler, draw, support_of
@@ -22,7 +23,6 @@ from privatize.samplers.parameters import plain
 
 Array = NDArray[Any]
 _BARS = 30
-_HEAD: tuple[str, ...] = ("column", "support", "mean", "std", "5%", "median", "95%", "missing")
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,24 @@ class _Row:
     heights: tuple[int, ...]
     listed: bool = False  # whether the facts are values
 
-    def sentence(self) -> str:
-        """Return the facts in words."""
-        if self.listed:
-            return ", ".join(self.facts)
-        mean, std, low, median, high = self.facts
-        return f"{mean} ± {std}; 90% in [{low}, {high}], median {median}"
+    def sentence(self, size: int) -> str:
+        """Return what is known of it in words, where `size` records were drawn."""
+        drawn = ", ".join(self.facts)
+        if not self.listed:
+            mean, std, low, median, high = self.facts
+            drawn = f"{mean} ± {std}; 90% in [{low}, {high}], median {median}"
+        missing = f"; {self.missing / size:.1%} missing" if self.missing else ""
+        return f"{self.support}: {drawn}{missing}"
+
+    def chart(self) -> Chart:
+        """Return a histogram."""
+        bars = Layer("interval", range(len(self.heights)), [0] * len(self.heights), self.heights)
+        return Chart(self.name, "", "", (bars,), names=self.labels)
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a sampler draws. Its text is a table; a notebook shows a picture of each column too.
+    """What a sampler draws. Its text has a line for each column; a notebook shows a picture of each too.
 
     Attributes
     ----------
@@ -64,43 +71,21 @@ class Description:
     seed: int
     rows: tuple[_Row, ...]
 
+    def _card(self) -> Card:
+        short = f"{self.sampler[:280]}... ({len(self.rows)} columns)"
+        title = self.sampler if len(self.sampler) <= 300 else short
+        rows = [(row.name, row.sentence(self.n)) for row in self.rows]
+        return Card(f"{title}: {self.n:,} records, seed {self.seed}", rows)
+
     def __str__(self) -> str:
-        cells = [_HEAD]
-        for row in self.rows:
-            facts = (", ".join(row.facts), "", "", "", "") if row.listed else row.facts
-            missing = f"{row.missing / self.n:.1%}" if row.missing else "0"
-            cells.append((row.name, row.support, *facts, missing))
-        # Values that are listed take the place of all figures.
-        narrow = [line for line in cells if line[3]]
-        widths = [max(len(line[at]) for line in (narrow if 2 <= at < 7 else cells)) for at in range(8)]
-        space = sum(widths[2:7]) + 8
-        lines = [f"{self._title()}: {self.n:,} records, seed {self.seed}"]
-        for line in cells:
-            middle = "  ".join(f"{line[at]:>{widths[at]}}" for at in range(2, 7))
-            if not line[3]:
-                middle = line[2] if len(line[2]) <= space else line[2][: space - 3] + "..."
-            start = f"{line[0]:<{widths[0]}}   {line[1]:<{widths[1]}}"
-            lines.append(f"{start}   {middle:<{space}}   {line[7]:>{widths[7]}}".rstrip())
-        return "\n".join(lines)
+        return self._card().text()
 
     __repr__ = __str__
 
-    def _title(self) -> str:
-        short = f"{self.sampler[:280]}... ({len(self.rows)} columns)"
-        return self.sampler if len(self.sampler) <= 300 else short
-
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><td>{html.escape(row.name)}</td><td>{html.escape(row.support)}</td>"
-            f"<td>{html.escape(row.sentence())}</td>"
-            f"<td>{row.missing / self.n:.1%}</td><td>{_picture(row)}</td></tr>"
-            for row in self.rows
-        )
-        return (
-            f"<div style='font-family:sans-serif'><p><code>{html.escape(self._title())}</code>: {self.n:,} "
-            f"records, seed {self.seed}</p><table><thead><tr><th>column</th><th>support</th><th>drawn</th>"
-            f"<th>missing</th><th></th></tr></thead><tbody>{body}</tbody></table></div>"
-        )
+        charts = "".join(f"<div>{html.escape(row.name)}{svg(row.chart())}</div>" for row in self.rows)
+        columns = "grid-template-columns:repeat(auto-fill,minmax(20em,1fr))"
+        return f"{self._card().html()}<div style='display:grid;{columns}'>{charts}</div>"
 
     def plot(self) -> Any:
         """Plot every column with matplotlib, and return the figure."""
@@ -108,30 +93,10 @@ class Description:
         figure.clear()
         wide = min(len(self.rows), 4)
         high = -(-len(self.rows) // wide)
-        figure.set_size_inches(3 * wide, 2.5 * high)
+        figure.set_size_inches(4 * wide, 3 * high)
         for at, row in enumerate(self.rows):
-            ax = figure.add_subplot(high, wide, at + 1)
-            ax.bar(range(len(row.heights)), row.heights, width=0.8 if row.listed else 1.0)
-            last = len(row.labels) - 1
-            places = list(range(last + 1)) if row.listed else sorted({0, last})
-            names = [row.labels[place] for place in places]
-            ax.set_xticks(places, names, rotation=45 if row.listed else 0, parse_math=False)
-            ax.set_yticks([])
-            ax.set_title(row.name, parse_math=False)
+            onto(row.chart(), figure.add_subplot(high, wide, at + 1)).tick_params("x", labelrotation=45)
         return figure
-
-
-def _picture(row: _Row) -> str:
-    """Draw the heights as a small SVG."""
-    most = max(row.heights, default=1) or 1
-    step = 150 / max(len(row.heights), 1)
-    bars = "".join(
-        f"<rect x='{at * step:.1f}' y='{40 - 38 * height / most:.1f}' width='{max(step - 1, 1):.1f}' "
-        f"height='{38 * height / most:.1f}'><title>{html.escape(label)}: {height}</title></rect>"
-        for at, (label, height) in enumerate(zip(row.labels, row.heights, strict=True))
-    )
-    name = html.escape(f"histogram of {row.name}", quote=True)
-    return f"<svg width='150' height='40' role='img' aria-label='{name}' fill='#2563eb'>{bars}</svg>"
 
 
 def describe(sampler: Sampler, n: int, seed: int) -> Description:
@@ -218,7 +183,7 @@ def _numbers(name: str, support: str, found: Array, size: int, show: Any, width:
     """Return a column of numbers; `width` shows a difference of two, if not as a number itself."""
     missing = size - len(found)
     if not len(found):
-        return _Row(name, support, ("", "", "", "", ""), missing, ("",), (0,))
+        return _Row(name, support, ("no number",), missing, ("",), (0,), True)
     quantiles = np.quantile(found, [0.05, 0.5, 0.95])
     facts = (show(found.mean()), (width or show)(found.std()), *map(show, quantiles))
     low, high = found.min(), found.max()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ class Distribution(Kind, abc.ABC):
     @property
     def support(self) -> Any:
         """What every record lies in: bounds, fixed values, these by column, or None if nothing is known."""
+        return _copied(self._support())
+
+    def _support(self) -> Any:
         return None
 
     def column(self, n: int, rng: np.random.Generator) -> Column:
@@ -174,8 +177,7 @@ class Distribution(Kind, abc.ABC):
         >>> from privatize import samplers
         >>> print(samplers.uniform(0, 100).describe())
         uniform(0, 100): 10,000 records, seed 0
-        column   support     mean    std     5%  median    95%   missing
-        value    [0, 100]   49.94  28.91  4.988   50.08  94.99         0
+          value                        [0, 100]: 49.94 ± 28.91; 90% in [4.988, 94.99], median 50.08
         """
         return describe(self, n, seed)
 
@@ -185,9 +187,7 @@ class Supported(Distribution):
 
     given: Support | None
 
-    @property
-    def support(self) -> Any:
-        """What every record lies in."""
+    def _support(self) -> Any:
         return plain_of(self.given)
 
 
@@ -221,12 +221,12 @@ def loose(part: Any) -> Any:
     return part
 
 
-def copied(support: Any) -> Any:
+def _copied(support: Any) -> Any:
     """Return a support that a caller may change."""
     if isinstance(support, dict):
-        return {name: copied(inner) for name, inner in support.items()}
+        return {name: _copied(inner) for name, inner in support.items()}
     if isinstance(support, tuple) and not domains.is_pair(support):
-        return tuple(map(copied, support))
+        return tuple(map(_copied, support))
     return support
 
 
@@ -329,9 +329,11 @@ def _ends(inner: Distribution, name: str, low: Any, high: Any) -> Box:
     return ends
 
 
+@dataclass(frozen=True, repr=False)
 class _Bounded(Distribution):
-    """What is between two bounds."""
+    """What is between two bounds, by one of the methods that take them."""
 
+    method: ClassVar[str]
     inner: Distribution
     low: Frozen
     high: Frozen
@@ -339,8 +341,7 @@ class _Bounded(Distribution):
     def parameters(self) -> dict[str, Any]:
         return {"inner": self.inner, "low": self.low.short, "high": self.high.short}
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self._within(self.inner.support)
 
     def _within(self, support: Any) -> Any:
@@ -350,35 +351,25 @@ class _Bounded(Distribution):
             return self.low.end, self.high.end
         return tuple(Frozen(np.clip(end, self.low.array, self.high.array)).end for end in support)
 
-    def _code(self, name: str) -> str:
-        return f"{_show(self.inner)}.{name}({', '.join(show((self.low, self.high), named=False))})"
+    def __repr__(self) -> str:
+        return f"{_show(self.inner)}.{self.method}({', '.join(show((self.low, self.high), named=False))})"
 
 
 @kind("truncated", "inner")
 class _Truncated(_Bounded):
-    inner: Distribution
-    low: Frozen
-    high: Frozen
+    method = "truncated"
 
     def draw(self, n: int, rng: Rng) -> Any:
         return accepted(lambda size: self.inner.draw(size, rng), (self.low, self.high), n, self)
 
-    def __repr__(self) -> str:
-        return self._code("truncated")
-
 
 @kind("clipped", "inner")
 class _Clipped(_Bounded):
-    inner: Distribution
-    low: Frozen
-    high: Frozen
+    method = "clip"
 
     def draw(self, n: int, rng: Rng) -> Any:
         drawn = self.inner.draw(n, rng)
         return convert_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
-
-    def __repr__(self) -> str:
-        return self._code("clip")
 
 
 # --- for data that grows ----------------------------------------------------------------------
@@ -395,17 +386,11 @@ class Fixed(Distribution):
         """Return a dataset of n records."""
         return self.inner.draw(n, rng)
 
-    def _identity(self) -> Any:
-        return self.inner, self.size
+    def own_traits(self) -> Traits:
+        """Return what is known of it: how many records of a dataset are used."""
+        return replace(self.known, size=self.size)
 
-    @property
-    def fixed_size(self) -> int | None:
-        """How many records of a dataset are used."""
-        return self.size
-
-    @property
-    def support(self) -> Any:
-        """What every record lies in."""
+    def _support(self) -> Any:
         return self.inner.support
 
     def positions(self, n: int) -> Any:
@@ -472,13 +457,8 @@ class Projection(Distribution):
             return super().column(n, rng)  # which refuses
         return _own_kind(self.parent).select_column(self.parent, n, rng, self.columns[0])
 
-    def _identity(self) -> Any:
-        return self.parent, self.columns, self.several
-
-    @property
-    def support(self) -> Any:
-        """What every record lies in."""
-        return copied(self.own)
+    def _support(self) -> Any:
+        return self.own
 
     def __repr__(self) -> str:
         return f"{_show(self.parent)}[{self.wanted!r}]"

@@ -180,8 +180,9 @@ def _names_of(kind: type) -> frozenset[str] | None:
 _INSIDE = ("_hpdf", "_hbins", "xk", "pk")
 
 
-@kind("scipy", stable=False, draw_version=2)
+@kind("scipy", stable=False)
 class _Scipy(Distribution):
+    draw_version = 2
     distribution: Any
 
     def own_traits(self) -> Traits:
@@ -199,12 +200,10 @@ class _Scipy(Distribution):
         # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         ends = getattr(self.distribution, "support", None)
         return None if ends is None else tuple(Frozen(end).end for end in ends())
 
-    @property
     def lossless(self) -> bool:
         return False
 
@@ -276,8 +275,7 @@ class _ScipyNew(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return np.asarray(self.distribution.sample(n, rng=rng))
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return tuple(Frozen(end).end for end in self.distribution.support())
 
     def parameters(self) -> dict[str, Any]:

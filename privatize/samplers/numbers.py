@@ -140,11 +140,15 @@ class _Uniform(Distribution):
             start, end = low.flat[0].item(), high.flat[0].item()
             if not math.isfinite(end - start):
                 return rng.uniform(start, end, (n, *low.shape))  # which refuses what is too wide
-            return _moved(rng.random((n, *low.shape)), start, end - start)
+            x = rng.random((n, *low.shape))  # what numpy's own uniform does, and faster
+            if end - start != 1:
+                x *= end - start
+            if start != 0:
+                x += start
+            return x
         return rng.uniform(low, high, (n, *low.shape))
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self.low.end, self.high.end
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
@@ -171,8 +175,7 @@ class _Integers(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return rng.integers(self.low, self.high, (n, *self.shape), endpoint=True)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self.low, self.high
 
     def __repr__(self) -> str:
@@ -188,14 +191,11 @@ class _Normal(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         mean, std = self.mean.array, self.std.array
-        if self.box is None and not mean.shape:
-            return _moved(rng.standard_normal(n), mean, std)
         if self.box is None:
             return rng.normal(mean, std, (n, *mean.shape))
         return between(mean, std, self.box, rng.random((n, *mean.shape)))
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
@@ -208,15 +208,6 @@ class _Normal(Distribution):
 
     def __repr__(self) -> str:
         return f"normal({', '.join([repr(self.mean), repr(self.std), *show(self.box)])})"
-
-
-def _moved(x: Any, start: Any, width: Any) -> Any:
-    """Return start + width x, made in place: what numpy's own uniform and normal do, and faster."""
-    if width != 1:
-        x *= width
-    if start != 0:
-        x += start
-    return x
 
 
 def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
@@ -255,8 +246,7 @@ class _Correlated(Distribution):
 
         return draw(n) if self.box is None else accepted(draw, self.box, n, self)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return None if self.box is None else (self.box[0].end, self.box[1].end)
 
     def __repr__(self) -> str:

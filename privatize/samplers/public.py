@@ -15,7 +15,7 @@ from privatize.data.parts import as_array, parts_of
 from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
-from privatize.samplers.distribution import Distribution, Projection, copied
+from privatize.samplers.distribution import Distribution, Projection
 from privatize.samplers.parameters import number, plain
 
 Array = NDArray[Any]
@@ -56,7 +56,7 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     if size < 2:
         raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
     kept = records.copy(public)
-    made = Bootstrap(kept, width, _digest(kept), size, _support(kept), public)
+    made = Bootstrap(kept, width, _digest(kept), size, _data_support(kept), public)
     some(made)  # or refused
     return made
 
@@ -77,17 +77,12 @@ class Bootstrap(Distribution):
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
-    @property
-    def support(self) -> Any:
-        """What every record lies in."""
-        return copied(self.own)
+    def _support(self) -> Any:
+        return self.own
 
     def parameters(self) -> dict[str, Any]:
         """Return what determines its law."""
         return {"public": self.public, "smooth": self.smooth}
-
-    def _identity(self) -> Any:
-        return self.digest, self.smooth
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"origin": None}  # of use only where the private data is
@@ -123,11 +118,11 @@ def _hash(found: Any, data: Any) -> None:
         found.update(f"{array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
 
 
-def _support(data: Any) -> Any:
+def _data_support(data: Any) -> Any:
     """Return the bounds of public records, and their values where they are not numbers."""
     parts = parts_of(data)
     if parts is not None:
-        found = {name: _support(part) for name, part in parts}
+        found = {name: _data_support(part) for name, part in parts}
         if isinstance(data, tuple):
             return tuple(found.values())
         series = (frames.kind(data) or ("",))[0] == "series"

@@ -194,8 +194,7 @@ class _Table(Distribution):
         for _, part in self.columns:
             yield part
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return {name: support_of(part) for name, part in self.columns}
 
     def __repr__(self) -> str:

@@ -125,11 +125,9 @@ class _Values(Distribution):
         codes = chosen(self.p, len(self.values), n, rng)
         return Column(codes, categories=self.values, plain=not self.categorical, ordered=self.ordered)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return OneOf(self.values, self.unknown)
 
-    @property
     def lossless(self) -> bool:
         if self.kind != "bool" or self.p is None or len(self.values) != 2:
             return True
@@ -221,11 +219,9 @@ class _Dates(Distribution):
         early, late = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
         return Column(self.draw(n, rng), zone=self.tz, wide=self.start < early or self.end > late)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         return self.start, self.end
 
-    @property
     def lossless(self) -> bool:
         return self.tz is None  # what the clock shows is another moment with other rules for the time zone
 
@@ -275,8 +271,7 @@ class _Missing(Distribution):
         missing = rng.random(n) < self.rate
         return replace(drawn, missing=missing if drawn.missing is None else missing | drawn.missing)
 
-    @property
-    def support(self) -> Any:
+    def _support(self) -> Any:
         inner = support_of(self.values)
         return inner if isinstance(inner, Maybe) else Maybe(inner)
 

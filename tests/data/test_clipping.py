@@ -17,7 +17,7 @@ from privatize import privatize, samplers
 from privatize.data import clipping, records
 from privatize.data.support import Maybe, OneOf, bounded, join
 from privatize.errors import DataError, PrivateRunError, PrivatizeError, SettingsError
-from privatize.identity.public_data import is_private
+from privatize.identity.reachable import is_private
 
 inf, nan = math.inf, math.nan
 NUMBER = 918273.6450912

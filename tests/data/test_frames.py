@@ -20,7 +20,7 @@ from privatize.data.support import Maybe, OneOf  # noqa: E402
 from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E402
 from privatize.function.question import Question  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
-from privatize.identity.public_data import is_private  # noqa: E402
+from privatize.identity.reachable import is_private  # noqa: E402
 
 nan, inf = np.nan, np.inf
 NUMBER = 918273.6450912

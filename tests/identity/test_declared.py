@@ -767,7 +767,10 @@ class TestOnlyThisObject:
         def looked_up(n, rng):
             return rng.random(n) * globals()["FACTOR"]
 
-        for function in (evaluated, looked_up):
+        def in_a_module(n, rng):
+            return rng.random(n) * sys.modules["other_of_declared"].SHIFT
+
+        for function in (evaluated, looked_up, in_a_module):
             copy = type(function)(function.__code__, function.__globals__, function.__name__)
             assert digest(function) == digest(function) != digest(copy)
 

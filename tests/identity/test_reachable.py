@@ -17,8 +17,7 @@ import pytest
 from privatize import privatize, samplers, seal
 from privatize.errors import DataError
 from privatize.identity.fingerprint import PrivateReachable, token
-from privatize.identity.public_data import is_private
-from privatize.identity.reachable import Private
+from privatize.identity.reachable import Private, is_private
 from privatize.mechanisms import Exponential
 
 pd = pytest.importorskip("pandas")

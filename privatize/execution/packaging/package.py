@@ -104,7 +104,7 @@ def _wanted(used: list[Any]) -> dict[str, set[str]]:
     """Return the attributes of modules that code reads; refuse modules that cannot be sent."""
     wanted: dict[str, set[str]] = {}
     for name, attributes in itertools.chain.from_iterable(modules.items() for modules in used):
-        wanted.setdefault(name.rstrip("'"), set()).update(attributes)
+        wanted.setdefault(name, set()).update(attributes)
     for name in wanted:
         try:
             made_up = "__getattr__" in vars(sys.modules.get(name, types))
