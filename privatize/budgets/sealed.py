@@ -61,7 +61,7 @@ class Sealed:
     schema: Any
 
     def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
-        n, schema = records.count(data), records.describe(data).public().to_json()
+        n, schema = records.count(data), records.describe(data).to_json(public=True)
         facts = {"name": name, "version": version, "n": n, "schema": schema, "_kind": _type(data)}
         for slot, value in (facts | {"_sampler": sampler, "_budget": budget}).items():
             object.__setattr__(self, slot, value)  # its own is refused

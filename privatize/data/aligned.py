@@ -5,8 +5,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from privatize.data.container import Container, Positions, find, of
-from privatize.data.convert import convert
+from privatize.data.container import Container, Positions, convert, find, of
 from privatize.data.schema import AlignedSchema, Schema
 from privatize.data.support import split
 from privatize.errors import DataError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatize.data.clipping import convert_numbers, convert_values
 from privatize.data.container import Container, Positions, of_schema
-from privatize.data.schema import ArraySchema, Schema, SparseSchema, TensorSchema, dtype_code
+from privatize.data.schema import ArraySchema, Schema, SparseSchema, TensorSchema
 from privatize.data.support import Maybe, bounds
 from privatize.errors import DataError
 
@@ -28,7 +28,7 @@ class Arrays(Container):
 
     def describe(self, data: Any) -> Schema:
         self.count(data)
-        return ArraySchema(dtype_code(data.dtype), tuple(data.shape[1:]))
+        return ArraySchema(data.dtype, tuple(data.shape[1:]))
 
     def concat(self, parts: Sequence[Any]) -> Any:
         return np.concatenate(parts)
@@ -51,9 +51,8 @@ class Arrays(Container):
     def cast(self, drawn: Any, schema: Schema) -> Any:
         return of_schema(schema).from_array(drawn, schema)
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
-        found: NDArray[Any] = drawn
-        return found
+    def to_array(self, drawn: Any) -> Any:
+        return drawn
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
         dtype = drawn.dtype
@@ -98,7 +97,7 @@ class Sparse(Arrays):
     def describe(self, data: Any) -> Schema:
         self.count(data)
         family = "array" if "array" in type(data).__name__ else "matrix"
-        return SparseSchema(data.dtype.str, tuple(data.shape[1:]), f"{data.format}_{family}")
+        return SparseSchema(data.dtype, tuple(data.shape[1:]), f"{data.format}_{family}")
 
     def head(self, data: Any, n: int) -> Any:
         return self.take(data, np.arange(n))
@@ -184,11 +183,9 @@ class Tensors(Arrays):
         return made.to(getattr(torch, schema.dtype)) if floats else made
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
-        made = self.from_array(self._values(data, drawn.cpu().numpy().dtype, support), self.describe(drawn))
-        return self.fresh(made.to(drawn.device))
+        made = self.convert_by_array(data, drawn.cpu().numpy(), support, self.describe(drawn))
+        return made.to(drawn.device)
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        return self._values(data, drawn.dtype, support)
-
-    def _values(self, data: Any, dtype: np.dtype[Any], support: Any) -> Any:
-        return convert_values(self.fresh(data).cpu().numpy(), dtype, support)
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any, schema: Any = None) -> Any:
+        values = convert_values(self.fresh(data).cpu().numpy(), drawn.dtype, support)
+        return self.fresh(self.from_array(values, schema or self.describe(data)))

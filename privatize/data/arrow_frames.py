@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from privatize.data.clipping import codes
 from privatize.data.columns import Array, Column
@@ -23,31 +24,23 @@ class ArrowTables(Tabular):
     def columns(self, data: Any) -> list[Any]:
         return list(data.columns)
 
-    def head(self, data: Any, n: int) -> Any:
-        return data.slice(0, n)
-
     def take(self, data: Any, positions: Any) -> Any:
         return data.take(positions)
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        import pyarrow as pa
-
         return pa.concat_tables(list(parts))
 
     def copy(self, data: Any) -> Any:
         return data
 
-    def laid_out(self, rows: Any) -> Any:
-        return self.assemble([column.combine_chunks() for column in rows.columns], rows.column_names)
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        taken = [data.take(self.places(data, at)).columns for at in positions]
+        return [self.assemble([one.combine_chunks() for one in parts], data.column_names) for parts in taken]
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        import pyarrow as pa
-
         return pa.table(dict(zip(names, parts, strict=True)))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import pyarrow as pa
-
         if pa.types.is_dictionary(drawn.type):
             known = drawn.combine_chunks().dictionary.to_pylist()
             places = [None if code < 0 else code for code in codes(values, known)]
@@ -57,8 +50,6 @@ class ArrowTables(Tabular):
         return pa.array(values, mask=missing, from_pandas=False).cast(drawn.type)
 
     def from_column(self, column: Column) -> Any:
-        import pyarrow as pa
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             found = pa.array(values, mask=missing, type=pa.int32())
@@ -73,3 +64,6 @@ class ArrowTables(Tabular):
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         return data.set_column(at, data.column_names[at], column)
+
+
+ADAPTERS = {"Table": ArrowTables("frame")}

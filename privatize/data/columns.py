@@ -3,11 +3,9 @@
 Columns of all libraries go through narwhals, which knows them all.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +33,20 @@ def narwhals(column: Any) -> Any:
     import narwhals as nw
 
     return nw.from_native(column, series_only=True)
+
+
+def arrays(data: Any) -> list[Any]:
+    """Return what the columns of a pandas frame, or a series, are in: faster than series, and no copies."""
+    if data.ndim == 1:
+        bare = isinstance(data.dtype, np.dtype) and data.dtype.kind not in "mM"
+        return [data.to_numpy() if bare else data.array]
+    each = getattr(data, "_iter_column_arrays", None)
+    return [arrays(own)[0] for _, own in data.items()] if each is None else list(each())
+
+
+def levels(index: Any) -> list[Any]:
+    """Return the levels of a pandas index, or the index itself as the only one."""
+    return list(index.levels) if hasattr(index, "levels") else [index]
 
 
 def dtype_of(column: Any) -> Any:
@@ -215,11 +227,6 @@ class Column:
             zone = ZoneInfo(self.zone)
             return [moment and moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
         return [None if is_missing(value) else value for value in found]
-
-    def take(self, positions: Array) -> Column:
-        """Return the column at the positions."""
-        missing = None if self.missing is None else self.missing[positions]
-        return replace(self, values=self.values[positions], missing=missing)
 
 
 def array_of(values: Sequence[Any]) -> Array:

@@ -2,7 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class Container(ABC):
         """Return drawn records in the container of the private data where that is easy, or as they are."""
         return drawn
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
+    def to_array(self, drawn: Any) -> Any:
         """Return drawn records as an array, where another container than theirs can be private data's."""
         raise NotImplementedError
 
@@ -86,22 +86,28 @@ class Container(ABC):
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
         """Return a copy of private records as P would draw them, where it draws this very container."""
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        """Return private records as the array that P would draw, where arrays are cast to their container."""
-        raise NotImplementedError
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        """Return a copy of private records as P would draw them: arrays, which are cast to this container."""
+        return self.convert(data, self.from_array(drawn, self.describe(data)), support)
 
 
-_ADAPTERS: dict[tuple[str, str], Container] = {}
+_LIBRARIES: dict[str, Callable[[str], Container | None]] = {}
 
 
-def register(library: str, adapters: dict[str, Container]) -> None:
-    """Add the adapters of a library by the names of its classes: nothing of it is imported."""
-    _ADAPTERS.update({(library, name): adapter for name, adapter in adapters.items()})
+def register(library: str, get: Callable[[str], Container | None]) -> None:
+    """Add a library by what returns the adapter of a class, given its name, when one turns up."""
+    _LIBRARIES[library] = get
+
+
+def adapter(library: str, name: str) -> Any:
+    """Return the adapter of a class of a library, or None if there is none."""
+    return _LIBRARIES[library](name) if library in _LIBRARIES else None
 
 
 @functools.cache
 def _of_type(cls: type) -> Container | None:
-    return _ADAPTERS.get((cls.__module__.partition(".")[0], cls.__name__))
+    found: Container | None = adapter(cls.__module__.partition(".")[0], cls.__name__)
+    return found
 
 
 def find(data: Any) -> Container | None:
@@ -134,9 +140,40 @@ def _hint(cls: type) -> str:
     return " (to_numpy(), perhaps)" if hasattr(cls, "to_numpy") else ""
 
 
-def of_schema(schema: Schema) -> Container:
+def of_schema(schema: Schema) -> Any:
     """Return the adapter of the container that a schema describes."""
-    return _ADAPTERS[schema.container]
+    return adapter(*schema.container)
+
+
+def convert(data: Any, drawn: Any, support: Any = None) -> Any:
+    """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
+
+    Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
+    values and values that P does not draw become one that it does (see `privatize.data.clipping`). Nothing
+    but the values is left of the given container (see `Container.fresh`).
+
+    Parameters
+    ----------
+    data : dataset
+        The private records, whose schema fits.
+    drawn : dataset
+        Some records that P has drawn, as it drew them.
+    support : object
+        P's support, or None to leave values as they are.
+
+    Examples
+    --------
+    >>> from privatize.data.records import convert
+    >>> convert(np.array([-1, 50, 200]), np.zeros(2), (0.0, 100.0))
+    array([  0.,  50., 100.])
+    >>> convert([-1, 50, 200], np.zeros(2), (0.0, 100.0))
+    [0.0, 50.0, 100.0]
+    """
+    own, wanted = of(data), of(drawn)
+    if own is wanted:
+        return own.convert(data, drawn, support)
+    # Otherwise P's records are cast to the container of the private data, by way of an array.
+    return own.convert_by_array(data, wanted.to_array(drawn), support)
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -149,9 +186,9 @@ def equal(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(equal, one, other))
     if type(one) is dict:
         return one.keys() == other.keys() and equal(list(one.values()), [other[key] for key in one])
-    adapter = find(one)
-    if adapter is not None:
-        return equal(adapter.comparable(one), adapter.comparable(other))
+    own = find(one)
+    if own is not None:
+        return equal(own.comparable(one), own.comparable(other))
     return bool(one == other or (one != one and other != other))
 
 

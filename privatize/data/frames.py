@@ -7,33 +7,46 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from privatize.data.arrow_frames import ArrowTables
 from privatize.data.columns import (
     Column,
     array_of_column,
+    arrays,
     code_of,
     dtype_of,
     is_numpy_number,
     kind_of,
+    levels,
     narwhals,
 )
-from privatize.data.container import find, register
-from privatize.data.pandas_frames import PandasFrames
-from privatize.data.pandas_layout import arrays, levels
-from privatize.data.polars_frames import PolarsFrames
+from privatize.data.container import Container, adapter, find, register
 from privatize.data.schema import FrameSchema
 from privatize.data.tabular import Tabular
 from privatize.errors import SamplerError
 
-_FRAMES: dict[str, Tabular] = {
-    "pandas": PandasFrames("frame"),
-    "polars": PolarsFrames("frame"),
-    "pyarrow": ArrowTables("frame"),
-}
-register("pandas", {"DataFrame": _FRAMES["pandas"], "Series": PandasFrames("series")})
-register("polars", {"DataFrame": _FRAMES["polars"], "Series": PolarsFrames("series")})
-register("pyarrow", {"Table": _FRAMES["pyarrow"]})
-LIBRARIES = tuple(_FRAMES)
+LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+def _pandas(name: str) -> Container | None:
+    from privatize.data.pandas_frames import ADAPTERS
+
+    return ADAPTERS.get(name)
+
+
+def _polars(name: str) -> Container | None:
+    from privatize.data.polars_frames import ADAPTERS
+
+    return ADAPTERS.get(name)
+
+
+def _pyarrow(name: str) -> Container | None:
+    from privatize.data.arrow_frames import ADAPTERS
+
+    return ADAPTERS.get(name)
+
+
+register("pandas", _pandas)
+register("polars", _polars)
+register("pyarrow", _pyarrow)
 
 
 def kind(data: Any) -> tuple[str, str] | None:
@@ -56,11 +69,6 @@ def _of(data: Any) -> Tabular:
 def describe(data: Any) -> FrameSchema:
     """Return the schema of a frame or a series."""
     return _of(data).describe(data)
-
-
-def copy(data: Any) -> Any:
-    """Return a copy that shares nothing that could be changed in place."""
-    return _of(data).copy(data)
 
 
 def names(data: Any) -> list[Any]:
@@ -102,7 +110,7 @@ def select(data: Any, wanted: Any) -> Any:
         return [select(record, wanted) for record in data]
     if isinstance(data, dict) and several:
         return {name: data[name] for name in wanted}
-    if isinstance(find(data), ArrowTables):
+    if kind(data) == ("frame", "pyarrow"):
         return data.select(wanted if several else [wanted])
     return data[wanted]
 
@@ -114,18 +122,13 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
     if library == "records":
         found = [column.listed() for column in table.values()]
         return [dict(zip(table, record, strict=True)) for record in zip(*found, strict=True)]
-    adapter = _FRAMES[library]
     try:
-        return adapter.assemble([adapter.from_column(column) for column in table.values()], list(table))
+        made = adapter(library, "Table" if library == "pyarrow" else "DataFrame")
+        return made.assemble([made.from_column(column) for column in table.values()], list(table))
     except ImportError:
         raise SamplerError(
             f"frame={library!r} needs {library}, which is not installed. Install it, or use frame='dict'."
         ) from None
-
-
-def is_float(data: Any, at: int) -> bool:
-    """Tell whether a column holds floating-point numbers."""
-    return kind_of(columns(data)[at]) == "float"
 
 
 def replaced(data: Any, at: int, values: Any) -> Any:

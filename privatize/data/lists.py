@@ -67,19 +67,19 @@ class Lists(Container):
         ]
         return [dict(zip(names, record, strict=True)) for record in zip(*made, strict=True)]
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
         dtype = drawn.dtype
         if dtype.kind in "UO" and support is None:
-            return clipping.objects(self.copy(data))
+            return self.copy(data)
         if is_fixed(support) and drawn.ndim == 1:
             listed = clipping.convert_choices(data, support)
             if dtype.kind not in "biuf":
-                return clipping.objects(listed)
-            return np.array([math.nan if value is None else value for value in listed], dtype=dtype)
+                return listed
+            return np.array([math.nan if value is None else value for value in listed], dtype=dtype).tolist()
         values, missing = _to_array(data, dtype)
         if values.shape[1:] != drawn.shape[1:]:
             raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
-        return clipping.convert_values(values, dtype, support, missing)
+        return self.from_array(clipping.convert_values(values, dtype, support, missing), None)
 
 
 def _convert_column(values: list[Any], drawn: list[Any], support: Any) -> list[Any]:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from privatize.data import pandas_layout
+from privatize.data import columns, pandas_layout
 from privatize.data.clipping import codes, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
 from privatize.data.schema import FrameSchema, IndexSchema, label
-from privatize.data.support import Maybe, split
+from privatize.data.support import Maybe, split, unwrap
 from privatize.data.tabular import Tabular
 
 
@@ -22,9 +23,6 @@ class PandasFrames(Tabular):
     """Data frames, or series, of pandas."""
 
     library = "pandas"
-
-    def names(self, data: Any) -> list[Any]:
-        return [data.name] if self.form == "series" else list(data.columns)
 
     def columns(self, data: Any) -> list[Any]:
         return [data] if self.form == "series" else [column for _, column in data.items()]
@@ -42,7 +40,7 @@ class PandasFrames(Tabular):
             kind = "Index"
         if kind == "Index" and index.name is None and index.dtype.kind in "iu":
             return None
-        dtypes = tuple(_without_unit(str(level.dtype)) for level in pandas_layout.levels(index))
+        dtypes = tuple(_without_unit(str(level.dtype)) for level in columns.levels(index))
         return IndexSchema(kind, dtypes, tuple(map(str, index.names)))
 
     def heading(self, data: Any) -> tuple[Any, ...] | None:
@@ -59,27 +57,15 @@ class PandasFrames(Tabular):
     # -- rows
 
     def take(self, data: Any, positions: Any) -> Any:
-        values = pandas_layout.one_array(data)
-        bare = not data.attrs and data.flags.allows_duplicate_labels and self.index(data) is None
-        if values is None or not bare:
-            rows = pandas_layout.with_own_cells(data.take(positions))
-            return rows if self.index(data) is not None else pandas_layout.numbered(rows)
-        import pandas as pd
-
-        # The same, faster, and in the same order in memory: sums round as they do in pandas' own rows.
-        rows = values[positions] if values.flags.c_contiguous else values.T.take(positions, axis=1).T
-        return pd.DataFrame(rows, columns=pandas_layout.own_labels(data.columns), copy=False)
+        rows = pandas_layout.with_own_cells(data.take(positions))
+        if self.index(data) is None:
+            rows.index = pd.RangeIndex(len(rows))
+        return rows
 
     def head(self, data: Any, n: int) -> Any:
-        rows = data.iloc[:n] if pandas_layout.copies_on_write() else data.iloc[:n].copy()
-        rows = pandas_layout.with_own_cells(rows)
-        return rows if self.index(data) is not None else pandas_layout.numbered(rows)
-
-    first = head
+        return self.take(data, np.arange(len(data))[:n])
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        import pandas as pd
-
         # Without those that are empty, whose dtypes pandas would otherwise let have a say.
         filled = [part for part in parts if len(part)] or [parts[0]]
         return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
@@ -87,48 +73,40 @@ class PandasFrames(Tabular):
     def copy(self, data: Any) -> Any:
         return pandas_layout.with_own_cells(data.copy())
 
-    def laid_out(self, rows: Any) -> Any:
-        return self._bare(rows.copy())  # which joins the blocks of one dtype, and puts them in C order
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        parts, indexed = columns.arrays(data), self.index(data) is not None
+        found = []
+        for at in positions:
+            index: Any = pd.RangeIndex(len(self.places(data, at)))
+            if indexed:  # from the labels alone: frequencies and unused levels tell of other records
+                index = pandas_layout.joined(pandas_layout.labels_of(data.index[at]), data.index.names)
+            taken = [pandas_layout.taken(part, at) for part in parts]
+            found.append(self.assemble(taken, self._labels(data), index))
+        return found
 
-    def _bare(self, made: Any) -> Any:
-        """Return rows in blocks of their own without flags, attributes, frequencies and unused levels."""
-        import pandas as pd
-
-        chunked = any(map(pandas_layout.is_arrow, self.dtypes(made)))
-        for at, column in enumerate(self.columns(made) if chunked else ()):
-            inside = column.array.__arrow_array__() if pandas_layout.is_arrow(column.dtype) else None
-            if inside is None or (inside.num_chunks == 1 and not inside.chunk(0).offset):
-                continue
-            made = self.with_column(made, at, pd.Series(pd.array(column.tolist(), dtype=column.dtype)))
-        if made.attrs:
-            made.attrs = {}
-        if not made.flags.allows_duplicate_labels:
-            made.flags.allows_duplicate_labels = True
-        if self.index(made) is not None:
-            made.index = pandas_layout.joined(pandas_layout.labels_of(made.index), made.index.names)
-        elif type(made.index) is not pd.RangeIndex:
-            made.index = pd.RangeIndex(len(made))
-        return made
+    def _labels(self, data: Any) -> Any:
+        """Return the names of columns for another frame."""
+        return [data.name] if self.form == "series" else pandas_layout.own_labels(data.columns)
 
     # -- columns
 
-    def assemble(self, parts: list[Any], names: Any) -> Any:
-        import pandas as pd
-
+    def assemble(self, parts: list[Any], names: Any, index: Any = None) -> Any:
         if self.form == "series":
-            return pd.Series(parts[0], name=names[0])
+            # Drawn columns are read by pandas; rows that are taken keep the dtype that they have.
+            return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
         heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
         if all(type(part) is np.ndarray for part in parts):
             dtypes = {part.dtype for part in parts}
             if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: quicker to make, and to use
-                return pd.DataFrame(np.array(parts).T, columns=heads, copy=False)
-        frame = pd.DataFrame(dict(enumerate(parts)), copy=False)
-        frame.columns = heads
-        return frame
+                return pd.DataFrame(np.array(parts).T, index, heads, copy=False)
+        # Both copy into one block for each of numpy's dtypes, in C order; the first is quicker.
+        build = getattr(pd.DataFrame, "_from_arrays", None)
+        if build is not None:
+            return build(parts, heads, index, verify_integrity=index is None)
+        series = (pd.Series(part, index, None if index is None else part.dtype) for part in parts)
+        return pd.DataFrame(dict(enumerate(series)), index).set_axis(heads, axis=1)
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import pandas as pd
-
         dtype = drawn.dtype
         if isinstance(dtype, pd.CategoricalDtype):
             places = codes(values, dtype.categories.tolist())
@@ -147,8 +125,6 @@ class PandasFrames(Tabular):
         return series.astype(dtype).mask(missing)
 
     def from_column(self, column: Column) -> Any:
-        import pandas as pd
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             places = values if missing is None else np.where(missing, -1, values)
@@ -170,8 +146,6 @@ class PandasFrames(Tabular):
         return column.array()
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
-        import pandas as pd
-
         if self.form == "series":
             return pd.Series(column.array, index=data.index, name=data.name)
         made = data.copy()  # an answer shares nothing with the estimate that it is made after
@@ -181,8 +155,6 @@ class PandasFrames(Tabular):
     def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
         if self.form == "series" or values.shape[1:] != (len(schema.columns),):
             return super().from_array(values, schema)
-        import pandas as pd
-
         names, levels = [column.name for column in schema.columns], schema.heading or (None,)
         if len(levels) > 1:
             return pd.DataFrame(values, columns=pd.MultiIndex.from_tuples(names, names=levels))
@@ -191,67 +163,53 @@ class PandasFrames(Tabular):
     # -- private data
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
+        width, index = len(self.names(drawn)), pd.RangeIndex(len(data))
         indexed = list(drawn.index.names) if self.index(drawn) is not None else []
-        if self.form == "series":
-            ends = [None] * len(indexed)
-            made = self.assemble([self.convert_column(data, drawn, support)], [drawn.name])
-        else:
-            width = len(drawn.columns)
+        ends = [support, *[None for _ in indexed]]
+        if self.form == "frame":
             ends = split(support, [*self.names(drawn), *indexed])
-            labels = pandas_layout.own_labels(drawn.columns)
-            made = self.assemble(self._converted(data, drawn, ends[:width]), labels)
-            made, ends = made if width else made.reindex(range(len(data))), ends[width:]
         if indexed:
-            # From the labels alone: frequencies and unused levels tell of other records.
-            parts = zip(*map(pandas_layout.labels_of, (data.index, drawn.index)), ends, strict=True)
-            made.index = pandas_layout.joined([self.convert_column(*part) for part in parts], indexed)
-        return self._bare(made if pandas_layout.is_laid_out(made) else made.copy())
+            labels = map(pandas_layout.labels_of, (data.index, drawn.index))
+            made = [self.convert_column(*part) for part in zip(*labels, ends[width:], strict=True)]
+            index = pandas_layout.joined(made, indexed)
+        return self.assemble(self._converted(data, drawn, ends[:width]), self._labels(drawn), index)
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
-        """Return the columns of a private frame as P would draw them: of numpy's numbers quickly."""
-        parts = list(zip(pandas_layout.arrays(data), self.dtypes(drawn), ends, strict=True))
+        """Return the columns of private data as P would draw them: of numpy's numbers quickly."""
+        parts = list(zip(columns.arrays(data), self.dtypes(drawn), ends, strict=True))
         made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
         if all(part is not None for part in made):
             return made
-        others = zip(made, self.columns(data), self.columns(drawn), ends, strict=True)
-        return [self.convert_column(*rest) if part is None else part for part, *rest in others]
-
-    def convert_column(self, own: Any, drawn: Any, support: Any) -> Any:
-        made = super().convert_column(own, drawn, support)
-        if made is not own:
-            return made
-        made = pandas_layout.with_own_cells(own.reset_index(drop=True).copy())
-        made.attrs = {}
+        for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
+            if made[at] is None:
+                own = columns.arrays(self.convert_column(*part))[0]
+                made[at] = pandas_layout.taken(own, slice(None))
         return made
 
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:
     """Tell whether numpy's numbers become numpy's numbers, without a mark for missing ones."""
-    if not is_numpy_number(own) or not is_numpy_number(drawn):
+    inner, _ = unwrap(support)
+    arrays = type(inner) is tuple and np.ndarray in map(type, inner)  # whose shapes have to be checked
+    if arrays or not is_numpy_number(own) or not is_numpy_number(drawn):
         return False
     return drawn.kind == "f" or not isinstance(support, Maybe)
 
 
 @functools.lru_cache(maxsize=256)
 def _category_dtype(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
-    import pandas as pd
-
     return pd.CategoricalDtype([value for _, value in typed], ordered=ordered)
 
 
 @functools.lru_cache(maxsize=256)
 def _strings(values: tuple[str, ...]) -> Any:
     """Return strings as an array of pandas', from which they are taken by code."""
-    import pandas as pd
-
     return pd.Series(list(values), dtype=_usual_dtypes()[1]).array
 
 
 @functools.cache
 def _usual_dtypes() -> tuple[Any, Any]:
     """Return the dtypes of dates that were read from strings, and of strings: pandas 3 has changed both."""
-    import pandas as pd
-
     return pd.to_datetime(["2020-01-01"]).dtype, pd.Series(["text"]).dtype
 
 
@@ -260,3 +218,6 @@ def _without_unit(code: str) -> str:
     if code.startswith("category"):
         return "category"
     return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)
+
+
+ADAPTERS = {"DataFrame": PandasFrames("frame"), "Series": PandasFrames("series")}

@@ -6,96 +6,53 @@ import functools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from privatize.data.clipping import objects
-from privatize.data.columns import Array, is_numpy_number
+from privatize.data.columns import arrays
 from privatize.data.container import IMMUTABLE
-
-
-def levels(index: Any) -> list[Any]:
-    """Return the levels of an index, or the index itself as the only one."""
-    return list(index.levels) if hasattr(index, "levels") else [index]
-
-
-def numbered(rows: Any) -> Any:
-    """Return rows that are numbered from 0 on."""
-    index = rows.index
-    if type(index).__name__ != "RangeIndex" or index.start != 0 or index.step != 1 or index.name is not None:
-        import pandas as pd
-
-        rows.index = pd.RangeIndex(len(rows))
-    return rows
 
 
 def labels_of(index: Any) -> list[Any]:
     """Return the labels of an index, level by level, as series."""
-    import pandas as pd
-
     return [pd.Series(index.get_level_values(at)) for at in range(index.nlevels)]
 
 
 def joined(labels: list[Any], names: Any) -> Any:
     """Return labels, level by level, as an index."""
-    import pandas as pd
-
     if len(labels) > 1:
         return pd.MultiIndex.from_arrays(labels, names=names)
-    return pd.Index(labels[0], name=names[0])
+    return pd.Index(labels[0], name=names[0], copy=True)
 
 
-def one_array(data: Any) -> Array | None:
-    """Return the array that a frame is, where it is one of numbers, without copying; or else None."""
-    blocks: Any = getattr(getattr(data, "_mgr", None), "blocks", ())
-    if len(blocks) != 1 or data.ndim != 2 or not is_numpy_number(blocks[0].dtype):
-        return None
-    found: Array = data.to_numpy()
-    return found
+def taken(array: Any, at: Any) -> Any:
+    """Return rows of what a column is in: numpy's may be a view, others are in memory of their own."""
+    made = array[at] if type(at) is slice else array.take(at)
+    if type(made) is np.ndarray:
+        return made if made.dtype != object else own_cells(made)
+    if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
+        return made.copy()
+    inside = made.__arrow_array__()  # which nobody can change, but chunks can be seen
+    whole = inside.num_chunks == 1 and not inside.chunk(0).offset
+    return made if whole else pd.array(made.tolist(), dtype=made.dtype)
 
 
-def arrays(data: Any) -> list[Any]:
-    """Return what the columns of a frame are in, without copying: faster than series of them."""
-    each = getattr(data, "_iter_column_arrays", None)
-    if each is not None:
-        return list(each())
-    return [own.to_numpy() if is_numpy_number(own.dtype) else own.array for _, own in data.items()]
-
-
-@functools.cache
-def copies_on_write() -> bool:
-    """Tell whether what is written into a part of a pandas object stays out of the whole one."""
-    import pandas as pd
-
-    return int(pd.__version__.partition(".")[0]) >= 3
+def own_cells(cells: Any) -> Any:
+    """Return an array of objects that are its own too, if they can be changed in place."""
+    immutable = {type(cell) for cell in cells} <= IMMUTABLE
+    return cells if immutable else objects([copy.deepcopy(cell) for cell in cells])
 
 
 def with_own_cells(data: Any) -> Any:
     """Return a frame or a series whose cells are its own too, if they can be changed in place."""
-    blocks = getattr(getattr(data, "_mgr", None), "blocks", None)  # columns of one dtype: quicker to look at
-    if blocks is not None and not any(block.dtype == object for block in blocks):
-        return data
-    for at, column in enumerate([data] if data.ndim == 1 else [column for _, column in data.items()]):
-        if column.dtype != object or {type(cell) for cell in column} <= IMMUTABLE:
+    for at, array in enumerate(arrays(data)):
+        if array.dtype != object or (made := own_cells(array)) is array:
             continue
-        made = objects([copy.deepcopy(cell) for cell in column])
         if data.ndim == 1:
             data[:] = made
         else:
             data.isetitem(at, made)
     return data
-
-
-def is_laid_out(rows: Any) -> bool:
-    """Tell whether an object has one block for each of numpy's dtypes, in C order."""
-    blocks = [block for block in getattr(rows._mgr, "blocks", ()) if isinstance(block.dtype, np.dtype)]
-    flags = [np.asarray(block.values).flags for block in blocks]
-    return len({block.dtype for block in blocks}) == len(blocks) and all(
-        flag.c_contiguous and flag.writeable for flag in flags
-    )
-
-
-def is_arrow(dtype: Any) -> bool:
-    """Tell whether columns of a dtype are arrow's."""
-    return type(dtype).__name__ == "ArrowDtype" or getattr(dtype, "storage", None) == "pyarrow"
 
 
 def own_labels(labels: Any) -> Any:
@@ -106,8 +63,6 @@ def own_labels(labels: Any) -> Any:
 @functools.cache
 def is_read_only(dtype: Any) -> bool:
     """Tell whether pandas keeps everybody from writing into an index: from 3.1 on, of some strings."""
-    import pandas as pd
-
     if not isinstance(dtype, pd.StringDtype):
         return False
     made = pd.Index(["a"], dtype=dtype)
@@ -119,8 +74,6 @@ def is_read_only(dtype: Any) -> bool:
 
 def heads(names: tuple[Any, ...]) -> Any:
     """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
-    import pandas as pd
-
     if not all(type(name) is str for name in names):
         return pd.Index(names, tupleize_cols=False)
     return own_labels(known_heads(names))
@@ -129,8 +82,6 @@ def heads(names: tuple[Any, ...]) -> Any:
 @functools.lru_cache(maxsize=256)
 def known_heads(names: tuple[str, ...]) -> Any:
     """Return names of columns as an index that all frames with these names share."""
-    import pandas as pd
-
     made = pd.Index(names)
     made.get_indexer(made)  # where each is, now and not in one of several threads
     return made

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from privatize.data.columns import Array, Column, array_of, kind_of
 from privatize.data.tabular import Tabular
@@ -16,43 +17,30 @@ class PolarsFrames(Tabular):
 
     library = "polars"
 
-    def names(self, data: Any) -> list[Any]:
-        return [data.name] if self.form == "series" else list(data.columns)
-
     def columns(self, data: Any) -> list[Any]:
         return [data] if self.form == "series" else list(data.get_columns())
 
-    def head(self, data: Any, n: int) -> Any:
-        return data.slice(0, n)
-
     def concat(self, parts: Sequence[Any]) -> Any:
-        import polars as pl
-
         return pl.concat(list(parts))
 
     def copy(self, data: Any) -> Any:
         return data.clone()
 
-    def laid_out(self, rows: Any) -> Any:
-        import polars as pl
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        return [self._laid_out(data[self.places(data, at)]) for at in positions]
 
-        if self.form == "series":
-            return rows.cast(pl.String).cast(rows.dtype) if rows.dtype == pl.Categorical else rows
-        # Codes by order of appearance, whatever the strings were read before.
-        known = [name for name, dtype in rows.schema.items() if dtype == pl.Categorical]
-        again = [pl.col(name).cast(pl.String).cast(rows.schema[name]) for name in known]
-        return rows.with_columns(again) if known else rows
+    def _laid_out(self, rows: Any) -> Any:
+        for at, column in enumerate(self.columns(rows)):
+            if column.dtype == pl.Categorical:  # codes by order of appearance, whatever was read before
+                rows = self.with_column(rows, at, column.cast(pl.String).cast(column.dtype))
+        return rows
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        import polars as pl
-
         if self.form == "series":
             return parts[0].rename(names[0])
         return pl.DataFrame(dict(zip(names, parts, strict=True)))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        import polars as pl
-
         if isinstance(values, list):
             dtype = pl.String if kind_of(drawn) != "object" else None
             return pl.Series(values, dtype=dtype).cast(drawn.dtype, strict=False)
@@ -60,8 +48,6 @@ class PolarsFrames(Tabular):
         return made if made.dtype == drawn.dtype else made.cast(drawn.dtype)
 
     def from_column(self, column: Column) -> Any:
-        import polars as pl
-
         values, missing = column.values, column.missing
         if column.categories is not None:
             if all(isinstance(value, str) for value in column.categories):
@@ -73,15 +59,8 @@ class PolarsFrames(Tabular):
             values = values.astype("M8[us]")
         return _series(values, missing, column.zone)
 
-    def with_column(self, data: Any, at: int, column: Any) -> Any:
-        if self.form == "series":
-            return column.rename(data.name)
-        return data.with_columns(column.rename(data.columns[at]))
-
 
 def _series(values: Array, missing: Array | None, zone: str | None) -> Any:
-    import polars as pl
-
     if values.dtype.kind in "UO":
         made = pl.Series(values.tolist(), dtype=pl.String if values.dtype.kind == "U" else None)
     else:
@@ -89,3 +68,6 @@ def _series(values: Array, missing: Array | None, zone: str | None) -> Any:
     if missing is not None and missing.any():
         made = made.zip_with(pl.Series(~missing), pl.Series([None], dtype=made.dtype))
     return made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone) if zone else made
+
+
+ADAPTERS = {"DataFrame": PolarsFrames("frame"), "Series": PolarsFrames("series")}

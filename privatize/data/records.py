@@ -14,20 +14,19 @@ from privatize.data import frames  # noqa: F401 - which registers frames
 from privatize.data.aligned import Dicts, Tuples
 from privatize.data.arrays import Arrays, Sparse, Tensors
 from privatize.data.container import Positions, find, of, register
+from privatize.data.container import convert as convert
 from privatize.data.container import equal as equal
-from privatize.data.convert import convert as convert
 from privatize.data.lists import Lists
 from privatize.data.matching import mismatch
 from privatize.data.schema import Schema
 from privatize.errors import DataError
 
 _FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
-register("builtins", {"list": Lists(), "tuple": Tuples(), "dict": Dicts()})
-register("numpy", {"ndarray": Arrays()})
-register(
-    "scipy", dict.fromkeys((f"{form}_{kind}" for form in _FORMATS for kind in ("array", "matrix")), Sparse())
-)
-register("torch", {"Tensor": Tensors()})
+_SPARSE = [f"{form}_{kind}" for form in _FORMATS for kind in ("array", "matrix")]
+register("builtins", {"list": Lists(), "tuple": Tuples(), "dict": Dicts()}.get)
+register("numpy", {"ndarray": Arrays()}.get)
+register("scipy", dict.fromkeys(_SPARSE, Sparse()).get)
+register("torch", {"Tensor": Tensors()}.get)
 
 
 def count(data: Any) -> int:
@@ -46,7 +45,7 @@ def count(data: Any) -> int:
 def describe(data: Any) -> Schema:
     """Return the schema of a dataset: containers, names, dtypes, shapes, never n or values.
 
-    What `Schema.public` leaves out of it may tell about values, so it is for comparing with what P draws.
+    What its public JSON leaves out of it may tell about values, so it is for comparing with what P draws.
 
     Examples
     --------

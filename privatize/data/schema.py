@@ -2,12 +2,10 @@
 
 # ruff: noqa: D102 - the base class says what a method does
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,12 +25,11 @@ class Schema(ABC):
     """The package and the class of its container."""
 
     @abstractmethod
-    def to_json(self) -> list[Any]:
-        """Return it as JSON, as it is in keys."""
+    def to_json(self, *, public: bool = False) -> list[Any]:
+        """Return it as JSON, as it is in keys.
 
-    def public(self) -> Schema:
-        """Return it without what may be taken from values: widths of strings, digits, fields in columns."""
-        return self
+        A public one lacks what may be taken from values: widths of strings, digits, fields in columns.
+        """
 
 
 @dataclass(frozen=True)
@@ -41,7 +38,7 @@ class ListSchema(Schema):
 
     container = ("builtins", "list")
 
-    def to_json(self) -> list[Any]:
+    def to_json(self, *, public: bool = False) -> list[Any]:  # noqa: ARG002
         return ["list"]
 
     def __str__(self) -> str:
@@ -50,11 +47,11 @@ class ListSchema(Schema):
 
 @dataclass(frozen=True)
 class ArraySchema(Schema):
-    """A numpy array; its dtype is a string, or a dict of names, kinds, offsets and size.
+    """A numpy array.
 
     Examples
     --------
-    >>> ArraySchema("<U11", ()).public().to_json()
+    >>> ArraySchema(np.dtype("<U11"), ()).to_json(public=True)
     ['array', '<U', []]
     """
 
@@ -64,17 +61,15 @@ class ArraySchema(Schema):
     container = ("numpy", "ndarray")
     tag: ClassVar[str] = "array"
 
-    def to_json(self) -> list[Any]:
-        return [self.tag, self.dtype, list(self.shape), *([self.place] if self.place else [])]
-
-    def public(self) -> Schema:
-        return replace(self, dtype=_public_code(self.dtype))
+    def to_json(self, *, public: bool = False) -> list[Any]:
+        code = self.dtype if isinstance(self.dtype, str) else _dtype_code(self.dtype, public)
+        return [self.tag, code, list(self.shape), *([self.place] if self.place else [])]
 
     def __str__(self) -> str:
         return f"{self._words()}{f' with records of shape {self.shape}' if self.shape else ''}"
 
     def _words(self) -> str:
-        return f"an array of {_in_words(to_dtype(self.dtype))}"
+        return f"an array of {_in_words(self.dtype)}"
 
 
 class SparseSchema(ArraySchema):
@@ -83,11 +78,11 @@ class SparseSchema(ArraySchema):
     libraries, container, tag = frozenset({"numpy", "scipy"}), ("scipy", "csr_array"), "sparse"
 
     def _words(self) -> str:
-        return f"a sparse {self.place} of {to_dtype(self.dtype).name}"
+        return f"a sparse {self.place} of {self.dtype.name}"
 
 
 class TensorSchema(ArraySchema):
-    """A tensor of torch's; its place is its device."""
+    """A tensor of torch's; its dtype is a string, its place is its device."""
 
     libraries, container, tag = frozenset({"numpy", "torch"}), ("torch", "Tensor"), "tensor"
 
@@ -112,14 +107,11 @@ class AlignedSchema(Schema):
     def libraries(self) -> frozenset[str]:  # type: ignore[override]
         return frozenset({"numpy"}).union(*(part.libraries for part in self.parts))
 
-    def to_json(self) -> list[Any]:
-        inside = [part.to_json() for part in self.parts]
+    def to_json(self, *, public: bool = False) -> list[Any]:
+        inside = [part.to_json(public=public) for part in self.parts]
         if self.names is None:
             return ["tuple", *inside]
         return ["dict", [list(both) for both in zip(self.names, inside, strict=True)]]
-
-    def public(self) -> Schema:
-        return replace(self, parts=tuple(part.public() for part in self.parts))
 
     def __str__(self) -> str:
         if self.names is None:
@@ -169,22 +161,18 @@ class FrameSchema(Schema):
         table = "Table" if self.library == "pyarrow" else "DataFrame"
         return (self.library, "Series" if self.form == "series" else table)
 
-    def to_json(self) -> list[Any]:
-        return [self.form, self.library, *map(_as_lists, (self.columns, self.index, self.heading))]
-
-    def public(self) -> Schema:
-        index = self.index and self.index._replace(dtypes=tuple(map(bare, self.index.dtypes)))
-        columns = (
-            own._replace(dtype=bare(own.dtype)) if own.kind == "other" else own for own in self.columns
-        )
-        return replace(self, columns=tuple(columns), index=index)
+    def to_json(self, *, public: bool = False) -> list[Any]:
+        columns, index = self.columns, self.index
+        if public:
+            columns = tuple(own._replace(dtype=own.public_dtype) for own in columns)
+            index = index and index._replace(dtypes=tuple(map(bare, index.dtypes)))
+        return [self.form, self.library, *map(_as_lists, (columns, index, self.heading))]
 
     def __str__(self) -> str:
-        shown = [own if own.kind != "other" else own._replace(dtype=bare(own.dtype)) for own in self.columns]
         if self.form == "series":
-            return f"a {self.library} Series of {shown[0].public_dtype}"
-        listed = ", ".join(f"{own.name!r}: {own.public_dtype}" for own in shown[:12])
-        more = ", ..." if len(shown) > 12 else ""
+            return f"a {self.library} Series of {self.columns[0].public_dtype}"
+        listed = ", ".join(f"{own.name!r}: {own.public_dtype}" for own in self.columns[:12])
+        more = ", ..." if len(self.columns) > 12 else ""
         return f"a {' '.join(self.container)} with the columns {{{listed}{more}}}"
 
 
@@ -212,41 +200,20 @@ def label(name: Any) -> Label:
     )
 
 
-def dtype_code(dtype: np.dtype[Any]) -> Any:
+def _dtype_code(dtype: np.dtype[Any], public: bool) -> Any:
     """Return a dtype as JSON: a string, or names, kinds, offsets and size of a structured one."""
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        return {"base": dtype_code(base), "shape": list(shape)}
+        return {"base": _dtype_code(base, public), "shape": list(shape)}
     if dtype.names is None:
-        return "StringDType" if dtype.kind == "T" else dtype.str
+        code = "StringDType" if dtype.kind == "T" else dtype.str
+        return code[:2] if public and dtype.kind in "USV" else code
     known: Any = dtype.fields
     fields = [known[name] for name in dtype.names]
-    return {
-        "names": list(dtype.names),
-        "formats": [dtype_code(field[0]) for field in fields],
-        "offsets": [field[1] for field in fields],
-        "itemsize": dtype.itemsize,
-    }
-
-
-def to_dtype(code: Any) -> np.dtype[Any]:
-    """Return the dtype that `dtype_code` has made JSON of."""
-    if code == "StringDType":
-        return np.dtype(np.dtypes.StringDType())
-    if isinstance(code, str):
-        return np.dtype(code)
-    if "base" in code:
-        return np.dtype((to_dtype(code["base"]), tuple(code["shape"])))
-    made: np.dtype[Any] = np.dtype(code | {"formats": [to_dtype(inner) for inner in code["formats"]]})
-    return made
-
-
-def _public_code(code: Any) -> Any:
-    if isinstance(code, str):
-        return code[:2] if code[1:2] in ("U", "S", "V") else code
-    if "base" in code:
-        return code | {"base": _public_code(code["base"])}
-    return {"names": code["names"], "formats": [_public_code(inner) for inner in code["formats"]]}
+    made = {"names": list(dtype.names), "formats": [_dtype_code(field[0], public) for field in fields]}
+    if public:
+        return made
+    return made | {"offsets": [field[1] for field in fields], "itemsize": dtype.itemsize}
 
 
 def _in_words(dtype: np.dtype[Any]) -> str:

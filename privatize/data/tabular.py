@@ -28,9 +28,9 @@ class Columnar(Container):
     def __init__(self, form: str) -> None:
         self.form = form  # "frame" or "series"
 
-    @abstractmethod
     def names(self, data: Any) -> list[Any]:
         """Return the names of a frame's columns, or a series' own."""
+        return [data.name] if self.form == "series" else list(data.columns)
 
     @abstractmethod
     def columns(self, data: Any) -> list[Any]:
@@ -48,17 +48,19 @@ class Columnar(Container):
     def from_column(self, column: Column) -> Any:
         """Return a drawn column as one of this library."""
 
-    @abstractmethod
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         """Return a frame or a series with another column at a place."""
+        parts = self.columns(data)
+        parts[at] = column
+        return self.assemble(parts, self.names(data))
 
     @abstractmethod
-    def laid_out(self, rows: Any) -> Any:
-        """Return rows that nobody else has, without all else of what they were in: chunks, attributes."""
+    def rows(self, data: Any, *positions: Any) -> list[Any]:
+        """Return rows at positions, or slices, without all else of what they were in: chunks, attributes."""
 
-    def first(self, data: Any, n: int) -> Any:
-        """Return the first n rows such that nobody else has them."""
-        return self.take(data, np.arange(n))
+    def places(self, data: Any, at: Any) -> Any:
+        """Return positions, or a slice, as positions."""
+        return np.arange(len(data))[at] if type(at) is slice else at
 
     def dtypes(self, data: Any) -> list[Any]:
         """Return the dtypes of the columns."""
@@ -84,10 +86,13 @@ class Tabular(Columnar):
         return self.take(data, np.array([at])) if self.form == "frame" else data[at]
 
     def fresh(self, data: Any) -> Any:
-        return self.laid_out(self.first(data, len(data)))
+        return self.rows(data, slice(None))[0]
 
     def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
-        return self.laid_out(self.first(drawn, n)), self.laid_out(self.neighbour(drawn, position, n))
+        positions = np.arange(n)
+        positions[position] = n
+        one, other = self.rows(drawn, slice(n), positions)
+        return one, other
 
     def kinds(self, data: Any) -> list[str]:
         """Return what the columns hold."""
@@ -123,9 +128,8 @@ class Tabular(Columnar):
             return drawn
         return of_schema(schema).from_array(self.to_array(drawn), schema)
 
-    def to_array(self, drawn: Any) -> NDArray[Any]:
-        found: NDArray[Any] = self.contents(drawn)[0]
-        return found
+    def to_array(self, drawn: Any) -> Any:
+        return self.contents(drawn)[0]
 
     def from_array(self, values: NDArray[Any], schema: FrameSchema) -> Any:
         if values.shape[1:] != (() if self.form == "series" else (len(schema.columns),)):
@@ -136,16 +140,17 @@ class Tabular(Columnar):
             made = [self.from_column(Column(values[:, at])) for at in range(values.shape[1])]
         return self.assemble(made, [column.name for column in schema.columns])
 
-    def convert_to_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+    def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
+        # As arrays, which mark nothing as missing: a column that can would, and P's arrays never do.
         found = [columns.values_of(column) for column in self.columns(data)]
         ends = [support] if self.form == "series" else _per_column(support, len(found))
         parts = zip(found, ends, strict=True)
-        made = [
-            clipping.convert_values(values, drawn.dtype, end, missing) for (values, missing), end in parts
-        ]
+        made = [clipping.convert_values(own[0], drawn.dtype, end, own[1]) for own, end in parts]
         if self.form == "series":
-            return made[0]
-        return np.column_stack(made) if made else np.empty((len(data), 0), drawn.dtype)
+            values = made[0]
+        else:
+            values = np.column_stack(made) if made else np.empty((len(data), 0), drawn.dtype)
+        return self.fresh(self.from_array(values, self.describe(data)))
 
     # -- private data
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privatize.calibration.additive import FindRows, Rows
+from privatize.calibration.additive import Rows
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
@@ -99,9 +99,9 @@ class Call:
         found = (*placed, *self.kwargs.items())
         return [each for each in found if type(each[1]) not in _FIXED and not _has_estimator(each[1])]
 
-    def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
+    def __privatize_rows__(self, rows_of: Callable[[Any], Any], /) -> Rows | None:
         """Return the rows that the function adds up with these arguments, if it is a sum over records."""
-        inner = rows_of(self.function)
+        inner: Rows | None = rows_of(self.function)
         return inner and inner._replace(of=replace(self, function=inner.of))
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:

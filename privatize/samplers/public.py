@@ -186,7 +186,7 @@ def _smoothed_frame(taken: Any, public: Any, support: Any, width: float, rng: Rn
     ends = list(support.values()) if isinstance(support, dict) else [support]
     columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
     for at, (values, own, end) in enumerate(columns):
-        if values.dtype.kind == "f" and frames.is_float(taken, at):
+        if values.dtype.kind == "f" and frames.kinds(taken)[at] == "float":
             taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
     return taken
 

@@ -11,8 +11,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize.data import records
-from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema, Schema, to_dtype
+from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema, Schema
 from privatize.errors import DataError
+
+
+def to_dtype(code):
+    """Return the dtype that a schema's JSON describes."""
+    if code == "StringDType":
+        return np.dtype(np.dtypes.StringDType())
+    if isinstance(code, str):
+        return np.dtype(code)
+    if "base" in code:
+        return np.dtype((to_dtype(code["base"]), tuple(code["shape"])))
+    return np.dtype(code | {"formats": [to_dtype(inner) for inner in code["formats"]]})
 
 
 def sampled(schema):
@@ -488,11 +499,13 @@ def test_adopt_gives_the_private_datas_container():
     assert records.cast(drawn, ListSchema()) == [0.0, 1.0, 2.0]
     assert {type(value) for value in records.cast(drawn, ListSchema())} == {float}
     assert records.cast(np.arange(4).reshape(2, 2), ListSchema()) == [[0, 1], [2, 3]]
-    assert records.cast(drawn, ArraySchema("<f8", ())) is drawn
+    assert records.cast(drawn, ArraySchema(np.dtype("<f8"), ())) is drawn
     assert records.cast(drawn, None) is drawn
     listed = [1, 2]
     assert records.cast(listed, ListSchema()) is listed
-    one, two = records.cast((drawn, np.arange(3)), AlignedSchema((ListSchema(), ArraySchema("<i8", ()))))
+    one, two = records.cast(
+        (drawn, np.arange(3)), AlignedSchema((ListSchema(), ArraySchema(np.dtype("<i8"), ())))
+    )
     assert one == [0.0, 1.0, 2.0]
     assert isinstance(two, np.ndarray)
 

@@ -784,6 +784,7 @@ def test_what_makes_no_column_is_refused(call, message):
 def test_a_frame_whose_library_is_missing(monkeypatch):
     """The error would be an ImportError from the middle of a draw, without a way out."""
     monkeypatch.setitem(sys.modules, "polars", None)
+    monkeypatch.delitem(sys.modules, "privatize.data.polars_frames", raising=False)
     with pytest.raises(SamplerError, match=r"needs polars, which is not installed.*frame='dict'"):
         table(a=boolean(), frame="polars")
 
