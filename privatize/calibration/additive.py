@@ -9,7 +9,7 @@ import math
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, cast, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,16 +30,6 @@ class Rows(NamedTuple):
 
     of: Callable[..., Any]
     average: bool
-
-
-FindRows = Callable[[Any], Rows | None]
-
-
-class Delegating(Protocol):
-    """A callable that hands its dataset on to another one, and says which rows it then adds up, if any."""
-
-    def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
-        """Return the rows; `rows_of` finds those of the other callable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +113,7 @@ class Additive(Wrapper):
         """Bind like a function."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def __privatize_rows__(self, _: FindRows, /) -> Rows | None:
+    def __privatize_rows__(self, _: Any, /) -> Rows:
         return Rows(self.rows, self.average)
 
     def _identity(self) -> tuple[Any, ...]:
@@ -166,6 +156,9 @@ def _rows(made: Any, name: str) -> Array:
 def rows_of(function: Any) -> Rows | None:
     """Return the rows that a function adds up, if it is an `Additive`; with its other arguments.
 
+    A callable that hands its dataset on to another one says which rows it then adds up, if any, by its method
+    ``__privatize_rows__(rows_of)``, which finds those of the other one with `rows_of`.
+
     Examples
     --------
     >>> found = rows_of(functools.partial(additive(np.power), 2))
@@ -176,9 +169,9 @@ def rows_of(function: Any) -> Rows | None:
     """
     if isinstance(function, types.MethodType):
         function = functools.partial(function.__func__, function.__self__)
-    # Not isinstance(function, Delegating): a protocol would add annotations to the user's class.
     if hasattr(type(function), "__privatize_rows__"):
-        return cast("Delegating", function).__privatize_rows__(rows_of)
+        rows: Rows | None = function.__privatize_rows__(rows_of)
+        return rows
     inner = rows_of(function.func) if isinstance(function, functools.partial) else None
     return inner and inner._replace(of=functools.partial(inner.of, *function.args, **function.keywords))
 
@@ -432,18 +425,14 @@ def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
             f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
             f"points must be numbers for records that are numbers, and rows of d for rows of d."
         )
+    from scipy.spatial.distance import cdist
+
     height = (math.sqrt(2 * math.pi) * bandwidth) ** -values.shape[1]
-    columns = list(values.T / bandwidth)
-    found = np.empty((len(at), len(values)))
-    # One point after the other, in memory that stays in the processor's cache.
-    for row, point in zip(found, at / bandwidth, strict=True):
-        row[:] = 0.0
-        for column, place in zip(columns, point, strict=True):
-            row += np.square(column - place)
-        row *= -0.5
-        np.exp(row, out=row)
-        row *= height
-    return found.T
+    found = cdist(at / bandwidth, values / bandwidth, "sqeuclidean")
+    found *= -0.5
+    np.exp(found, out=found)
+    found *= height
+    return np.asarray(found.T)
 
 
 def _kernel_at(points: tuple[Any, ...], bandwidth: float, data: Any) -> Array:

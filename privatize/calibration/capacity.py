@@ -38,11 +38,8 @@ def size_of(data: Any) -> int:
     """
     if isinstance(data, tuple):
         return sum(map(size_of, data))
-    if isinstance(data, list):
-        return _size_of_item(data)
     if isinstance(data, np.ndarray):
-        inside = sum(map(_size_of_item, data.ravel().tolist())) if data.dtype.hasobject else 0
-        return data.nbytes + inside
+        return data.nbytes + (sum(map(_size_of_item, data.ravel().tolist())) if data.dtype.hasobject else 0)
     if hasattr(data, "memory_usage"):  # pandas
         return int(np.sum(data.memory_usage(deep=True)))
     if hasattr(data, "estimated_size"):  # polars

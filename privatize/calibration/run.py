@@ -1,24 +1,24 @@
-"""One calibration's run: what is known, what is evaluated and saved, and when it is refused."""
+"""One calibration's run: its weights, what is known, what is evaluated and saved, and when it is refused."""
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from privatize.calibration import capacity
+from privatize.calibration import capacity, streams
 from privatize.calibration.checks import check_drift
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.sum_checks import check_sums
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
-from privatize.execution.base import collect
 from privatize.execution.choose import executor
-from privatize.execution.job import Cause, Span, SpanResult
-from privatize.execution.progress import Progress
+from privatize.execution.job import Cause, Refused, Span, SpanResult
+from privatize.execution.progress import bar
 from privatize.execution.span_queue import SpanQueue
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
@@ -26,6 +26,7 @@ from privatize.planning.plan import Plan
 _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MOST_PAIRS = 10**8  # whose gaps take 800 MB
+_PILOT = 32  # pairs that weights are learned from
 _MOST_CHARACTERS = 500  # of a cause that is kept
 # What to do about a failure, by the kind of its cause.
 _REMEDIES = {
@@ -78,8 +79,17 @@ class Collector:
         where = executor(capacity.fewer(self.workers, timeout, pairs.bytes), timeout)
         structure = evaluator.learned.structure
         queue = SpanQueue(missing, pairs.block, structure, pairs.seconds, together=evaluator.together)
-        bar = Progress(self.label, total, total - queue.left, self.progress)
-        collect(evaluator, queue, where, bar, take, self.label)
+        shown = bar(self.label, total, total - queue.left, self.progress)
+        try:
+            with shown as progress, contextlib.closing(where.run(evaluator, queue)) as results:
+                for found in results:
+                    take(found)
+                    progress.update(len(found.gaps))
+        except Refused as error:
+            raise ExecutionError(
+                f"A worker refused {self.label}(): {error}. Make the two sides alike, pass what it needs as "
+                f"an argument, or use workers='inline'."
+            ) from error
         return where.exact, queue.moved
 
 
@@ -122,6 +132,42 @@ class Memory:
     weights: list[int] | None = None
     agree: Callable[[list[int]], list[int]] = list
     cause: str = ""
+
+
+def learn_weights(
+    make: Callable[..., Evaluator], scaled: Any, seed: int, memory: Memory | None, collector: Collector
+) -> tuple[int, ...]:
+    """Return the weights that a mechanism chooses, as powers of two; none if no pair has worked.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the evaluator of pairs, with a norm and a seed.
+    scaled : Laplace or Gaussian
+        The mechanism.
+    seed : int
+        The calibration's seed, which that of the weights' own pairs follows from.
+    memory : Memory or None
+        Where weights may be known already, and are agreed on with others.
+    collector : Collector
+        Where pairs are evaluated.
+    """
+    if memory is not None and memory.weights is not None:
+        return tuple(memory.weights)
+    own = streams.derived_seed(seed, streams.PILOT, 2)
+    pilot = make(norm=scaled.norm, seed=own, coordinate_gaps={})
+    pilot.pairs.check()
+    found: dict[int, Vector] = {}
+
+    def take(result: SpanResult) -> None:
+        found.update(result.coordinate_gaps)
+
+    collector = replace(collector, label=f"{collector.label}, weights")
+    collector.collect(pilot, [(0, _PILOT)], _PILOT, take)
+    sizes = [found[index] for index in sorted(found) if np.isfinite(found[index]).all()]
+    # Without any, the calibration will say what is wrong.
+    weights: list[int] = scaled.weights(np.array(sizes)) if sizes else []
+    return tuple(weights if memory is None else memory.agree(weights))
 
 
 class Run:

@@ -26,8 +26,7 @@ from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
-from privatize.calibration.run import Collector, Memory, Run
-from privatize.calibration.weights import learn_weights
+from privatize.calibration.run import Collector, Memory, Run, learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
 from privatize.display.figures import as_integer, round_up

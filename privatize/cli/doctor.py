@@ -5,7 +5,6 @@ import contextlib
 import os
 import platform
 import re
-import sqlite3
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +18,7 @@ from privatize.cli.showing import labelled, one_line, place
 from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
 from privatize.execution.choose import cores
-from privatize.execution.packaging.surroundings import THREADS
+from privatize.execution.packaging.package import THREADS
 from privatize.storage.database import Database, DatabaseError
 
 _EXTRAS = {
@@ -154,7 +153,7 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
     try:
         named = ("estimates", "a store of estimates") if kind == "store" else ("budgets", "a ledger")
         facts |= {"works": True, "state": _try(url, *named)}
-    except (DatabaseError, PrivatizeError, OSError, sqlite3.Error) as error:
+    except (DatabaseError, PrivatizeError, OSError) as error:
         facts |= {"works": False, "state": one_line(error)}
         broken.append(f"the {kind} {place(url)} cannot be used: {one_line(error)}")
     return facts

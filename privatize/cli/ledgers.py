@@ -4,7 +4,6 @@ import argparse
 import contextlib
 import csv
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,9 @@ from privatize.budgets.terms import Terms
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import as_json, columns, hide, moment, one_line, place, visible
-from privatize.config.policy import policy
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, PrivatizeError, SettingsError
-from privatize.storage.places import checked_place
+from privatize.storage.places import ledger_place
 
 _SYMBOLS = ("epsilon", "delta", "gamma")
 _WHERE = "a path, sqlite:///... or postgresql://... (default: PRIVATIZE_LEDGER, or the policy's)"
@@ -27,13 +25,9 @@ _LEDGER = Argument("--ledger", metavar="URL", help=_WHERE)
 
 def whereabouts(given: str | None) -> str | None:
     """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
-    found, source = given or os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"
-    if found is None:
-        found, source = policy().ledger, "The ledger of the policy"
-    hide(str(found))
-    if found is not None:
-        checked_place(found, source)  # or refused
-    return None if found is None or found == "memory" else str(found)
+    found = ledger_place(given or None, "--ledger")
+    hide(found or "")
+    return None if found == "memory" else found
 
 
 def _place(given: argparse.Namespace) -> str:

@@ -85,14 +85,13 @@ def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]])
         time = "out of reach" if "problem" in row else duration(row["seconds"])
         shown.append((row["bound"], row["mode"], *numbers, time))
     notes = dict.fromkeys(f"{row['bound']}: {row['problem']}" for row in rows if "problem" in row)
-    default = any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows)
     lines = [columns(shown, right=range(2, 8)), ""]
     lines += [line for note in notes for line in textwrap.wrap(note, 100)]
     lines.append(
         f"The function runs twice for each of m sampled pairs; the time is for {duration(seconds)} a run "
         f"(--cost) on {cores}."
     )
-    if default:
+    if any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows):
         lines.append("tolerance, balanced is what @privatize(gamma=...) does unless told otherwise.")
     if any(row["bound"] == "marginal" and "problem" not in row for row in rows):
         lines.append("marginal holds on average over calibrations, the others for nearly every single one.")

@@ -9,17 +9,12 @@ import types
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from privatize.errors import ExecutionError, SettingsError
-from privatize.execution.base import Executor
-from privatize.execution.clusters.dask import Dask
-from privatize.execution.clusters.futures import Futures
-from privatize.execution.clusters.mapped import Mapped
-from privatize.execution.clusters.ray import Ray
-from privatize.execution.inline import Inline
+from privatize.execution.clusters.executors import Dask, Futures, Mapped, Ray
 from privatize.execution.job import Job, Refused, SpanResult
 from privatize.execution.packaging.package import pack
 from privatize.execution.processes.pool import Processes, is_warm
@@ -29,31 +24,25 @@ _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
 
 
+class Executor(Protocol):
+    """Where pairs are evaluated.
+
+    Gaps carry their indices, so nobody depends on the order in which they come, and they are the same
+    wherever they were evaluated.
+    """
+
+    @property
+    def exact(self) -> bool:
+        """Whether it rounds as this process does."""
+
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        """Take spans from the queue until there are none, and yield the gaps of each as they come."""
+
+
 def check_workers(workers: Any) -> Any:
     """Return `workers=` if it is something that pairs can be evaluated on; refuse everything else."""
-    if workers is None or (isinstance(workers, types.ModuleType) and workers.__name__ == "ray"):
-        return workers
-    if isinstance(workers, str) and workers in ("inline", "ray"):
-        return workers
-    if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1:
-        return int(workers)
-    # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
-    # another name that runs in threads is refused by its first task (see `clusters.orders`).
-    if {kind.__name__ for kind in type(workers).__mro__} & {"ThreadPoolExecutor", "ThreadPool"}:
-        raise SettingsError(
-            f"workers={workers!r} evaluates in threads, where a function may find another state than in the "
-            f"thread that calls it with the private data. Use processes: workers=2, for example, or a "
-            f"ProcessPoolExecutor."
-        )
-    if not isinstance(workers, type | str | bytes | types.ModuleType) and (
-        callable(getattr(workers, "submit", None)) or callable(getattr(workers, "map", None))
-    ):
-        return workers
-    raise SettingsError(
-        f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
-        f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let the "
-        f"library decide."
-    )
+    executor(workers)
+    return int(workers) if isinstance(workers, np.integer) else workers
 
 
 def check_timeout(timeout: Any) -> float | None:
@@ -79,24 +68,48 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
     >>> executor(2)
     Processes(count=2)
     """
-    workers = check_workers(workers)
-    if workers is None or isinstance(workers, int):
+    number = isinstance(workers, int | np.integer) and not isinstance(workers, bool) and workers >= 1
+    if workers is None or number:
         if _daemonic():
             if timeout is not None:
                 _log.warning("no timeout: this process is somebody's worker, and may have none of its own")
             return Inline()
         if workers is None and timeout is None:
             return Auto()
-        return Processes(workers or cores())
+        return Processes(int(workers or cores()))
     if isinstance(workers, str) and workers == "inline":
         if timeout is not None:
             raise SettingsError("timeout= needs processes, which can be ended; workers='inline' has none.")
         return Inline()
+    found = _others(workers)
+    if found is None:
+        raise SettingsError(
+            f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
+            f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let "
+            f"the library decide."
+        )
+    return found
+
+
+def _others(workers: Any) -> Executor | None:
+    """Return how to evaluate on somebody else's processes, if that is what something is."""
     if isinstance(workers, str | types.ModuleType):
-        return Ray()
-    if any(kind.__module__.partition(".")[0] == "distributed" for kind in type(workers).__mro__):
+        return Ray() if getattr(workers, "__name__", workers) == "ray" else None
+    kinds = type(workers).__mro__
+    # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
+    # another name that runs in threads is refused by its first task (see `clusters.orders`).
+    if {kind.__name__ for kind in kinds} & {"ThreadPoolExecutor", "ThreadPool"}:
+        raise SettingsError(
+            f"workers={workers!r} evaluates in threads, where a function may find another state than in the "
+            f"thread that calls it with the private data. Use processes: workers=2, for example, or a "
+            f"ProcessPoolExecutor."
+        )
+    submits, maps = (callable(getattr(workers, name, None)) for name in ("submit", "map"))
+    if isinstance(workers, type) or not (submits or maps):
+        return None
+    if any(kind.__module__.partition(".")[0] == "distributed" for kind in kinds):
         return Dask(getattr(workers, "_client", workers))  # of its executor
-    return Futures(workers) if callable(getattr(workers, "submit", None)) else Mapped(workers)
+    return Futures(workers) if submits else Mapped(workers)
 
 
 def _daemonic() -> bool:
@@ -118,6 +131,21 @@ def cores() -> int:
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         allowed = min(allowed, max(1, math.ceil(int(quota) / int(period))))
     return allowed
+
+
+@dataclass(frozen=True)
+class Inline:
+    """In this process, one pair after the other."""
+
+    exact = True
+
+    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+        """Evaluate all that there is to do."""
+        # Between two spans the global generators are others' for a moment.
+        while (span := queue.next(1)) is not None:
+            found = job.evaluate(span, queue.learned)
+            queue.learn(found)
+            yield found
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -78,8 +78,7 @@ class Cause:
 
     def facts(self) -> Facts:
         """Return the same as plain values."""
-        plain = self.plain()
-        return plain.index, plain.kind, plain.text, None, plain.trace
+        return astuple(self.plain())
 
     def exception(self) -> BaseException | None:
         """Return what to show as the reason of an error."""
@@ -204,27 +203,24 @@ class Reply:
     Attributes
     ----------
     status : str
-        ``"found"``, or: an ``"error"`` of this library; the job was ``"refused"``; drawing the pairs
-        ``"raised"``; the package is ``"missing"`` there; the worker is one of the sender's own ``"threads"``.
+        ``"found"``, or: an ``"error"`` of this library; the job was ``"refused"``; the package is
+        ``"missing"`` there.
     results : list of tuple
         What was found: the facts of each `SpanResult`.
     error : dict or None
         The error of this library, for `restore`.
     reason : str
         Why the job was refused.
-    cause : tuple or None
-        The facts of the `Cause`, if anything was raised.
     """
 
-    status: Literal["found", "error", "refused", "raised", "missing", "threads"]
+    status: Literal["found", "error", "refused", "missing"]
     results: list[Facts] = field(default_factory=list)
     error: dict[str, Any] | None = None
     reason: str = ""
-    cause: Facts | None = None
 
     @classmethod
-    def to(cls, evaluate: Callable[[], list[SpanResult] | None], index: int) -> Reply:
-        """Evaluate pairs from an index on, and return the answer, whatever happens.
+    def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Reply:
+        """Evaluate pairs, and return the answer, whatever happens.
 
         Where there is no job to evaluate, `evaluate` returns None.
         """
@@ -238,22 +234,15 @@ class Reply:
         except Refused as error:
             return cls("refused", reason=str(error))
         except BaseException as error:  # of the sampler, say: whatever it is, the sender says so
-            return cls("raised", cause=Cause.of(index, error).facts())
+            cause = Cause.of(0, error).plain()
+            failed = ExecutionError(f"Drawing the pairs failed in a worker: {cause.text}.")
+            failed.add_note(str(cause.exception()))
+            return cls("error", error=failed.facts())
 
     def read(self) -> list[SpanResult]:
         """Return what was found, or raise what happened instead."""
-        if self.status == "threads":
-            raise ExecutionError(
-                "workers= evaluates in threads of this process, where a function may find another state than "
-                "in the thread that calls it with the private data. Use processes: workers=2, for example, "
-                "or for Dask a cluster with processes=True."
-            )
         if self.status == "refused":
             raise Refused(self.reason)
         if self.error is not None:
             raise restore(self.error)
-        if self.cause is not None:
-            cause = Cause(*self.cause)
-            what = f"Drawing the pairs failed in a worker: {cause.text}."
-            raise ExecutionError(what) from cause.exception()
         return [SpanResult.of(facts) for facts in self.results]

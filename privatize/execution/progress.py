@@ -1,7 +1,6 @@
 """Progress: a bar for whoever is watching, on stderr; log records for the rest."""
 
-from __future__ import annotations
-
+import contextlib
 import sys
 import warnings
 from typing import Any
@@ -9,8 +8,18 @@ from typing import Any
 _PATIENCE = 1.0  # seconds that nobody needs a bar for
 
 
-class Progress:
-    """How many pairs are done.
+class _Nothing(contextlib.nullcontext[Any]):
+    """Stands for a bar that nobody sees."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def update(self, pairs: int) -> None:
+        """Count nothing."""
+
+
+def bar(label: str, total: int, done: int = 0, show: bool | None = None) -> Any:
+    """Return a context in which ``update(pairs)`` shows how many pairs are done.
 
     Parameters
     ----------
@@ -24,32 +33,17 @@ class Progress:
 
     Examples
     --------
-    >>> with Progress("mean", total=100, show=False) as progress:
-    ...     progress.add(100)
+    >>> with bar("mean", total=100, show=False) as progress:
+    ...     progress.update(100)
     """
+    if sys.stderr is None or not (_watched() if show is None else show):
+        return _Nothing()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
+        from tqdm.auto import tqdm
 
-    def __init__(self, label: str, total: int, done: int = 0, show: bool | None = None) -> None:
-        self._bar: Any = None
-        if sys.stderr is None or not (_watched() if show is None else show):
-            return
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
-            from tqdm.auto import tqdm
-
-        when: Any = {"delay": 0 if show else _PATIENCE, "smoothing": 0, "leave": False}
-        self._bar = tqdm(total=total, initial=done, desc=label, unit=" pairs", file=sys.stderr, **when)
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def add(self, pairs: int) -> None:
-        """Count pairs that have been done."""
-        if self._bar is not None:
-            self._bar.update(pairs)
+    when: Any = {"delay": 0 if show else _PATIENCE, "smoothing": 0, "leave": False}
+    return tqdm(total=total, initial=done, desc=label, unit=" pairs", file=sys.stderr, **when)
 
 
 def _watched() -> bool:

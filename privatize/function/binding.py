@@ -17,12 +17,13 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privatize.calibration.additive import FindRows, Rows
+from privatize.calibration.additive import Rows
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_UNKNOWN = inspect.signature(lambda first_argument, /, *args, **kwargs: (first_argument, args, kwargs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,9 @@ class Call:
         found = (*placed, *self.kwargs.items())
         return [each for each in found if type(each[1]) not in _FIXED and not _has_estimator(each[1])]
 
-    def __privatize_rows__(self, rows_of: FindRows, /) -> Rows | None:
+    def __privatize_rows__(self, rows_of: Callable[[Any], Any], /) -> Rows | None:
         """Return the rows that the function adds up with these arguments, if it is a sum over records."""
-        inner = rows_of(self.function)
+        inner: Rows | None = rows_of(self.function)
         return inner and inner._replace(of=replace(self, function=inner.of))
 
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
@@ -140,7 +141,7 @@ class Binding:
     """
 
     function: Callable[..., Any]
-    signature: inspect.Signature | None
+    signature: inspect.Signature
     names: tuple[str, ...]
     aligned: bool
     coins: tuple[str, ...]
@@ -167,7 +168,7 @@ class Binding:
                     f"{label}() has no signature that Python can see, so data= and coins= cannot name its "
                     f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
                 ) from None
-            return cls(function, None, ("the first argument",), False, (), label)
+            signature = _UNKNOWN
         _refuse_unknown((*(names or ()), *coins), signature, label)
         if names is None:
             names = (_first(function, signature.parameters, label, coins),)
@@ -178,7 +179,7 @@ class Binding:
     @functools.cached_property
     def _alone(self) -> Call | None:
         """The call that has nothing but the dataset, in first place; None if there is no such call."""
-        first = next(iter(self.signature.parameters.values()), None) if self.signature else None
+        first = next(iter(self.signature.parameters.values()), None)
         if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
             return None
         try:
@@ -197,23 +198,16 @@ class Binding:
         """Split a call's arguments into the dataset and the rest."""
         if len(args) == 1 and not kwargs and self._alone is not None:
             return args[0], self._alone
-        if self.signature is None:
-            if not args:
-                raise ArgumentError(f"{self.label}() needs its dataset as the first argument.")
-            return args[0], self.bind_public(args[1:], kwargs)
         given = self._given(self.signature, args, kwargs)
-        dataset = [self._taken(self.signature, given, name) for name in self.names]
-        return tuple(dataset) if self.aligned else dataset[0], self._call(self.signature, given)
+        dataset = [self._taken(given, name) for name in self.names]
+        return tuple(dataset) if self.aligned else dataset[0], self._call(given)
 
     def bind_public(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """Bind the arguments other than the dataset, for calibrating without one."""
-        if self.signature is None:
-            args = (Placeholder("data"), *args)
-            return Call(self.function, args, kwargs, None, (args, kwargs))
         known = self.signature.parameters.values()
         rest = [each for each in known if each.name not in self.names or each.kind in _VARIADIC]
         others = {name: value for name, value in kwargs.items() if name not in self.names}
-        return self._call(self.signature, self._given(self.signature.replace(parameters=rest), args, others))
+        return self._call(self._given(self.signature.replace(parameters=rest), args, others))
 
     def _given(
         self, signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -224,8 +218,9 @@ class Binding:
             # Python's own message would name what was passed; the signature says enough.
             raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
 
-    def _taken(self, signature: inspect.Signature, given: dict[str, Any], name: str) -> Any:
+    def _taken(self, given: dict[str, Any], name: str) -> Any:
         """Take a part of the dataset out of the arguments; of variadic ones it is the first."""
+        signature = self.signature
         variadic = signature.parameters[name].kind in _VARIADIC
         if name not in given or (variadic and not given[name]):
             own = next(iter(signature.parameters), "")
@@ -239,9 +234,9 @@ class Binding:
             given[name] = value[1:]
         return value[0] if variadic else value
 
-    def _call(self, signature: inspect.Signature, given: dict[str, Any]) -> Call:
+    def _call(self, given: dict[str, Any]) -> Call:
         """Return the call with these public arguments, and placeholders for the others."""
-        parameters = signature.parameters
+        signature, parameters = self.signature, self.signature.parameters
         for index, name in enumerate(self.names):
             place = Placeholder("data", index + 1 if self.aligned else 0)
             variadic = parameters[name].kind in _VARIADIC

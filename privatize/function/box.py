@@ -8,11 +8,13 @@ class Box:
 
     # Filled and emptied by plain stores, not by methods: an interrupt cannot come in between.
     __slots__ = ("args", "data", "kwargs", "started", "value")
-    args: Any
-    kwargs: Any
-    data: Any
-    value: Any
-    started: bool  # whether the raw function has seen the data
+
+    def __init__(self) -> None:
+        self.args: Any = None
+        self.kwargs: Any = None
+        self.data: Any = None
+        self.value: Any = None
+        self.started = False  # whether the raw function has seen the data
 
     def __repr__(self) -> str:
         return "<private>"

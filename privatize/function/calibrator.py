@@ -4,10 +4,12 @@ A private function shares its calibrator by reference with its methods, its repl
 of sealed data, and models that are trained by the same function: each finds what another has recalled.
 """
 
+import contextlib
 import functools
 import sys
 import time
-from collections import OrderedDict
+import types
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +27,7 @@ from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.encoder import PrivateReachable
 from privatize.identity.fingerprint import identity_of, token, warn_changed
-from privatize.identity.leftovers import GuardedNames, Snapshot
+from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
 from privatize.storage.database import DatabaseError
@@ -57,10 +59,10 @@ class Estimate:
     holds: Callable[[], bool]
     guard: ChangeGuard | None = None
 
-    def snapshot(self, asked: Question) -> Snapshot | GuardedNames:
+    def snapshot(self, asked: Question) -> Snapshot | ChangeGuard:
         """Return what the function could change, taken before a private run."""
         if self.guard is not None and self.guard.same():
-            return GuardedNames(self.guard)
+            return self.guard
         return Snapshot(asked.call.function, asked.call.shared())
 
 
@@ -69,9 +71,11 @@ class Calibrator:
 
     def __init__(self) -> None:
         # By key, plan and floor, and by where it is stored: whoever names another store expects it there too.
-        self.memory: OrderedDict[tuple[str, Plan, float | None, Any], Sensitivity] = OrderedDict()
-        # By short names, with the questions whose ids are in them; None where there is no guard.
-        self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate | None]] = {}
+        self.memory: dict[tuple[str, Plan, float | None, Any], Sensitivity] = {}
+        # By short names, with the questions whose ids are in them. With None where there is no guard: nothing
+        # is kept alive, and whatever gets such an id later has no guard either.
+        self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate] | tuple[None, None]] = {}
+        self._met: dict[tuple[Any, ...], weakref.ref[Any]] = {}  # functions and objects, by short names
         # By ids of settings and samplers, which are kept with what they name.
         self._templates: dict[tuple[int, str | None], Template] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
@@ -125,7 +129,7 @@ class Calibrator:
     def _made(self, asked: Question, short: tuple[Any, ...] | None, box: Box | None) -> tuple[Estimate, bool]:
         """Return the estimate from memory, from the store, or anew; and whether it held to the end."""
         settings = asked.settings
-        guardable = short is not None and self.guarded.get(short, (asked, True))[1] is not None
+        guardable = short is not None and self._met_again(short, asked.call.function)
         watching = guard(asked.call.function, asked.template.libraries) if guardable else None
         facts = asked.facts()
         key, seen = _key(asked, facts, watching, box)
@@ -139,20 +143,30 @@ class Calibrator:
         known = self.memory.get(at)
         if known is not None:
             estimate = Estimate(known, key, holds)
-            if short is not None and seen and (watching is None or watching.same()):
+            if guardable and seen and (watching is None or watching.same()):
                 if watching is not None:
                     estimate = Estimate(known, key, watching.same, watching if watching.simple else None)
-                _put(self.guarded, short, (asked, None if watching is None else estimate))
+                _put(self.guarded, short, (None, None) if watching is None else (asked, estimate))
             return estimate, True
         known, store = _remembered(asked, key)
         held = holds()
         if held:
-            self.memory[at] = known
-            while len(self.memory) > _MOST:
-                self.memory.popitem(last=False)
+            _put(self.memory, at, known)
         else:
             _Writer(store)(store.forget, key)
         return Estimate(known, key, holds), held
+
+    def _met_again(self, short: tuple[Any, ...], function: Any) -> bool:
+        """Tell whether a guard is worth its time: many an object is asked just once."""
+        if short in self.guarded:
+            return self.guarded[short][1] is not None
+        target = function.__self__ if type(function) is types.MethodType else function
+        met = self._met.get(short)
+        if met is not None and met() is target:
+            return True
+        with contextlib.suppress(TypeError):  # what has no weak references has no guard either
+            _put(self._met, short, weakref.ref(target))
+        return False
 
 
 def _put(held: dict[Any, Any], at: Any, value: Any) -> Any:

@@ -1,12 +1,10 @@
 """How private functions are pickled: by name where that finds them, otherwise by value."""
 
 import sys
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from privatize.execution.packaging.pickler import by_value
 from privatize.function.settings import Settings
-
-T = TypeVar("T")
 
 
 class Pickled:
@@ -40,14 +38,9 @@ class Pickled:
             return str(name)
         root = None if self._root is self else self._root
         state = {"function": self._original, "settings": self._settings, "root": root}
-        return blank, (type(self),), {"made of": state, "attributes": self._attributes()}
+        return object.__new__, (type(self),), {"made of": state, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # If it calls itself, the function is being made at this moment, and has no defaults yet.
         type(self).__init__(self, **state["made of"], unfinished=True)  # type: ignore[call-arg]
         vars(self).update(state["attributes"])
-
-
-def blank(kind: type[T]) -> T:
-    """Return a private function that is yet to be made."""
-    return object.__new__(kind)

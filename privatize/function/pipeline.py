@@ -42,15 +42,11 @@ from privatize.samplers.tables import columns_of, values_of
 class Defined(Protocol):
     """A private function, as the pipeline knows it."""
 
+    calibrator: Calibrator  # what makes its estimates
+
     @property
     def definition(self) -> Definition:
         """What it is made of."""
-        ...
-
-    @property
-    def calibrator(self) -> Calibrator:
-        """What makes its estimates."""
-        ...
 
 
 def released(function: Defined, box: Box, *, entire: bool) -> Any:
@@ -90,18 +86,13 @@ def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
 def _attempted(
     definition: Definition, calibrator: Calibrator, box: Box, entire: bool
 ) -> tuple[Any, BaseException | None]:
-    """Return a release or its value, and the error to raise. Never raises; always empties the box."""
-    box.data = box.value = None
-    box.started = False
+    """Return a release or its value, and the error to raise. Never raises."""
     failure: BaseException
     try:
         return _run(definition, calibrator, box, entire), None
     except BaseException as error:  # all of them leave through the same door
         failure = error
-    finally:
-        started = box.started
-        box.args = box.kwargs = box.data = box.value = None
-    bare = _bare(failure, definition.advice.about(INTERNAL), started)
+    bare = _bare(failure, definition.advice.about(INTERNAL), box.started)
     del failure  # its traceback leads to this frame
     return None, bare
 
@@ -299,49 +290,31 @@ def _convert(asked: Question, box: Box, positions: Any) -> None:
 def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
     """Run the raw function once on the private data; tell whether it returned.
 
-    What it returned is in the box: the flat vector, or None if that cannot be released.
+    What it returned is in the box: the flat vector, or None if that is not finite or of another structure.
     """
-    hush = silence.quiet()
+    hush, entered = silence.quiet(), level()
+    returned = interrupted = False
     try:  # plainly: an interrupt could come between entering and what a `with` would protect
         hush.__enter__()
-        returned = _run_raw(asked, box, function, found.coin_seed, hush)
-        if returned:
-            _flatten(box, found)
-        return returned
+        try:
+            with rng_guard(found.coin_seed) as rng, hush.everywhere():
+                rng.reseed()
+                box.value = asked.guard().run(function, box.data)
+            returned = True
+            flat = found.structure.flatten(box.value)
+            finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
+            box.value = flat if finite else None
+        finally:
+            unwind(entered)
+    except KeyboardInterrupt:
+        interrupted = True
+    except BaseException:  # sys.exit(data) would leak as well, and an output's own methods are user code
+        box.value = None
     finally:
         hush.__exit__()
-
-
-def _run_raw(asked: Question, box: Box, function: Callable[[Any], Any], s0: int, hush: Any) -> bool:
-    interrupted, entered = False, level()
-    try:
-        with rng_guard(s0) as rng, hush.everywhere():
-            rng.reseed()
-            box.value = asked.guard().run(function, box.data)
-    except KeyboardInterrupt:
-        interrupted = True
-    except BaseException:  # sys.exit(data) would leak as well
-        return False
-    finally:
-        unwind(entered)
     if interrupted:
         raise KeyboardInterrupt
-    return True
-
-
-def _flatten(box: Box, found: Sensitivity) -> None:
-    """Make what the function returned a flat vector; None if it is not finite or of another structure."""
-    interrupted = False
-    try:
-        flat = found.structure.flatten(box.value)
-        finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
-        box.value = flat if finite else None
-    except KeyboardInterrupt:
-        interrupted = True
-    except BaseException:  # an output's own methods are user code as well
-        box.value = None
-    if interrupted:
-        raise KeyboardInterrupt
+    return returned
 
 
 def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:

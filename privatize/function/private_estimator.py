@@ -24,7 +24,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from privatize.budgets.sealed import is_sealed
-from privatize.config.policy import policy
 from privatize.data import records
 from privatize.errors import ArgumentError, DataError, InputError, PrivateRunError, ScoreError, SettingsError
 from privatize.function.advice import Advice
@@ -251,7 +250,6 @@ progress, budget
             star, function = ("*", fit) if labels else ("", fit_without_labels)
             trial = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
             settings = replace(settings, data=("X", "y") if labels else "X")
-            settings.obey(function.__name__, policy())
             advice = Advice("fit", trial, _CAUSES)
             made = PrivateFunction(function, settings, calibrator=_CALIBRATOR, advice=advice)
             known = _MADE[self] = told, made

@@ -22,8 +22,7 @@ from privatize.function.asking import miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
-from privatize.function.card import function_card
-from privatize.function.pickling import Pickled, blank
+from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
@@ -86,6 +85,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         self.__wrapped__ = cast("Callable[P, R]", raw)
         self.__name__: str = label_of(raw)
         if not unfinished:
+            settings.obey(self.__name__, policy())
             _ = self.definition  # or refused
 
     @functools.cached_property
@@ -110,7 +110,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def _repr_html_(self) -> str:
         names = ", ".join(self.definition.binding.names)
-        return function_card(f"{self.__name__}({names})", self._settings).html()
+        return self._settings.card(f"{self.__name__}({names})").html()
 
     def __repr__(self) -> str:
         s = self._settings
@@ -296,7 +296,6 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         if "sampler" in changes and "domain" not in changes:
             changes["domain"] = None
         chosen = replace(self._settings, **changes)
-        chosen.obey(self.__name__, policy())
         return PrivateFunction(self._original, chosen, calibrator=self.calibrator, root=self._root)
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
@@ -310,7 +309,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         getter = getattr(type(self.__wrapped__), "__get__", None)
         if getter is None:
             return self
-        bound, method = blank(type(self)), getter(self.__wrapped__, target, type(target))
+        bound, method = object.__new__(type(self)), getter(self.__wrapped__, target, type(target))
         own = {"_original": method, "_target": target, "__wrapped__": method}
         vars(bound).update(vars(self) | own | {"definition": self.definition.bound(method)})
         return bound
@@ -319,7 +318,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return self.__wrapped__, self._settings, self._attributes()
 
     def _attributes(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in _OWN}
+        return {name: value for name, value in vars(self).copy().items() if name not in _OWN}
 
     def _runs(self) -> list[Any]:
         return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
@@ -455,7 +454,6 @@ def privatize(
     settings = Settings(**given)
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
-        settings.obey(label_of(function), policy())
         return PrivateFunction(function, settings)
 
     return decorate

@@ -21,11 +21,12 @@ from privatize.data import records
 from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
-from privatize.function.recursion import RecursionGuard, WorkerContext
+from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
 from privatize.function.template import Template
+from privatize.identity.graph import ATOMS
 from privatize.identity.leftovers import Snapshot
-from privatize.identity.origin import origin
+from privatize.identity.origin import attribute_of, origin
 from privatize.mechanisms.base import complete
 from privatize.samplers import draw
 
@@ -118,9 +119,13 @@ class Question:
         plain, function = self.call.plain(), self.call.function
         if self.schema is not None or plain is None or type(self.settings.key) is not KeySettings:
             return None
-        # A method is made anew whenever it is read, and what it is bound to may change.
-        bound = type(function) is types.MethodType
-        return None if bound else (self.n, id(self.settings), id(function), plain)
+        if type(function) is not types.MethodType:
+            return self.n, id(self.settings), id(function), plain
+        # A method is made anew whenever it is read. Objects that hold nothing else may have a guard.
+        state = attribute_of(function.__self__, "__dict__")
+        if type(state) is not dict or any(type(value) not in ATOMS for value in state.copy().values()):
+            return None
+        return self.n, id(self.settings), id(function.__func__), id(function.__self__), plain
 
     def facts(self) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
@@ -147,12 +152,12 @@ class Question:
 
     def guard(self) -> RecursionGuard:
         """Return what lets the function's calls to itself run raw while it is evaluated."""
-        return self.worker_context().guard()
+        return self.worker_context()()
 
-    def worker_context(self) -> WorkerContext:
-        """Return what does the same in other processes."""
+    def worker_context(self) -> Callable[[], RecursionGuard]:
+        """Return what makes such a guard in other processes."""
         functions = self.call.function, self.settings.pair, self.settings.batch
-        return WorkerContext(self.definition.root, functions)
+        return functools.partial(RecursionGuard, self.definition.root, *functions)
 
     def workers(self, given: Any = None) -> Any:
         """Return where pairs are evaluated: what was given, or set, or configured."""

@@ -9,15 +9,13 @@ code names, or a library that calls what it is given (``sorted``, ``DataFrame.ap
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import functools
 import os
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -45,10 +43,13 @@ _running: contextvars.ContextVar[tuple[RecursionGuard, ...]] = contextvars.Conte
 
 
 class RecursionGuard:
-    """Says, while it is active, that a private function is being evaluated in this thread."""
+    """Says, while it is active, that a private function is being evaluated in this thread.
+
+    As a context it is active inside; `run` does the same for one call.
+    """
 
     # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
-    __slots__ = ("_functions", "_thread", "_walk", "active", "root")
+    __slots__ = ("_before", "_functions", "_thread", "_walk", "active", "root")
 
     def __init__(self, root: Any, *functions: Any) -> None:
         self.root, self.active, self._thread = root, True, threading.get_ident()
@@ -63,8 +64,16 @@ class RecursionGuard:
             self.active = False  # a plain store: nothing can come in between
 
     def _run(self, act: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
-        _running.set((*_running.get(), self))
+        self.__enter__()
         return act(*args, **kwargs)
+
+    def __enter__(self) -> None:
+        self._before = _running.get()
+        _running.set((*self._before, self))
+
+    def __exit__(self, *_: object) -> None:
+        self.active = False
+        _running.set(self._before)
 
     def calls(self, called: Any = None) -> bool:
         """Tell whether the function that is being evaluated has itself made the call that runs now."""
@@ -85,29 +94,6 @@ class RecursionGuard:
                 return False
             frame = frame.f_back  # type: ignore[assignment]
         return frame is not None and last in self._walk.entries
-
-
-@dataclass(frozen=True)
-class WorkerContext:
-    """Makes a context in which a private function's calls to itself run raw, in another process."""
-
-    root: Any
-    functions: tuple[Any, ...]
-
-    def guard(self) -> RecursionGuard:
-        """Return a guard that is active from now on."""
-        return RecursionGuard(self.root, *self.functions)
-
-    @contextlib.contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Activate a guard, which is switched off in the end."""
-        guard, before = self.guard(), _running.get()
-        try:
-            _running.set((*before, guard))
-            yield
-        finally:
-            guard.active = False
-            _running.set(before)
 
 
 def active_guards() -> list[RecursionGuard]:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.display.cards import Card, Rows, preview
-from privatize.display.charts import Chart, onto
+from privatize.display.charts import Chart, Layer, onto, thin
 from privatize.display.figures import amount, promise, round_up
 from privatize.errors import OutputError, SettingsError
-from privatize.function.noise_chart import noise_chart
 from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error
 from privatize.mechanisms.base import complete
 from privatize.mechanisms.weighted import weighted
@@ -149,9 +148,36 @@ class Release:
         return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
 
     def _chart(self) -> Chart:
+        """Return a density around one number, or intervals around several."""
         vector, structure = self._parts()
         widths, names = self._widths(structure, 0.95), structure.names()
-        return noise_chart(self.mechanism, self.noise, self.scale, vector, widths, names)
+        if len(vector) == 1:
+            return self._density(float(np.max(self.scale)), float(vector[0]), float(widths[0]))
+        at = thin(len(vector), 100)
+        x, low, high = list(map(float, range(len(at)))), (vector - widths)[at], (vector + widths)[at]
+        return Chart(
+            "where the raw numbers may be",
+            "" if len(at) == len(vector) else f"{len(at)} of {len(vector):,} numbers",
+            "answer",
+            (
+                Layer("interval", x, low.tolist(), high.tolist(), "95% for each number by itself"),
+                Layer("point", x, vector[at].tolist(), (), "private answer", "red"),
+            ),
+            names=tuple(names[i] for i in at),
+        )
+
+    def _density(self, scale: float, center: float, width: float) -> Chart:
+        laplace, t = self.noise == "laplace", np.linspace(-5, 5, 201)
+        t = t * 1.4 if laplace else t
+        height = (np.exp(-np.abs(t)) / 2 if laplace else np.exp(-(t**2) / 2) / 2.5066) / scale
+        x, inside = center + t * scale, np.abs(t * scale) <= width
+        covered = f"95%: {center - width:.6g} to {center + width:.6g}"
+        layers = (
+            Layer("band", x[inside].tolist(), [0.0] * int(inside.sum()), height[inside].tolist(), covered),
+            Layer("line", x.tolist(), height.tolist(), (), f"{self.mechanism} noise"),
+            Layer("upright", [center], (), (), f"private answer {center:.6g}", "red"),
+        )
+        return Chart("where the raw answer may be", "answer", "density", layers)
 
     def card(self) -> Card:
         """Return what a person sees of the release, its value first."""

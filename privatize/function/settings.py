@@ -14,7 +14,8 @@ from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.sensitivity import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
-from privatize.display.figures import as_float
+from privatize.display.cards import Card
+from privatize.display.figures import as_float, promise
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.identity import library
@@ -108,6 +109,20 @@ class Settings:
         problems = rules.problems(self.epsilon, self.delta, self.gamma, budget=True)
         if problems and not lenient.get().active:
             raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
+
+    def card(self, signature: str) -> Card:
+        """Return the promise of a private function, as a card."""
+        clipped = "are brought into P's support" if self.domain == "clip" else "are taken as they are"
+        rows = [
+            ("promise", promise(self.epsilon, self.delta, self.gamma)),
+            ("mechanism", repr(self.mechanism)),
+            ("P", "that of sealed data" if self.sampler is None else repr(self.sampler)),
+            ("private records", clipped),
+            *self.plan.rows()[:2],
+        ]
+        if self.budget is not None:
+            rows.append(("budget", repr(self.budget)))
+        return Card(f"private {signature}", rows)
 
     def _identity(self) -> list[Any]:
         """Return what an estimate depends on: not where it is made and kept, nor who watches."""

@@ -20,7 +20,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-_APART = sys.version_info >= (3, 14)  # where `warnings` can tell threads apart by itself
+# Whether `warnings` tells threads apart by itself: from Python 3.14 on, where that was asked for.
+_APART = bool(getattr(sys.flags, "context_aware_warnings", False))
 
 
 class _Filters(list[Any]):
@@ -32,11 +33,7 @@ class _Filters(list[Any]):
 
 
 def _drop(*_: Any) -> None:
-    """Show nothing."""
-
-
-def _drop_message(_: Any) -> None:
-    """Show nothing, in place of the second function by which `warnings` shows something."""
+    """Show nothing, in place of both functions by which `warnings` shows something."""
 
 
 class _Run:
@@ -53,7 +50,7 @@ class _Run:
         self.state: dict[str, Any] = {
             "filters": _Filters([("ignore", None, Warning, None, 0)]),
             "showwarning": _drop,
-            "_showwarnmsg_impl": _drop_message,
+            "_showwarnmsg_impl": _drop,
         }
         self.quoted: list[tuple[Any, Any]] = []  # where `warnings` has stored a message
 
@@ -100,7 +97,7 @@ def _attribute(name: str) -> property:
         run = mine() if now else None
         if run is not None:
             run.state[name] = value
-        elif type(value) is not _Filters and value is not _drop and value is not _drop_message:
+        elif type(value) is not _Filters and value is not _drop:
             vars(module)[name] = value
 
     return property(get, put)

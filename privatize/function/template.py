@@ -10,9 +10,9 @@ from privatize.data import records
 from privatize.errors import SamplerError, SettingsError
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import identity_of
-from privatize.identity.reachable import draws_public
 from privatize.samplers import draw
 from privatize.samplers.base import traits_of
+from privatize.samplers.public import bootstraps
 
 _MANY = 1000  # records that are drawn to see what P draws
 
@@ -27,7 +27,7 @@ class Template:
         # Whether P never changes, and is made of no function of the user's.
         self.fixed = self.traits.immutable and self.traits.stable
         # Whether P may draw from public records, which must not be the private ones.
-        self.draws_public = not self.fixed or draws_public(self.sampler)
+        self.draws_public = not self.fixed or any(bootstraps(self.sampler))
         self._support: Any = settings.support_to_clip
         self._known: tuple[str, Any] | None = None  # P's state, and the records that it drew
         self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the one to match

@@ -4,31 +4,36 @@ A fingerprint looks at everything that could change what a function computes, at
 in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
 it names. Where these hold nothing but values that cannot change, modules with a version, and other such
 functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
-in a tenth of the time. All other functions have no guard, and their fingerprint is taken.
+in a tenth of the time. The same goes for methods that set no attributes, of objects whose classes are plain
+and hold nothing else either. All other functions have no guard, and their fingerprint is taken.
 """
 
 import builtins
+import functools
 import operator
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from privatize.identity.bytecode import code_of
+from privatize.identity import places
+from privatize.identity.bytecode import code_of, words
+from privatize.identity.classes import SKIPPED, own_attributes
 from privatize.identity.completion import follow
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, Read
-from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, scope_of
-from privatize.identity.library import LIBRARY
-from privatize.identity.origin import is_installed, is_static, origin, owner_of
-from privatize.identity.places import keeps
+from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, content_of, parts_of, scope_of
+from privatize.identity.library import LIBRARY, Wrapper
+from privatize.identity.origin import is_compiled, is_installed, is_static, origin, owner_of
+from privatize.identity.reachable import could_be_data
 from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 Described = dict[types.FunctionType, tuple[Any, ...]]
 
 _ARRAYS = frozenset({"", "python", "numpy", "scipy", LIBRARY})  # whose functions return nothing but arrays
+_PLAIN = SKIPPED | words("__module__ __doc__ __init__")  # what Python looks up by itself in a plain class
 
 
 class ChangeGuard:
@@ -40,9 +45,9 @@ class ChangeGuard:
         Whether the function can change nothing but what is seen here.
     """
 
-    def __init__(self, read: Read, described: Described, pandas: bool) -> None:
+    def __init__(self, walk: "_Recorder", read: Read) -> None:
         found = [(owner, name, value) for (_, name), (owner, value) in read.items()]
-        self._read, self._described = read, described
+        self._read, self._described, self._owners = read, walk.described, walk.owners
         self._cells = [(each, value) for each, _, value in found if type(each) is types.CellType]
         self._modules = {id(each): each for each, *_ in found if isinstance(each, types.ModuleType)}
         self._places = [
@@ -50,54 +55,83 @@ class ChangeGuard:
             for each, name, value in found
             if type(each) is not types.CellType and not name.startswith("its ")
         ]
+        pandas = walk.libraries is None or "pandas" in walk.libraries
         self._errors, self._options = np.geterr(), pandas_options() if pandas else None
         held = [value for each, _, value in found if isinstance(each, types.ModuleType | dict)]
-        sets_attributes = any(code_of(function.__code__).sets_attributes for function in described)
-        self.simple = not sets_attributes and not any(map(keeps, held))
+        self.simple = not walk.sets_attributes() and not any(map(places.keeps, held))
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        for function, described in self._described.items():
-            if function.__kwdefaults__ or function.__dict__:
-                return False
-            if not all(map(operator.is_, _describe(function), described)):
+        functions = all(_are_same(_describe(each), before) for each, before in self._described.items())
+        if not functions:
+            return False
+        for owner, _, parts in self._owners:  # classes first: they could make up their object's attributes
+            if not _are_same(parts_of(owner, type(owner), _held_by(owner)), parts):
                 return False
         for scope, name, value in self._places:
             if scope.get(name, NOTHING) is not value:
                 return False
-        for module in self._modules.values():
-            if type(module) is not types.ModuleType:  # it may make up attributes by now
-                return False
-        try:
-            cells = all(cell.cell_contents is value for cell, value in self._cells)
-        except ValueError:  # one is empty by now
-            return False
+        # A module of another class could make up its own.
+        modules = all(type(each) is types.ModuleType for each in self._modules.values())
+        cells = all(content_of(cell) is value for cell, value in self._cells)
         options = self._options is None or pandas_options() == self._options
-        return cells and options and np.geterr() == self._errors
+        return modules and cells and options and np.geterr() == self._errors
 
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
         missing = None, NOTHING
-        return all(read.get(place, missing)[1] is value for place, (_, value) in self._read.items())
+        found = [(read.get(place, missing)[1], value) for place, (_, value) in self._read.items()]
+        changed = [(now, value) for now, value in found if now is not value]
+        # Parts are lists that are made each time. What holds other lists has no guard.
+        return all(type(now) is type(value) is list and _are_same(now, value) for now, value in changed)
 
-    def held(self) -> Iterator[tuple[types.FunctionType, dict[str, Any], list[tuple[str, Any, Any]]]]:
-        """Yield the functions with what their globals held, and their cells (names, cells, contents)."""
+    def put_back(self) -> list[str]:
+        """Restore what changed during a private run, and return the names of the places."""
+        if self.same():
+            return []
+        noted, stored, spelled = [], set[str](), {"cell_contents"}
         for function in self._described:
-            places = [(name, value) for (_, name), (owner, value) in self._read.items() if owner is function]
-            names = {name: value for name, value in places if not name.startswith("its ")}
-            cells = [(name, cell, self._read[id(cell), ""][1]) for name, cell, _ in cells_of(function)]
-            yield function, {name: value for name, value in names.items() if value is not NOTHING}, cells
+            found = [(name, value) for (_, name), (owner, value) in self._read.items() if owner is function]
+            names = [(name, value) for name, value in found if not name.startswith("its ")]
+            held = {name: value for name, value in names if value is not NOTHING}
+            noted.append(places.globals_of(function, held))
+            for name, cell, _ in cells_of(function):
+                noted.append(places.variable(cell, name, self._read[id(cell), ""][1]))
+            stored |= code_of(function.__code__).stores
+            spelled |= held.keys()
+        for owner, held, _ in self._owners:
+            label = owner.__name__ if issubclass(type(owner), type | Wrapper) else "self"
+            noted.append(places.attributes_of(owner, label, functools.partial(_held_by, owner)))
+            noted[-1].held = held
+        return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
 _facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__", "__qualname__", "__doc__")
 
 
 def _describe(function: types.FunctionType) -> tuple[Any, ...]:
-    """Return a function's code, defaults, names, docstring and annotations."""
+    """Return a function's code, defaults, names, docstring, attributes and annotations."""
     annotations = function.__annotations__
-    types_of = getattr(function, DESCRIPTION[-1], None)
-    # The end is marked, so that more annotations than before are seen.
-    return (*_facts(function), types_of, *annotations, *annotations.values(), None)
+    # Those that a guarded function does not have.
+    more = (
+        getattr(function, DESCRIPTION[-1], None),
+        function.__kwdefaults__ or None,
+        function.__dict__ or None,
+    )
+    return (*_facts(function), *more, *annotations, *annotations.values())
+
+
+def _held_by(owner: Any) -> dict[str, Any]:
+    """Return what one of the user's own objects or classes holds, or a private function of theirs."""
+    if issubclass(type(owner), Wrapper):
+        wrapped, settings, attributes = owner._identity()
+        return {**attributes, "__wrapped__": wrapped, "_settings": settings}
+    return own_attributes(owner) if isinstance(owner, type) else vars(owner).copy()
+
+
+def _are_same(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    """Tell whether two sequences are of the very same objects."""
+    return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
 class _UnguardedError(Exception):
@@ -109,18 +143,66 @@ class _Recorder(Encoder):
     """A walk over a function that notes every place, and raises if what it holds may change unnoticed."""
 
     described: Described = field(default_factory=dict)
+    shared: set[types.FunctionType] = field(default_factory=set)  # that were met more than once
+    # A method's classes and object, and private functions, with what they hold and all their parts.
+    owners: list[tuple[Any, dict[str, Any], list[Any]]] = field(default_factory=list)
+
+    def enter(self, value: Any) -> None:
+        """Walk over a method's object, and the classes that its attributes are looked up in."""
+        kinds = type(value).__mro__[:-1]
+        for owner in (*kinds, value):
+            if owner is not value and not _is_plain(owner):
+                raise _UnguardedError
+            self.state(self.note_parts(owner, type(owner), self._hold(owner)))
+        if type(value).__mro__[:-1] != kinds:  # by another thread
+            raise _UnguardedError
+
+    def _hold(self, owner: Any) -> dict[str, Any]:
+        held = _held_by(owner)
+        self.owners.append((owner, held, parts_of(owner, type(owner), held)))
+        return held
+
+    def sets_attributes(self) -> bool:
+        """Tell whether code that a run can call sets attributes.
+
+        `__init__` does, and is not called where no other code names types or special methods.
+        """
+        makers = {held.get("__init__") for owner, held, _ in self.owners if type(owner) is type} - self.shared
+        codes = [code_of(function.__code__) for function in self.described.keys() - makers]
+        named = [name for code in codes for name in code.attributes if self.owners]
+        makes = any(name == "type" or name.startswith("__") for name in named)
+        return makes or any(code.sets_attributes for code in codes)
 
     def encode(self, value: Any) -> None:
         """Walk over a value."""
         kind = type(value)
         if kind in (types.GenericAlias, types.UnionType):
             self.encode((value.__args__, getattr(value, "__origin__", None)))
+        elif issubclass(kind, Wrapper) and owner_of(kind) == LIBRARY:
+            self._private(value)
         elif not _is_fixed(value):
             raise _UnguardedError
         elif kind is not type:
             if kind is types.FunctionType:
+                self.shared |= self.described.keys() & {value}
                 self.described.setdefault(value, _describe(value))
             super().encode(value)
+
+    def _private(self, value: Any) -> None:
+        """Walk over a private function, such as another method of the class."""
+        held = self._hold(value)
+        settings, wrapped = held["_settings"], held["__wrapped__"]
+        super().encode(settings.key)  # which is a list if something in it could change, and then refused
+        known = {id(settings), id(wrapped.__annotations__)}  # which are those of the raw function
+        self.state({name: each for name, each in held.items() if id(each) not in known})
+
+
+def _is_plain(kind: type) -> bool:
+    """Tell whether a class is the user's own, and its objects have attributes in the usual way."""
+    held = vars(kind)
+    special = {name for name in held if name.startswith("__") and name.endswith("__")}
+    usual = special <= _PLAIN and isinstance(held.get("__dict__"), types.GetSetDescriptorType | None)
+    return usual and type(kind) is type and owner_of(kind) is None and not is_compiled(kind)
 
 
 def _is_fixed(value: Any) -> bool:
@@ -137,11 +219,8 @@ def _is_fixed(value: Any) -> bool:
 
 def _is_guardable(function: types.FunctionType) -> bool:
     """Tell whether a function of the user's own looks things up in the usual way, by names that it spells."""
-    if type(function.__globals__) is not dict or getattr(function, "__builtins__", None) is not vars(
-        builtins
-    ):
-        return False
-    if function.__kwdefaults__ or function.__dict__ or owner_of(function) is not None:
+    usual = type(function.__globals__) is dict and getattr(function, "__builtins__", None) is vars(builtins)
+    if not usual or function.__kwdefaults__ or function.__dict__ or owner_of(function) is not None:
         return False
     code = code_of(function.__code__)
     # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
@@ -150,7 +229,7 @@ def _is_guardable(function: types.FunctionType) -> bool:
 
 
 def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard | None:
-    """Return a guard over a function, or None if a guard would not see every change.
+    """Return a guard over a function or method, or None if a guard would not see every change.
 
     Parameters
     ----------
@@ -173,7 +252,11 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     read: Read = {}
     walk = _Recorder(read=read)
     met = walk.met
+    bound = type(function) is types.MethodType
     try:
+        if bound:
+            walk.enter(function.__self__)
+            function = function.__func__
         walk.encode(function)
         if met.libraries <= _ARRAYS:  # otherwise it may get objects of any
             walk.libraries = frozenset(libraries)
@@ -184,4 +267,6 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     undefined = any(owner is builtins and value is NOTHING for owner, value in read.values())
     if type(function) is not types.FunctionType or met.modules or met.lookups or registering or undefined:
         return None
-    return ChangeGuard(read, walk.described, walk.libraries is None or "pandas" in walk.libraries)
+    found = ChangeGuard(walk, read)
+    # What could be private data is compared with it at every call, and what a method could set is looked at.
+    return None if any(map(could_be_data, walk.compared)) or (bound and not found.simple) else found

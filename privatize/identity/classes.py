@@ -61,16 +61,21 @@ def _installed(encoder: Encoder, value: type, owner: str) -> None:
     registered(encoder, value)
 
 
+def own_attributes(value: type) -> dict[str, Any]:
+    """Return the attributes that a class was given."""
+    return {k: v for k, v in vars(value).copy().items() if k not in SKIPPED}
+
+
 def _own(encoder: Encoder, value: type) -> None:
     module = module_of(value) or ""
     encoder.met.owners.add(module)
+    state = encoder.note_parts(value, type(value), own_attributes(value))
     encoder.text(f"class {value.__name__} {value.__qualname__}")
     if is_compiled(value):
         binary(encoder, module)
     encoder.encode(type(value))
     sequence(encoder, value.__bases__)
     registered(encoder, value)
-    state = {k: v for k, v in vars(value).items() if k not in SKIPPED}
     if "__module__" in state:
         state["__module__"] = home(encoder, state["__module__"])
     if "__dataclass_fields__" in state and _is_generated(value):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
-from privatize.identity.graph import NOTHING, scope_of
+from privatize.identity.graph import NOTHING, parts_of, scope_of
 from privatize.identity.reachable import Private
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
@@ -158,6 +158,12 @@ class Encoder:
     def held(self, owner: Any, name: str) -> Any:
         """Return what is found under a name in a function's globals, a module, a class or a mapping."""
         return self.note(owner, name, scope_of(owner).get(name, NOTHING))
+
+    def note_parts(self, owner: Any, kind: type, held: dict[str, Any]) -> dict[str, Any]:
+        """Return what one of the user's own objects or classes holds, and note it with what the owner is."""
+        if self.read is not None:
+            self.note(owner, "its parts", parts_of(owner, kind, held))
+        return held
 
     def doubt(self, what: str) -> None:
         """Refuse what has no content, unless a version describes it."""

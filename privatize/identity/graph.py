@@ -1,6 +1,7 @@
 """What values are made of: parts, closures, attributes, and what modules hold under a name."""
 
 import contextlib
+import copyreg
 import enum
 import functools
 import importlib.util
@@ -59,6 +60,13 @@ def state_of(value: Any) -> dict[str, Any]:
             if name not in ("__dict__", "__weakref__") and hasattr(value, name):
                 state[name] = getattr(value, name)
     return state
+
+
+def parts_of(owner: Any, kind: type, held: dict[str, Any]) -> list[Any]:
+    """Return what one of the user's own objects or classes is, and all that it holds, in order."""
+    if issubclass(kind, type):
+        return [kind, owner.__bases__, owner.__name__, owner.__qualname__, *held, *held.values()]
+    return [kind, copyreg.dispatch_table.get(kind), *held, *held.values()]
 
 
 def public_state(value: Any) -> dict[str, Any]:

@@ -22,7 +22,6 @@ import numpy as np
 from privatize.data import frames, records
 from privatize.identity import places
 from privatize.identity.bytecode import code_of
-from privatize.identity.change_guard import ChangeGuard
 from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, PARTS, cells_of, full_name, public_state
 from privatize.identity.library import LIBRARY, Wrapper
@@ -30,25 +29,6 @@ from privatize.identity.origin import is_installed, origin
 
 _DESCRIBING = frozenset({"dataclasses", "_collections"})  # what they put into classes describes their fields
 _FIXED = 1 << 8  # of types that nobody can change
-
-
-class GuardedNames:
-    """The names that a simple function, one with a guard, uses: it could change nothing else."""
-
-    def __init__(self, guard: ChangeGuard) -> None:
-        self._guard = guard
-
-    def put_back(self) -> list[str]:
-        """Restore what changed during the run, and return the names of the places."""
-        if self._guard.same():
-            return []
-        noted, stored, spelled = [], set[str](), {"cell_contents"}
-        for function, values, cells in self._guard.held():
-            noted.append(places.globals_of(function, values))
-            noted += [places.variable(cell, name, value) for name, cell, value in cells]
-            stored |= code_of(function.__code__).stores
-            spelled |= values.keys()
-        return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
 class Snapshot:
@@ -106,6 +86,12 @@ class Snapshot:
         place, counts = (place, counts) if place else (self._place, self._counts)
         self._todo += [(value, place, counts) for value in values if type(value) not in ATOMS]
 
+    def _names(self, names: places.Names) -> None:
+        """Note names with values, and look at the values later."""
+        self._noted.append(names)
+        for name, value in names.held.items():
+            self._next([value], names.label(name))
+
     def _content(self, changed: Callable[[], bool], restore: Callable[[], object]) -> None:
         self._noted.append(places.Content(self._place, changed, restore, self._counts))
 
@@ -131,7 +117,7 @@ class Snapshot:
             self._counts = True
             self._content(lambda: _memory(value) != memory, lambda: _refill(value, memory))
         elif owner is None:
-            self._attributes(value, self._place)
+            self._names(places.attributes_of(value, self._place))
             self._next([type(value)])
         elif not isinstance(value, places.UNCHANGING) and type(value).__module__ not in _DESCRIBING:
             self._installed(value)
@@ -148,20 +134,15 @@ class Snapshot:
         for name, level, _ in found.imports:
             parts = full_name(name, level, scope).split(".")
             self._spelled.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
-        self._noted.append(places.globals_of(function))
+        self._names(places.globals_of(function))
         self._globals.setdefault(id(scope), set()).update(places.global_names(function))
-        for name, value in self._noted[-1].held.items():
-            self._next([value], f"the global {name!r}")
         for name, cell, value in cells:
-            self._noted.append(places.variable(cell, name, value))
-            self._next([value], f"the variable {name!r} of an enclosing function")
-        label = f"{function.__name__}()"
-        self._noted.append(places.attributes_of(function, function.__name__, lambda: dict(vars(function))))
-        self._next(vars(function).values(), f"an attribute of {label}")
+            self._names(places.variable(cell, name, value))
+        self._names(places.attributes_of(function, function.__name__, lambda: dict(vars(function))))
         parameters, defaults = code.co_varnames[: code.co_argcount], function.__defaults__ or ()
         named = zip(parameters[len(parameters) - len(defaults) :], defaults, strict=True)
         for name, value in (*named, *(function.__kwdefaults__ or {}).items()):
-            self._next([value], f"the default of {name!r} of {label}")
+            self._next([value], f"the default of {name!r} of {function.__name__}()")
 
     def _cached(self, value: Any) -> None:
         before = value.cache_info()
@@ -174,27 +155,21 @@ class Snapshot:
 
     def _class(self, value: type) -> None:
         if origin(value.__module__) is None:
-            self._attributes(value, value.__name__)
+            self._names(places.attributes_of(value, value.__name__))
         elif not value.__flags__ & _FIXED:
             self._owners.append((value, value.__name__, _is_own(value.__module__)))
         else:
             return
         self._next(value.__mro__)
 
-    def _attributes(self, value: Any, place: str) -> None:
-        """Note the attributes of one of the user's own classes or objects, slots included."""
-        self._noted.append(places.attributes_of(value, place))
-        for name, each in self._noted[-1].held.items():
-            self._next([each], f"{place}.{name}")
-
     def _error(self, value: BaseException) -> None:
         """Note the content of an exception, and what raising it sets, with frames."""
         names = ("__traceback__", "__context__", "__cause__", "__suppress_context__")
         for name in names:
             self._resets.append(functools.partial(setattr, value, name, getattr(value, name)))
-        self._noted.append(places.attributes_of(value, self._place, lambda: {"args": value.args}))
-        self._next([*value.args, type(value)], self._place)
-        self._attributes(value, self._place)
+        self._names(places.attributes_of(value, self._place, lambda: {"args": value.args}))
+        self._names(places.attributes_of(value, self._place))
+        self._next([type(value)])
 
     def _wrapper(self, value: Any) -> None:
         """Note what one of our own private functions runs, and the attributes that it was given."""
@@ -226,7 +201,7 @@ class Snapshot:
     def _frame(self, value: Any) -> None:
         saved = records.copy(value)
         self._content(lambda: not records.equal(value, saved), lambda: vars(value).update(vars(saved)))
-        self._noted.append(places.attributes_of(value, self._place, lambda: public_state(value)))
+        self._names(places.attributes_of(value, self._place, lambda: public_state(value)))
         self._next([getattr(value, "attrs", None)])
 
     def _tensor(self, value: Any) -> None:
@@ -266,7 +241,7 @@ class Snapshot:
         self._content(changed, restore)
         self._next(flat(held))
         if getattr(value, "__dict__", None) is not None and origin(type(value).__module__) is None:
-            self._attributes(value, self._place)
+            self._names(places.attributes_of(value, self._place))
 
     def _installed(self, value: Any) -> None:
         """Note the content of an object of an installed class, and what it is made of, to restore it."""

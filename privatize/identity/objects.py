@@ -178,7 +178,7 @@ def _reduced(encoder: Encoder, value: Any, kind: type) -> None:
     registered = copyreg.dispatch_table.get(kind)
     if owner_of(kind) in (None, LIBRARY):
         # A class's own __reduce__ may leave out what its methods read, so the state comes first.
-        encoder.state(state_of(value))
+        encoder.state(encoder.note_parts(value, kind, state_of(value)))
         encoder.encode(registered)
         if owner_of(kind) == LIBRARY or all(map(_is_written, kind.__mro__)):
             return  # in Python, so that there is no more to it

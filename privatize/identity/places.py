@@ -1,6 +1,4 @@
-"""Namess that can hold something else after a run: names and contents, as they are noted and put back."""
-
-from __future__ import annotations
+"""Places that can hold something else after a run: names and contents, as they are noted and put back."""
 
 import contextlib
 import datetime as dt

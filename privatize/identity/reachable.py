@@ -209,11 +209,6 @@ def _contents(part: Any) -> Iterator[Array]:
 # --- whether P draws from private data -------------------------------------------------------
 
 
-def draws_public(sampler: Any) -> bool:
-    """Tell whether a sampler draws from public records."""
-    return next(bootstraps(sampler), None) is not None
-
-
 def is_private(sampler: Any, data: Any) -> bool:
     """Tell whether a sampler draws from the private data itself, or from some of it.
 

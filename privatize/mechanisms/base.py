@@ -46,6 +46,8 @@ class BaseMechanism:
 
     Attributes
     ----------
+    gap_version : int
+        Raised by whoever changes how gaps are measured, or weights chosen: stored estimates are then stale.
     noise_name : {"laplace", "normal", ""}
         The noise that is added to every number; see `noise`.
     scaled : {"total", "relative"} or None
@@ -57,6 +59,7 @@ class BaseMechanism:
         ``wrap(vector)`` returns the object that the user gets, if it is not of the function's own structure.
     """
 
+    gap_version: ClassVar[int] = 1
     noise_name: ClassVar[Noise] = ""
     scaled: Scaled | None = None
     evaluate: Callable[[Callable[..., Any], bool], Callable[..., Any]] | None = None

@@ -52,7 +52,6 @@ class Bernstein(BaseMechanism):
     """
 
     tag: ClassVar[str] = "bernstein"
-    gap_version: ClassVar[int] = 1  # raised by whoever changes the lattice, or how gaps are measured on it
     lattice: int
     order: int
     dimension: int

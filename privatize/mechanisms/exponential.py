@@ -47,7 +47,6 @@ class Exponential(BaseMechanism):
     """
 
     tag: ClassVar[str] = "exponential"
-    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured
     responses: Sequence[Any] = ()
     prior: Sequence[float] = ()
     norm_name: Literal["range", "sup"] = "range"

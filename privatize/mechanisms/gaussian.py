@@ -76,7 +76,6 @@ class Gaussian(BaseMechanism):
 
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "gaussian"
-    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
     noise_name: ClassVar[Noise] = "normal"
     norm_name: ClassVar[str] = "l2"
 

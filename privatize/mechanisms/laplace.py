@@ -52,7 +52,6 @@ class Laplace(BaseMechanism):
 
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "laplace"
-    gap_version: ClassVar[int] = 1  # raised by whoever changes how gaps are measured, or weights chosen
     noise_name: ClassVar[Noise] = "laplace"
     norm_name: ClassVar[str] = "l1"
 

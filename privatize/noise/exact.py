@@ -206,7 +206,8 @@ def _geometric(prefix: int, stream: Stream) -> int:
         base, prefix = base + _STEPS, stream.word() >> 1
 
 
-def _laplace_one(t: int, shift: int, stream: Stream) -> int:
+def laplace_one(t: int, shift: int, stream: Stream) -> int:
+    """Draw one integer as `discrete_laplace` does."""
     while True:
         u, decider = stream.below(t), stream.word() >> 11
         # A quotient of integers is correctly rounded, whatever their size.
@@ -219,11 +220,6 @@ def _laplace_one(t: int, shift: int, stream: Stream) -> int:
         x = (_geometric(word >> 1, stream) * t + u) >> shift
         if x or word & 1:  # zero has one sign only
             return x if word & 1 else -x
-
-
-def laplace_one(t: int, shift: int) -> int:
-    """Draw one integer as `discrete_laplace` does."""
-    return _laplace_one(t, shift, Stream())
 
 
 def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
@@ -244,7 +240,7 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
     """
     if not _vectorizes(t, size):
         stream = Stream()
-        return [_laplace_one(t, shift, stream) for _ in range(size)]
+        return [laplace_one(t, shift, stream) for _ in range(size)]
     _, cuts = _laplace_cuts()
 
     def draw(missing: int) -> Any:

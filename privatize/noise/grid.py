@@ -67,7 +67,7 @@ def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[n
     if size == 1:  # the usual case, in Python's own numbers
         integer = bool(whole[0])
         exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, 0 if integer else 1)
-        drawn = laplace_one(t_whole, shift) if integer else laplace_one(t, 0)
+        drawn = laplace_one(t_whole, shift, Stream()) if integer else laplace_one(t, 0, Stream())
         return np.array([_noised_one(vector.item(), 0 if integer else exponent, drawn)])
     integers = int(np.count_nonzero(whole))
     exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, size - integers)

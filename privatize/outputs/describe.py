@@ -4,8 +4,7 @@ from functools import partial
 from typing import Any
 
 from privatize.errors import OutputError
-from privatize.outputs.containers import Dataclass, Dict, List, NamedTuple, Tuple
-from privatize.outputs.frames import Frame
+from privatize.outputs.containers import Dataclass, Dict, Frame, List, NamedTuple, Tuple
 from privatize.outputs.models import Model
 from privatize.outputs.refusals import refusal
 from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor

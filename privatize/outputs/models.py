@@ -66,35 +66,33 @@ def is_estimator(value: Any) -> bool:
 
 def _form_of(value: Any) -> tuple[Any, Form, bool]:
     """Return the estimator, what of it is released, and whether that is moved to where it is valid."""
-    wrapped = value if type(value) is Fitted else Fitted(value)
-    estimator = wrapped.estimator
+    asked = value if type(value) is Fitted else Fitted(value)
+    estimator = asked.estimator
     own = _listed(type(estimator))
     if own is None:
-        if wrapped.attributes is None:
+        if asked.attributes is None:
             raise unknown_model(estimator)
         own = Form()
-    if wrapped is not value:
-        return value, own, True
-    if own.inside:
+    if own.inside and asked is value:
         raise OutputError(
             f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
             f"those that need it, inside."
         )
-    if absent := [name for name in value.constants if name not in vars(estimator)]:
+    if absent := [name for name in asked.constants if name not in vars(estimator)]:
         raise OutputError(
             f"fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be a constant."
         )
     usual = own.attributes(estimator)
-    attributes = usual if value.attributes is None else value.attributes
-    constants = tuple(n for n in (*own.constants(estimator), *value.constants) if n not in attributes)
+    attributes = usual if asked.attributes is None else asked.attributes
+    constants = tuple(n for n in (*own.constants(estimator), *asked.constants) if n not in attributes)
     form = replace(
         own,
         attributes=lambda _: attributes,
         constants=lambda _: constants,
-        valid=own.valid if value.constrain else {},
+        valid=own.valid if asked.constrain else {},
         derive=own.derive if set(usual) <= set(attributes) else None,
     )
-    return estimator, form, value.constrain
+    return estimator, form, asked.constrain
 
 
 # -- taking apart --

@@ -30,10 +30,7 @@ _REMEDIES: list[tuple[Callable[[Any], bool], str]] = [
         _is(bool, held="b"),
         "Return int(...) for a count; to choose True or False use Exponential(responses=[...]).",
     ),
-    (
-        _is(str, bytes, held="US"),
-        "To choose among fixed answers use mechanism=Exponential(responses=[...]).",
-    ),
+    (_is(str, bytes, held="US"), "To choose among fixed answers use mechanism=Exponential(responses=[...])."),
     (_is(type(None)), "Return the answer."),
     (_is(complex, held="c"), "Return its real and imaginary parts."),
     (_is(Iterator), "Return a list."),

@@ -63,10 +63,7 @@ def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> 
         raise SamplerError(
             f"integers({low!r}, {high!r}): the lower bound must be below the upper one, within ±2^53."
         )
-    try:
-        shape = () if size is None else shape_of(size)
-    except TypeError:
-        shape = (0,)
+    shape = () if size is None else shape_of(size)
     if any(length < 1 for length in shape):
         raise SamplerError(f"integers(size={size!r}): the shape of a record is one or more integers >= 1.")
     return _Integers(*ends, shape)

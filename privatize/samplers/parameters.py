@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 
+from privatize.display.figures import as_integer
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng
 
@@ -43,13 +43,13 @@ class Frozen:
     @property
     def is_same(self) -> bool:
         """Whether there is one value for all coordinates."""
-        return not self.array.shape or bool(self.array.size and np.ptp(self.array) == 0)
+        array = self.array
+        return not array.shape or bool(array.size and (array == array.flat[0]).all())
 
     @property
     def short(self) -> Frozen:
         """It, as one number where all coordinates have the same."""
-        array = self.array
-        return Frozen(array.flat[0]) if array.size and (array == array.flat[0]).all() else self
+        return Frozen(self.array.flat[0]) if self.is_same else self
 
 
 Box = tuple[Frozen, Frozen]
@@ -88,8 +88,8 @@ def scalars(values: Any) -> tuple[tuple[Any, ...], set[type]]:
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
-    """Return the shape of a record as a tuple, or raise TypeError."""
-    return tuple(map(operator.index, size if np.iterable(size) else (size,)))
+    """Return the shape of a record as a tuple, with -1 in place of what is no integer."""
+    return tuple(map(as_integer, size if np.iterable(size) else (size,)))
 
 
 def box(name: str, low: Any, high: Any, size: Any) -> tuple[Any, Any]:
@@ -99,7 +99,7 @@ def box(name: str, low: Any, high: Any, size: Any) -> tuple[Any, Any]:
         shape = np.broadcast_shapes(ends[0].shape, ends[1].shape)
         if size is not None:
             wanted = shape_of(size)
-            if np.broadcast_shapes(shape, wanted) != wanted or 0 in wanted:
+            if min(wanted, default=1) < 1 or np.broadcast_shapes(shape, wanted) != wanted:
                 raise ValueError
             shape = wanted
     except (TypeError, ValueError):

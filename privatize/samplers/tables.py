@@ -14,17 +14,7 @@ from privatize.data import support as domains
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column
 from privatize.errors import SamplerError
-from privatize.samplers.base import (
-    Kind,
-    Rng,
-    Traits,
-    kind,
-    name_of,
-    origin_of,
-    some,
-    support_of,
-    with_rng,
-)
+from privatize.samplers.base import Kind, Rng, Traits, kind, name_of, origin_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, loose
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, plain_of, show_support

@@ -17,11 +17,7 @@ from privatize.samplers.parameters import Frozen, chosen, even, number, plain, s
 
 
 def categorical(
-    values: Sequence[Any],
-    p: Sequence[float] | None = None,
-    *,
-    ordered: bool = False,
-    unknown: Any = None,
+    values: Sequence[Any], p: Sequence[float] | None = None, *, ordered: bool = False, unknown: Any = None
 ) -> Distribution:
     """Draw from fixed categories: a categorical column of a table.
 

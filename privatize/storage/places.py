@@ -8,10 +8,10 @@ from privatize.config.policy import configured, policy
 from privatize.errors import SettingsError
 
 
-def ledger_place(given: str | os.PathLike[str] | None) -> str | None:
+def ledger_place(given: str | os.PathLike[str] | None, by: str = "Budget(ledger=...)") -> str | None:
     """Return the place of a ledger, or None if nobody names one."""
     for where, source in (
-        (given, "Budget(ledger=...)"),
+        (given, by),
         (os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"),
         (policy().ledger, "The ledger of the policy"),
     ):

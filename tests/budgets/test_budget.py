@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import decimal
+import functools
 import itertools
 import json
 import logging
@@ -41,7 +42,7 @@ from privatize.errors import (
     UnsharedBudgetWarning,
 )
 from privatize.execution.packaging.package import pack
-from privatize.function.recursion import WorkerContext
+from privatize.function.recursion import RecursionGuard
 from privatize.mechanisms.base import l1
 from privatize.samplers.tables import columns_of
 from privatize.storage.estimates import open_store
@@ -604,7 +605,7 @@ class TestBeginning:
         """A password in its URL would go to every worker of a cluster."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
-        context = WorkerContext(f, (f.__wrapped__,))
+        context = functools.partial(RecursionGuard, f, f.__wrapped__)
         job = evaluator(f.__wrapped__, n=5, sampler=UNIT, norm=l1, seed=1, worker_context=context)
         payload = pack(job).payload
         assert b"RemoteBudget" in payload and str(path).encode() not in payload

@@ -25,6 +25,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+import multiprocess
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -39,9 +40,7 @@ from privatize.data import records
 from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, SettingsError
 from privatize.execution import choose, span_queue
 from privatize.execution.clusters import orders
-from privatize.execution.clusters.base import checked
-from privatize.execution.clusters.mapped import Mapped
-from privatize.execution.inline import Inline
+from privatize.execution.clusters.executors import Mapped, checked
 from privatize.execution.job import Cause, Reply, SpanResult
 from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
@@ -472,8 +471,8 @@ class TestThreads:
         try:
             found = estimate(named, OddPool())
         finally:
-            while not orders._pools.empty():
-                orders._pools.get_nowait().close()
+            while orders._pools:
+                orders._pools.pop().close()
         assert np.array_equal(found.gaps, estimate(mean).gaps)
         seen = {path.name for path in Path(folder).iterdir()}
         # Here, in the thread of the caller, some are evaluated again.
@@ -699,7 +698,7 @@ class TestResume:
     def test_every_index_counts(self, monkeypatch):
         """An executor that loses pairs is an error, never an estimate from fewer."""
 
-        class Forgetful(Inline):
+        class Forgetful(choose.Inline):
             def run(self, task, work):
                 for i, found in enumerate(super().run(task, work)):
                     if i != 1:
@@ -855,18 +854,47 @@ class TestOthersExecutors:
         with pytest.raises(ExecutionError):
             estimate(mean, pool)
 
-    def test_an_executor_whose_process_dies(self):
-        """A crash in somebody else's process is an error that says so, not a hang or a wrong gap."""
+    def test_an_executor_whose_process_dies(self, tmp_path):
+        """The end of somebody else's process is an error that says so, not a hang or a wrong gap."""
+        file = tmp_path / "evaluated"
+
+        def slow(x):
+            file.touch()
+            time.sleep(0.01)
+            return float(x.mean())
+
+        def kill():
+            while not file.exists():
+                time.sleep(0.01)
+            for process in list(pool._processes.values()):
+                process.kill()
+
+        context = multiprocessing.get_context("spawn")
+        pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
+        thread = threading.Thread(target=kill)
+        thread.start()
+        with pool, pytest.raises(ExecutionError, match="BrokenProcessPool"):
+            estimate(slow, pool)
+        thread.join()
+
+    @pytest.mark.parametrize("where", ["executor", "map", "daemonic"])
+    def test_a_function_that_ends_its_process(self, where, spawned):
+        """A crash on some data costs its pair, on other people's processes too, and no process of theirs."""
 
         def dies(x):
             if x[0] > 0.96:
                 os._exit(1)
             return float(x.mean())
 
-        context = multiprocessing.get_context("spawn")
-        pool = concurrent.futures.ProcessPoolExecutor(1, mp_context=context)
-        with pool, pytest.raises(ExecutionError, match="BrokenProcessPool"):
-            estimate(dies, pool)
+        def raises(x):
+            if x[0] > 0.96:
+                raise ValueError
+            return float(x.mean())
+
+        with multiprocess.get_context("spawn").Pool(2) as daemonic:
+            workers = {"executor": spawned, "map": Mapper(), "daemonic": daemonic}[where]
+            found, expected = estimate(dies, workers), estimate(raises)
+        assert np.array_equal(found.gaps, expected.gaps) and found.failed == expected.failed > 0
 
     def test_a_map_that_loses_results(self):
         """A map that returns too few results is an error."""
@@ -914,7 +942,7 @@ def test_a_reply_does_not_depend_on_how_things_are_pickled(monkeypatch):
         ),
         {np.int64(3): np.ones(2)},
     )
-    reply = Reply.to(lambda: [found], 3)
+    reply = Reply.to(lambda: [found])
     [read] = Reply(*marshal.loads(marshal.dumps(list(vars(reply).values())))).read()
     assert read.gaps.tolist() == [1.0, np.inf] and read.coordinate_gaps[3].tolist() == [1.0, 1.0]
     assert (read.start, read.structure, read.uses_global_rng) == (3, found.structure, True)

@@ -12,6 +12,7 @@ import fractions
 import functools
 import hashlib
 import importlib
+import multiprocessing
 import os
 import pickle
 import re
@@ -33,6 +34,7 @@ from privatize.calibration.norms import NORMS
 from privatize.calibration.run import Run
 from privatize.errors import ExecutionError, InfiniteSensitivityError
 from privatize.execution.job import Refused
+from privatize.execution.packaging import package
 from privatize.execution.packaging.package import Package, pack, unpack
 from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
@@ -59,9 +61,24 @@ def job(function, **rest):
     return evaluator(function, n=50, sampler=UNIT, norm=NORMS["l1"], seed=1, **rest)
 
 
-def digests(package):
+def digests(sent):
     """Return the fingerprints that travel with a package."""
-    return pickle.loads(package.payload)[1]
+    return pickle.loads(sent.payload)[1]
+
+
+def in_a_child(function):
+    """Do something in a forked process: a job that is unpacked makes its process like the sender's."""
+    child = multiprocessing.get_context("fork").Process(target=function)
+    child.start()
+    child.join(120)
+    assert child.exitcode == 0
+
+
+class Mapper:
+    """Has a map and nothing else."""
+
+    def map(self, function, items):
+        return [function(item) for item in items]
 
 
 def refused_or(function):
@@ -929,12 +946,11 @@ def test_classes_in_outputs_are_the_users():
 
 
 def test_this_process_is_left_alone(project):
-    """Unpacking where the user's program runs does not touch its modules, classes or functions."""
+    """Orders to the process of the user's program do not touch its modules, classes or functions."""
     user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
     modules, method, attributes = dict(sys.modules), helpers.Child.go, dict(vars(helpers))
     members = dict(vars(helpers.Child))
-    made = unpack(pack(job(user.f))).job
-    assert made.function(DATA) == user.f(DATA)
+    assert gaps(user.f, Mapper()) == gaps(user.f, "inline")
     assert {name: sys.modules[name] for name in modules} == modules
     assert vars(helpers) == attributes
     assert helpers.Child.go is method and dict(vars(helpers.Child)) == members
@@ -978,25 +994,47 @@ def test_packages_can_be_packed_again(project):
     user = project(user=USER, helpers=HELPERS)
     first = pack(job(user.f))
     assert digests(pack(job(user.f))) == digests(first)
-    once = unpack(first).job
-    assert once.identity()["seed"] == job(user.f).identity()["seed"]
-    assert digests(pack(job(np.mean))) == digests(pack(unpack(pack(job(np.mean))).job))
-    closed = pack(job(counted()))
-    assert digests(pack(unpack(closed).job)) == digests(closed)
+    closed, mean = pack(job(counted())), pack(job(np.mean))
+
+    def check():
+        assert unpack(first).job.identity()["seed"] == job(np.mean).identity()["seed"]
+        for known in (mean, closed):
+            assert digests(pack(unpack(known).job)) == digests(known)
+
+    in_a_child(check)
 
 
 def test_what_is_not_what_was_sent_is_refused():
     """A package whose content is another one's does not run, and neither does a damaged one."""
     one, two = pack(job(lambda x: x.mean())), pack(job(lambda x: x.max()))
-    with pytest.raises(Refused, match="not what was sent"):
-        unpack(dataclasses.replace(one, payload=two.payload))
     path, known, inner = pickle.loads(one.payload)
     damaged = pickle.dumps((path, known, inner[:-20]))
-    with pytest.raises(Refused, match="cannot be made there"):
-        unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged, one.module))
     mixed = pickle.dumps((path, known, pickle.loads(two.payload)[2]))
-    with pytest.raises(Refused, match="its function is not the same there"):
-        unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed, one.module))
+
+    def check():
+        with pytest.raises(Refused, match="not what was sent"):
+            unpack(dataclasses.replace(one, payload=two.payload))
+        with pytest.raises(Refused, match="cannot be made there"):
+            unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged, one.module))
+        with pytest.raises(Refused, match="its function is not the same there"):
+            unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed, one.module))
+
+    in_a_child(check)
+
+
+def test_folders_of_another_machine(monkeypatch):
+    """Packages that lie elsewhere on a cluster's machines could not be imported there."""
+    here, there = pack(job(np.mean)), pack(job(np.mean), local=False)
+    monkeypatch.setattr(package, "_OWN_PATH", ["only there", *sys.path])
+    mine = list(sys.path)
+
+    def check():
+        unpack(there)
+        assert sys.path == [*mine, "only there"]
+        unpack(here)
+        assert sys.path == mine
+
+    in_a_child(check)
 
 
 def test_packages_are_small_and_hold_no_data(project):

@@ -1,16 +1,20 @@
 """Watches over functions: whatever changes a fingerprint must be seen."""
 
 import builtins
+import contextlib
+import copyreg
 import functools
+import gc
 import math
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
 
 from privatize import privatize, samplers
-from privatize.errors import DataError
+from privatize.errors import DataError, PrivateRunError
 from privatize.function.question import Question
 from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import Unencodable, fingerprint
@@ -153,6 +157,7 @@ class Callable:
         functools.partial(abs),
         np.float64(1.0),
         bytearray(b"a"),
+        samplers.uniform(0, 1),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -401,3 +406,331 @@ def test_what_a_nested_module_gets_later_is_seen(reading, monkeypatch):
     assert guarded.same()
     monkeypatch.setattr(np.random, "FACTOR", 100, raising=False)
     assert not guarded.same() and fingerprint(program["f"]) != before
+
+
+# --- methods ---
+
+CLASSES = """
+import numpy as np
+from privatize import privatize, samplers
+class Base:
+    base = 2
+    def inherited(self): return self.base
+class Other(Base):
+    pass
+class Counter(Base):
+    "Doc."
+    by, kept = 1.5, None
+    def __init__(self, limit, start=0):
+        self.limit = limit
+        self.start = start
+    def helper(self): return self.by * self.inherited()
+    def total(self, x): return np.minimum(x, self.limit).sum() * self.helper()
+    @privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)
+    def private(self, x): return float(np.mean(x)) * self.limit * self.helper()
+def another(self, x=None): return 1000.0
+counter = Counter(3)
+"""
+
+
+@pytest.fixture
+def program(scope):
+    """Return the globals of a program with classes."""
+    exec(CLASSES, vars(scope))
+    return scope
+
+
+def put_key(owner, name, value):
+    """Set an entry of an object or class, and return what undoes it, in the same order."""
+    before = dict(vars(owner))
+    setattr(owner, name, value)
+    return lambda: setattr(owner, name, before[name]) if name in before else delattr(owner, name)
+
+
+def reordered(counter):
+    """Have an object's attributes in another order, and return what undoes it."""
+    before, counter.__dict__ = counter.__dict__, {"start": 0, "limit": counter.limit}
+    return lambda: setattr(counter, "__dict__", before)
+
+
+# Each changes what a method is, or could be for its code, and returns what undoes it.
+METHOD_CHANGES = {
+    "an attribute": lambda m: put_key(m.counter, "limit", 4),
+    "an attribute of another type": lambda m: put_key(m.counter, "limit", 3.0),
+    "a new attribute": lambda m: put_key(m.counter, "kept", 1),
+    "a new attribute over the class's": lambda m: put_key(m.counter, "by", 7.0),
+    "all attributes": lambda m: put_attribute(m.counter, "__dict__", {"limit": 4, "start": 0}),
+    "an attribute of the class": lambda m: put_key(m.Counter, "by", 2.5),
+    "a new attribute of the class": lambda m: put_key(m.Counter, "unheard", 1),
+    "a method": lambda m: put_key(m.Counter, "helper", m.another),
+    "the method itself": lambda m: put_key(m.Counter, "total", m.another),
+    "a method's code": lambda m: put_attribute(m.Counter.helper, "__code__", m.another.__code__),
+    "a method's default": lambda m: put_attribute(m.Counter.__init__, "__defaults__", (1,)),
+    "a method's first annotation": lambda m: put_entry(m.Counter.helper.__annotations__, "x", int),
+    "a method of the object": lambda m: put_key(m.counter, "helper", lambda: 5),
+    "the method itself, of the object": lambda m: put_key(m.counter, "total", m.another),
+    "an attribute of a base": lambda m: put_key(m.Base, "base", 3),
+    "a method of a base": lambda m: put_key(m.Base, "inherited", m.another),
+    "another base": lambda m: put_attribute(m.Counter, "__bases__", (m.Other,)),
+    "another class": lambda m: put_attribute(m.counter, "__class__", type("Odd", (m.Counter,), {"by": 9})),
+    "__getattribute__": lambda m: put_key(m.Counter, "__getattribute__", lambda self, name: 1),
+    "__getattr__ of a base": lambda m: put_key(m.Base, "__getattr__", lambda self, name: 1),
+    "a property": lambda m: put_key(m.Counter, "limit", property(lambda self: 1)),
+    "the class's name": lambda m: put_attribute(m.Counter, "__name__", "Sum"),
+    "the class's qualified name": lambda m: put_attribute(m.Counter, "__qualname__", "a.Counter"),
+    "the class's docstring": lambda m: put_attribute(m.Counter, "__doc__", "Another."),
+    "the class's module": lambda m: put_attribute(m.Counter, "__module__", "another"),
+    "the class's annotations": lambda m: put_key(m.Counter, "__annotations__", {"by": float}),
+    "a wrapped function": lambda m: put_attribute(vars(m.Counter)["private"], "__wrapped__", m.another),
+    "an attribute of a wrapped function": lambda m: put_key(vars(m.Counter)["private"], "unheard", 1),
+    "how it is copied": lambda m: put_copied(m.Counter),
+}
+
+
+def put_copied(kind):
+    """Have objects of a class be copied in another way, and return what undoes it."""
+    copyreg.pickle(kind, lambda value: (kind, (5,)))
+    return lambda: copyreg.dispatch_table.pop(kind)
+
+
+@pytest.mark.parametrize("name", METHOD_CHANGES)
+def test_what_changes_the_fingerprint_of_a_method_is_seen(program, name):
+    """The noise of another object or class would be too small."""
+    method = program.counter.total
+    before, watched = fingerprint(method), guard(method)
+    assert watched is not None and watched.same() and watched.simple
+    undo = METHOD_CHANGES[name](program)
+    try:
+        assert not watched.same()
+        with contextlib.suppress(Unencodable):
+            assert fingerprint(method) != before
+    finally:
+        undo()
+    assert fingerprint(method) == before
+
+
+# At these `same` alone looks.
+ALONE = {"a wrapped function", "an attribute of a wrapped function", "a method's first annotation"}
+
+
+def test_a_fingerprint_of_another_moment_is_not_taken_for_that_of_a_method(program):
+    """Another thread may set an attribute, and set it back."""
+    method = program.counter.total
+    watched, read = guard(method), {}
+    fingerprint(method, read=read)
+    assert watched.saw(read)
+    for name in METHOD_CHANGES.keys() - ALONE:
+        undo, read = METHOD_CHANGES[name](program), {}
+        with contextlib.suppress(Unencodable):
+            fingerprint(method, read=read)
+        undo()
+        assert not watched.saw(read), name
+
+
+def test_the_order_of_attributes_is_seen(program):
+    """Code may walk over them, of a library's even if it does not say so."""
+    watched = guard(program.counter.total)
+    undo = reordered(program.counter)
+    assert not watched.same()
+    undo()
+    assert watched.same()
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {}, np.zeros(2), Callable(), bytes(100), functools.partial(abs)], ids=repr
+)
+def test_objects_whose_attributes_could_change_are_not_watched(program, value):
+    """Of what a list holds, identity says nothing."""
+    for owner in (program.counter, program.Counter, program.Base):
+        undo = put_key(owner, "kept", value)
+        assert guard(program.counter.total) is None
+        undo()
+    assert guard(program.counter.total) is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "__slots__ = ('a',)",
+        "def __getattr__(self, name): return 1",
+        "def __getattribute__(self, name): return object.__getattribute__(self, name)",
+        "def __eq__(self, other): return True",
+        "def __del__(self): pass",
+        "__dict__ = property(lambda self: {})",
+        "total = property(lambda self: 1)",
+        "total = classmethod(lambda self: 1)",
+        "__annotations__ = []",
+        "def total(self, x): self.last = x",
+        "def reset(self): self.limit = 3",
+        "def reset(self): vars(self)['limit'] = 3",
+        "__module__ = 'json'",
+        "note: 'Unit' = 1",
+        "def __call__(self, x): return x",
+        "@staticmethod\n    def g(x): return x",
+        "@classmethod\n    def g(cls, x): return x",
+        "@property\n    def g(self): return self.limit",
+        "def g(self, cache={}): return cache",
+        "def g(self): return __class__",
+        "def g(self): return Base",
+        "def __init__(self, limit=1): self.limit = limit\n    def g(self): return type(self)(4)",
+        "def __init__(self, limit=1): self.limit = limit\n    def g(self): return self.__class__(4)",
+        "def __init__(self, limit=1): self.limit = limit\n    def g(self): return self.__reduce__()",
+        "def __init__(self, limit=1): self.limit = limit\n    reset = __init__",
+        "def __init__(self, limit=1): self.limit = limit\n    def reset(self): self.__init__(4)",
+    ],
+)
+def test_classes_that_are_not_plain_are_not_watched(program, body):
+    """They may make attributes up, or set them while they run."""
+    for each, plain in ((body, False), ("def __init__(self, limit=1): self.limit = limit", True)):
+        exec(f"other = 5\nclass Odd(Base):\n    def f(self, x): return x\n    {each}", vars(program))
+        method = types.MethodType(vars(program.Odd)["f"], object.__new__(program.Odd))
+        assert (guard(method) is not None) == plain
+
+
+def test_methods_of_other_things_are_not_watched(program):
+    """Classes, lists, modules, enumerations, data classes and functions have more to them."""
+    exec(
+        "import abc, dataclasses, enum\nclass A(abc.ABC): pass\n"
+        "class M(type):\n    def __getattribute__(self, name): return 1\nclass X(metaclass=M): pass\n"
+        "class N(type): pass\nclass Y(metaclass=N): pass\n"
+        "class E(enum.Enum):\n    a = 1\n"
+        "@dataclasses.dataclass\nclass D:\n    a: int = 1\nclass L(list): pass",
+        vars(program),
+    )
+    odd = [
+        program.Counter,
+        [],
+        program,
+        program.A(),
+        program.E.a,
+        program.D(),
+        program.L(),
+        program.X(),
+        program.Y(),
+        program.other,
+        5,
+    ]
+    for each in (*odd, types.MethodType(program.another, program.counter)):
+        assert guard(types.MethodType(program.another, each)) is None
+    assert guard(types.MethodType(len, program.counter)) is None
+    assert guard(types.MethodType(program.another, program.counter)) is not None
+
+
+def test_closures_of_methods_are_watched(program):
+    """A class that is made by a function has its variables."""
+    exec(
+        "def make(by):\n    class Made(Counter):\n        def total(self, x): return x.mean() * by\n"
+        "    return Made(1)\nmade = make(3)",
+        vars(program),
+    )
+    method = program.made.total
+    before, watched = fingerprint(method), guard(method)
+    assert watched.same()
+    undo = set_cell(method.__func__, 30)
+    assert not watched.same() and fingerprint(method) != before
+    undo()
+    assert watched.same() and fingerprint(method) == before
+
+
+def sensitivities(methods, data):
+    """Return what several warm calls of each method are calibrated to."""
+    return [[each().release(data).sensitivity for _ in range(4)][-1] for each in methods]
+
+
+@pytest.mark.parametrize(
+    ("change", "factor"),
+    [
+        ("counter.limit = 30", 10),
+        ("counter.by = 15.0", 10),
+        ("Counter.by = 15.0", 10),
+        ("Base.base = 20", 10),
+        ("Counter.helper = lambda self: 30.0", 10),
+        ("counter.helper = lambda: 30.0", 10),
+        ("Counter.__bases__ = (type('B', (Base,), {'base': 20}),)", 10),
+        ("counter.__class__ = type('C', (Counter,), {'by': 15.0})", 10),
+        ("counter.__dict__ = {'limit': 30}", 10),
+        ("Counter.__getattr__ = lambda self, name: 20\ndel Base.base", 10),
+    ],
+)
+def test_a_changed_object_or_class_is_calibrated_again(program, change, factor):
+    """Also after many calls, of a method that is read each time and of one that was kept."""
+    data, kept = np.linspace(0, 1, 20), program.counter.private
+    methods = [lambda: program.counter.private, lambda: kept]
+    before = sensitivities(methods, data)
+    known = vars(program.Counter)["private"].calibrator.guarded
+    assert any(found is not None for _, found in known.values()), "no guard"
+    exec(change, vars(program))
+    assert sensitivities(methods, data) == pytest.approx([factor * each for each in before])
+
+
+def test_an_object_at_the_address_of_another_one_is_told_apart(program):
+    """Python gives addresses away again; an estimate must not go along."""
+    data, found, addresses = np.linspace(0, 1, 20), {}, set()
+    for at in range(40):
+        for kept in (None, [at]):  # with a guard, and without one
+            counter = program.Counter(1 + at % 2)
+            counter.kept = kept
+            addresses.add(id(counter))
+            for _ in range(3):
+                found.setdefault(counter.limit, set()).add(counter.private.release(data).sensitivity)
+            del counter
+    assert len(addresses) < 80, "no address was used twice"
+    assert (
+        max(found[2]) == min(found[2]) == pytest.approx(2 * max(found[1])) == pytest.approx(2 * min(found[1]))
+    )
+
+
+def test_objects_without_a_guard_are_not_kept(program):
+    """They may hold much, or have something to do when they go."""
+    exec("class Freed(Counter):\n    def __del__(self): pass\nfreed = Freed(2)", vars(program))
+    for _ in range(4):
+        program.freed.private(np.linspace(0, 1, 20))
+    held = weakref.ref(program.freed)
+    del program.freed
+    gc.collect()
+    assert held() is None
+
+
+def test_what_a_library_sets_in_an_object_is_put_back(program):
+    """Code that sets attributes has no guard; a function of a library's may do it all the same."""
+    exec(
+        "import functools\nclass Odd(Counter):\n    def total(self, x):\n"
+        "        if x.mean() > 0.99: functools.update_wrapper(self, another)\n        return x.mean()\n"
+        "odd = Odd(1)",
+        vars(program),
+    )
+    f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(program.odd.total)
+    for _ in range(3):
+        f(np.linspace(0, 1, 20))
+    assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
+    before = dict(vars(program.odd))
+    with pytest.raises(PrivateRunError, match="self"):
+        f(np.ones(20))
+    assert {name: each for name, each in vars(program.odd).items() if name != "__annotations__"} == before
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        "samplers.choice(np.arange(50.0))",
+        "samplers.normal(np.zeros(3), cov=np.eye(3))",
+        "scipy.stats.uniform()",
+        "samplers.mixture([samplers.uniform(0, 1), samplers.uniform(0, 2)])",
+        "lambda rng, n: rng.random(n)",
+    ],
+)
+def test_private_methods_with_a_p_that_could_change_are_not_watched(program, sampler):
+    """It may be looked at by the fingerprint alone: what it holds may change, or be a copy of the data."""
+    source = "import scipy.stats\nclass Odd(Counter):\n"
+    source += "    @privatize(epsilon=1, gamma=0.3, sampler={})\n    def f(self, x): return 1"
+    for each in (sampler, "samplers.uniform(0, 1)"):
+        exec(source.format(each), vars(program))
+        assert (guard(program.Odd(1).total) is None) == (each is sampler)
+
+
+def test_two_objects_have_their_own_estimates(program):
+    """Also if both are asked in turn."""
+    data, first, second = np.linspace(0, 1, 20), program.Counter(1), program.Counter(2)
+    for _ in range(4):
+        found = [each.private.release(data).sensitivity for each in (first, second)]
+        assert found[1] == pytest.approx(2 * found[0])

@@ -1,21 +1,21 @@
 """Orders to processes that are not ours: what they are sent, and how it is evaluated there.
 
-An order is a span of pairs, and the package that it belongs to. A package reaches a process once, is
-checked there, and is held. An *isolated* order is evaluated there in a worker process of our own, which may
-be lost without harm and tells which pair it was that did it.
+An order is a span of pairs, and the package that it belongs to. A large package reaches a process once and
+is cached there. It is opened and evaluated in a worker process of our own, which may be lost without harm and
+tells which pair it was that did it; and which has one thread: with several, each may have other state.
 """
 
 import atexit
 import contextlib
 import functools
 import os
-import queue
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from privatize.errors import ExecutionError
 from privatize.execution.job import Learned, Reply, Span, SpanResult
-from privatize.execution.packaging.package import Package, Unpacked, unpack
+from privatize.execution.packaging.package import Package
 from privatize.execution.processes.pool import Pool, pool
 from privatize.execution.span_queue import SpanQueue
 
@@ -34,73 +34,52 @@ class Order:
     package: Package
     span: Span
     learned: Learned
+    block: int
     timeout: float | None
-    isolated: bool
     sender: tuple[str, int]
 
 
-_jobs: dict[str, tuple[Package, Unpacked]] = {}  # that this process has been sent, the latest few of them
-_turn = threading.Lock()
-_pools: queue.LifoQueue[Pool] = queue.LifoQueue()  # of one worker each, for isolated orders
-
-
-def _renew() -> None:
-    """Give a forked child locks and processes of its own."""
-    global _turn
-    _turn = threading.Lock()
-    while not _pools.empty():
-        _pools.get_nowait()
-
-
+_packages: dict[str, Package] = {}  # that this process has been sent, the latest few of them
+_pools: list[Pool] = []  # of one worker each
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
-
-
-def _job(package: Package) -> tuple[Package, Unpacked] | None:
-    """Return the job of a package, or None if its bytes have not come."""
-    with _turn:
-        if package.name not in _jobs:
-            if not package.payload:
-                return None
-            _jobs[package.name] = package, unpack(package)
-            while len(_jobs) > 4:
-                del _jobs[next(iter(_jobs))]
-        return _jobs[package.name]
+    os.register_at_fork(after_in_child=_pools.clear)  # a forked child needs processes of its own
 
 
 @contextlib.contextmanager
 def _lent_pool() -> Iterator[Pool]:
     """Lend a pool of one worker to a thread: other people's processes may have several."""
     try:
-        lent = _pools.get_nowait()
-    except queue.Empty:
+        lent = _pools.pop()
+    except IndexError:
         lent = Pool(pool().method)
         atexit.register(lent.close)
     try:
         yield lent
     finally:
-        _pools.put(lent)
+        _pools.append(lent)
 
 
-def fulfil(order: Order, payload: bytes = b"") -> Reply:
+def fulfil(order: Order) -> Reply:
     """Evaluate an order, in a process that is not ours."""
+    return Reply.to(functools.partial(_evaluate, order))
+
+
+def _evaluate(order: Order) -> list[SpanResult] | None:
     process, thread = here()
     if process == order.sender[0] and thread != order.sender[1]:
-        return Reply("threads")
-    package = replace(order.package, payload=payload) if payload else order.package
-    return Reply.to(functools.partial(_evaluate, order, package), order.span[0])
-
-
-def _evaluate(order: Order, package: Package) -> list[SpanResult] | None:
-    known = _job(package)
-    if known is None:
+        raise ExecutionError(
+            "workers= evaluates in threads of this process, where a function may find another state than "
+            "in the thread that calls it with the private data. Use processes: workers=2, for example, "
+            "or for Dask a cluster with processes=True."
+        )
+    if order.package.payload:
+        _packages[order.package.name] = order.package
+        for old in list(_packages)[:-4]:
+            _packages.pop(old, None)
+    package = _packages.get(order.package.name)
+    if package is None:
         return None
-    package, unpacked = known
-    if not order.isolated and threading.current_thread() is threading.main_thread():
-        return [unpacked.evaluate(order.span, order.learned, lambda _: None)]
-    # One worker of our own, which may be lost: it finds out which pair it is that does that. And it
-    # has one thread: with several, each may have other state.
-    spans = SpanQueue([order.span], unpacked.job.block, order.learned.structure)
+    spans = SpanQueue([order.span], order.block, order.learned.structure)
     spans.learned = order.learned
     with _lent_pool() as lent:
         return list(lent.run(package, spans, workers=1, timeout=order.timeout, keep=True))

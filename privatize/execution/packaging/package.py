@@ -1,4 +1,4 @@
-"""A job as bytes: packed with the user's own code by value, and checked on arrival.
+"""A job as bytes: packed with the user's own code by value and its surroundings, and checked on arrival.
 
 cloudpickle sends functions of importable modules by name, so a worker would evaluate whatever it
 imports itself: an old form of a module that was edited and reloaded, or one without the globals
@@ -6,13 +6,18 @@ that were changed at run time. Here the user's own modules go by value, and whoe
 fingerprints what arrived and refuses it if it is not what was sent.
 """
 
+import contextlib
+import decimal
 import hashlib
 import itertools
+import os
 import pickle
 import sys
 import types
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,10 +25,13 @@ from privatize.errors import ExecutionError
 from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import NotPackable, dumps
-from privatize.execution.packaging.surroundings import Surroundings
 from privatize.identity.encoder import Unencodable
 from privatize.identity.fingerprint import reach
 from privatize.identity.origin import origin, own_modules
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Environment variables that limit the threads of libraries when they are loaded."""
+_OWN_PATH = list(sys.path)  # before any job has come
 
 
 @dataclass(frozen=True)
@@ -38,11 +46,60 @@ class Package:
         The job, with the fingerprints of its parts; nothing where it comes another way.
     module : str
         Where the job's class is defined: what a worker imports first.
+    local : bool
+        Whether it is for processes of our own on this machine.
     """
 
     name: str
     payload: bytes
     module: str
+    local: bool = True
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the sender's process is like."""
+
+    filters: tuple[Any, ...]
+    floating: dict[str, Any]
+    decimals: decimal.Context
+    recursion: int
+    folder: str | None
+    environment: dict[str, str] | None
+
+    @classmethod
+    def here(cls, *, local: bool) -> Self:
+        """Return what this process is like; with its folder and environment only if that is `local`."""
+        folder = None
+        with contextlib.suppress(OSError):  # it may have been deleted
+            folder = os.getcwd()  # noqa: PTH109 - a string
+        return cls(
+            tuple(warnings.filters),
+            {**np.geterr(), "call": np.geterrcall()},
+            decimal.getcontext().copy(),
+            sys.getrecursionlimit(),
+            folder if local else None,
+            dict(os.environ) if local else None,
+        )
+
+    def settle(self) -> None:
+        """Make this process like the sender's, for good."""
+        sys.setrecursionlimit(self.recursion)
+        warnings.filters[:] = self.filters  # type: ignore[index]
+        warnings._filters_mutated()  # type: ignore[attr-defined]
+        if self.folder is not None:
+            with contextlib.suppress(OSError):  # it may be missing
+                os.chdir(self.folder)
+        if self.environment is not None:
+            own = {name: os.environ[name] for name in THREADS if name in os.environ}
+            os.environ.clear()
+            os.environ.update(self.environment | own)
+
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """Treat floating-point errors and decimals as the sender does."""
+        with np.errstate(**self.floating), decimal.localcontext(self.decimals):
+            yield
 
 
 @dataclass(frozen=True)
@@ -51,11 +108,10 @@ class Unpacked:
 
     job: Any
     surroundings: Surroundings
-    exclusive: bool
 
     def evaluate(self, span: Span, learned: Learned, heartbeat: Any) -> SpanResult:
         """Evaluate some pairs as the sender would."""
-        with self.surroundings.entered(settled=self.exclusive), refusing():
+        with self.surroundings.entered(), refusing():
             found: SpanResult = self.job.evaluate(span, learned, heartbeat)
             return found
 
@@ -97,7 +153,7 @@ def _packed(job: Job, local: bool) -> Package:
         raise NotPackable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
     digests = {name: part.digest for name, part in parts.items()}
     payload = pickle.dumps((list(sys.path), digests, inner))
-    return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__)
+    return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__, local)
 
 
 def _wanted(used: list[Any]) -> dict[str, set[str]]:
@@ -115,17 +171,11 @@ def _wanted(used: list[Any]) -> dict[str, set[str]]:
     return wanted
 
 
-def unpack(package: Package, *, exclusive: bool = False) -> Unpacked:
-    """Return the job of a package.
+def unpack(package: Package) -> Unpacked:
+    """Return the job of a package, in a process that has nothing else to do.
 
-    Parameters
-    ----------
-    package : Package
-        What arrived.
-    exclusive : bool
-        Whether this process has nothing else to do: then its ``sys.path``, folder and environment become
-        the sender's, and what functions import when they run is what was sent. Otherwise missing
-        folders are added at the end of the path, and they import what they find.
+    Its ``sys.path``, folder and environment become the sender's, and what functions import when they run is
+    what was sent. On another machine, whose packages may lie elsewhere, its own folders come after those.
 
     Raises
     ------
@@ -136,20 +186,15 @@ def unpack(package: Package, *, exclusive: bool = False) -> Unpacked:
         raise Refused("what arrived there is not what was sent")
     # It is from the process that this one works for.
     path, digests, inner = pickle.loads(package.payload)  # noqa: S301
-    if exclusive:
-        sys.path[:] = path
-        guard.clear()
-    else:
-        sys.path.extend(folder for folder in path if folder not in sys.path)
+    sys.path[:] = path if package.local else [*path, *(each for each in _OWN_PATH if each not in path)]
+    guard.clear()
     origin.cache_clear()
     try:
         _, (job, named, surroundings, mine) = pickle.loads(inner)  # noqa: S301 - the same
-        if exclusive:
-            guard.fill(named)
-            surroundings.settle()
+        guard.fill(named)
+        surroundings.settle()
         found = {name: reach(part, version=job.version).digest for name, part in job.identity().items()}
-        if exclusive:
-            guard.watch(mine)
+        guard.watch(mine)
     except Exception as error:  # unpickling runs anybody's code
         raise Refused(f"it cannot be made there ({type(error).__name__}: {error})") from error
     differing = [name for name in digests if found.get(name) != digests[name]]
@@ -159,4 +204,4 @@ def unpack(package: Package, *, exclusive: bool = False) -> Unpacked:
             f"{np.__version__} there; another version of a package, or of a module that it imports late, or "
             f"another option of pandas?)"
         )
-    return Unpacked(job, surroundings, exclusive)
+    return Unpacked(job, surroundings)

@@ -28,16 +28,8 @@ class _Packing(threading.local):
 
 _packing = _Packing()
 _turn = threading.Lock()  # cloudpickle's list of modules that go by value is one per process
-
-
-def _renew() -> None:
-    """Give a forked child a lock of its own."""
-    global _turn
-    _turn = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
+    os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.Lock()))
 
 
 def packing() -> bool:

@@ -25,7 +25,7 @@ from privatize.errors import ExecutionError
 from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.start import StartMethod, safe_path
-from privatize.execution.processes.worker import IDLE, SAFE_PATH, Message, work
+from privatize.execution.processes.worker import IDLE, Message, work
 from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")
@@ -38,25 +38,20 @@ class Worker:
     """One process, as the supervisor sees it."""
 
     def __init__(self, method: StartMethod, module: str) -> None:
-        from multiprocess import process
-
         self.pipe, end = method.context.Pipe()
         self.slot = method.context.RawArray("d", 2)
         self.slot[0] = IDLE
-        self.process = method.process(work, (end, self.slot, SAFE_PATH in os.environ), module)
         self.job = ""
         self.span: Span | None = None
         self.first = 0  # bytes after its first task
         self.ended = False
         try:
-            self.process.start()
+            self.process = method.start(work, (end, self.slot), module)
         except BaseException:
             self.pipe.close()
             raise
         finally:
             end.close()
-        # At its exit, a child that the user's program forks would end the processes in this list.
-        process._children.discard(self.process)
 
     def give(self, package: Package, span: Span, learned: Learned) -> None:
         """Hand a span to it; the job as well, if it has not got it."""
@@ -312,10 +307,10 @@ def _leave() -> None:
         return
     ends = [parents.method.server._forkserver_alive_fd] if parents.method.server else []
     running = [worker.process._popen for worker in parents.workers if not worker.ended]
-    for end in [*ends, *(getattr(process, "parent_end", None) for process in running)]:
-        if end is not None:
-            with contextlib.suppress(OSError):
-                os.close(end)
+    # The first descriptor is the end of a pipe by which the worker sees that its parent lives.
+    for end in [*ends, *(popen.finalizer._args[0] for popen in running)]:
+        with contextlib.suppress(OSError):
+            os.close(end)
 
 
 if hasattr(os, "register_at_fork"):

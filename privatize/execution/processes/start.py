@@ -4,9 +4,10 @@ Workers come from a fork server of our own, which has no threads and never runs 
 """
 
 import contextlib
-import io
 import os
 import sys
+import threading
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,89 +15,84 @@ from privatize.execution.processes.worker import SAFE_PATH
 
 
 class StartMethod:
-    """Makes processes: with a fork server of our own, or on Windows from nothing."""
+    """Starts processes: with a fork server of our own, or on Windows from nothing."""
 
     def __init__(self) -> None:
         import multiprocess
+        from multiprocess import spawn
 
-        forks = sys.platform != "win32"
-        self.context: Any = multiprocess.get_context("forkserver" if forks else "spawn")
+        named = {"spawn": _with(spawn, get_preparation_data=_preparation)}
         self.server: Any = None
-        self._kind = self._forking() if forks else self._spawning()
+        if sys.platform == "win32":  # pragma: no cover
+            from multiprocess import popen_spawn_win32 as library
 
-    def process(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
-        """Return a process that has yet to be started; the first one decides what the server imports."""
+            self.context, launch = multiprocess.get_context("spawn"), "__init__"
+        else:
+            from multiprocess import forkserver
+            from multiprocess import popen_forkserver as library
+
+            self.context, launch = multiprocess.get_context("forkserver"), "_launch"
+            self.server = forkserver.ForkServer()
+            connect = self.server.connect_to_new_process
+            named["forkserver"] = _with(forkserver, connect_to_new_process=connect)
+        # The library's own function, which finds our preparation and our server where it names its own.
+        theirs = getattr(library.Popen, launch)
+        ours = types.FunctionType(theirs.__code__, theirs.__globals__ | named)
+        self._popen: Any = type("Popen", (library.Popen,), {launch: ours})
+
+    def start(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
+        """Start a process; its last argument is what `safe_path` says.
+
+        The first one decides what the server imports.
+        """
         if self.server is not None:
             modules = ["numpy", target.__module__, preload, "cloudpickle", "threadpoolctl"]
             self.server.set_forkserver_preload(modules)
-        return self._kind(target=target, args=args, daemon=True)
+        with safe_path() as safe:
+            process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
+            # Not by its start(), which refuses to start any in a daemonic process, and adds it to a list of
+            # processes that a child which the user's program forks would end at its exit.
+            process._popen = self._popen(process)
+        process._sentinel = process._popen.sentinel
+        return process
 
-    def _forking(self) -> Any:
-        """Return a kind of process that a fork server of our own makes."""
-        from multiprocess import context, forkserver, popen_forkserver, util
-        from multiprocess.context import reduction, set_spawning_popen
 
-        server = self.server = forkserver.ForkServer()
+def _with(module: types.ModuleType, **changed: Any) -> types.SimpleNamespace:
+    """Return the contents of a module, some of them changed."""
+    return types.SimpleNamespace(**(vars(module) | changed))
 
-        class Popen(popen_forkserver.Popen):  # type: ignore[misc]
-            def _launch(self, process: Any) -> None:
-                buffer = io.BytesIO()
-                set_spawning_popen(self)
-                try:
-                    reduction.dump(_preparation(process), buffer)
-                    reduction.dump(process, buffer)
-                finally:
-                    set_spawning_popen(None)
-                with safe_path():
-                    self.sentinel, data = server.connect_to_new_process(self._fds)
-                # The other end is the parent's sentinel in the child.
-                self.parent_end = os.dup(data)
-                self.finalizer = util.Finalize(self, util.close_fds, (self.parent_end, self.sentinel))
-                with open(data, "wb") as file:  # noqa: PTH123 - a descriptor
-                    file.write(buffer.getbuffer())
-                self.pid = forkserver.read_signed(self.sentinel)
 
-        class Process(context.ForkServerProcess):  # type: ignore[misc]
-            _Popen = staticmethod(Popen)
-
-        return Process
-
-    def _spawning(self) -> Any:  # pragma: no cover
-        from multiprocess import context, popen_spawn_win32, spawn
-
-        class Process(context.SpawnProcess):  # type: ignore[misc]
-            @staticmethod
-            def _Popen(process: Any) -> Any:  # noqa: N802 - the library's name
-                before = spawn.get_preparation_data
-                spawn.get_preparation_data = lambda _: _preparation(process)
-                try:
-                    return popen_spawn_win32.Popen(process)
-                finally:
-                    spawn.get_preparation_data = before
-
-        return Process
+_turn = threading.Lock()  # the environment is one per process
+if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
+    os.register_at_fork(after_in_child=lambda: globals().update(_turn=threading.Lock()))
 
 
 @contextlib.contextmanager
-def safe_path() -> Iterator[None]:
+def safe_path() -> Iterator[bool]:
     """Have the fork server import nothing from the working folder, which this program may not look into.
 
-    It is started as ``python -c``, which looks there first. Workers get this program's own folders.
+    It is started as ``python -c``, which looks there first. Workers get this program's own folders. The
+    context's value is whether this program has it so itself.
     """
-    before = {SAFE_PATH: os.environ[SAFE_PATH]} if SAFE_PATH in os.environ else {}
-    os.environ[SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        del os.environ[SAFE_PATH]
-        os.environ.update(before)
+    with _turn:
+        before = os.environ.get(SAFE_PATH)
+        os.environ[SAFE_PATH] = "1"
+        try:
+            yield before is not None
+        finally:
+            if before is None:
+                del os.environ[SAFE_PATH]
+            else:
+                os.environ[SAFE_PATH] = before
 
 
-def _preparation(process: Any) -> dict[str, Any]:
+def _preparation(name: str) -> dict[str, Any]:
     """Return what a worker begins with: the parent's folders, but not its script."""
+    from multiprocess import process
+
     facts = {
-        "name": process._name,
-        "authkey": process.authkey,
+        "name": name,
+        "authkey": process.current_process().authkey,
         "sys_path": list(sys.path),
         "sys_argv": list(sys.argv),
     }

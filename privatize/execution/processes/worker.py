@@ -12,8 +12,7 @@ import time
 from typing import Any
 
 from privatize.execution.job import Learned, Reply, Span, SpanResult
-from privatize.execution.packaging.package import Package, Unpacked, unpack
-from privatize.execution.packaging.surroundings import THREADS
+from privatize.execution.packaging.package import THREADS, Package, Unpacked, unpack
 
 Message = tuple[Package | None, Span, Learned]  # to a worker; the package if it is another one than before
 IDLE = -1.0
@@ -66,10 +65,10 @@ def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
 
     def evaluate() -> list[SpanResult]:
         if package is not None:
-            jobs[:] = [unpack(package, exclusive=True)]
+            jobs[:] = [unpack(package)]
         return [jobs[0].evaluate(span, learned, heartbeat)]
 
-    return Reply.to(evaluate, span[0])
+    return Reply.to(evaluate)
 
 
 def _end_with_parent() -> None:
