@@ -355,7 +355,7 @@ def test_the_dataset_is_not_a_coin():
 @pytest.mark.parametrize(("args", "kwargs"), [((DATA, 5), {}), ((DATA,), {"rng": 5})])
 def test_coins_cannot_be_passed(args, kwargs):
     """A caller's generator would be taken in calibration's place, or silently dropped."""
-    with pytest.raises(ArgumentError, match=r"with_rng.* gets 'rng' from the public coins. Leave it out"):
+    with pytest.raises(ArgumentError, match=r"with_rng.* gets a seeded generator as 'rng', by coins=. Leave it out"):
         bound(with_rng, *args, coins=("rng",), **kwargs)
 
 

@@ -639,7 +639,7 @@ class TestCallables:
 
         f(self.data)
         assert len(set(seen.list)) == 1 and len(seen.list) > 79
-        with pytest.raises(ArgumentError, match="public coins"):
+        with pytest.raises(ArgumentError, match="a seeded generator as"):
             f(self.data, rng=np.random.default_rng())
 
     def test_global_coins_are_the_same_on_private_data(self):
