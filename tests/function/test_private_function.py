@@ -643,7 +643,7 @@ class TestCallables:
             f(self.data, rng=np.random.default_rng())
 
     def test_global_generators_have_the_same_seed_on_private_data(self):
-        """The private run would draw other random numbers than calibration, and the noise could be too little."""
+        """The private run would draw other random numbers than calibration, so noise could be too little."""
         seen = unseen()
         f = privatize(**PROMISE)(lambda x: seen.list.append(np.random.random()) or float(x.mean()))
         np.random.seed(1)
