@@ -510,7 +510,7 @@ def test_sealed_data():
 
 
 def test_what_fit_refuses():
-    """Data that does not fit P is refused in words that scikit-learn's users know, and frames hold no data."""
+    """Data that does not fit P is refused in scikit-learn's own words, and no frame of ours holds data."""
     model = private(LogisticRegression())
     for wrong, message in (
         (lambda: model.fit(X), "requires y"),
