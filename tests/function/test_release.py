@@ -58,7 +58,7 @@ def release(value, noise="laplace", scale=1.0, **changes):
     return Release(value=value, scale=scale, noise=noise, **(facts | changes))
 
 
-def noised(mechanism, scale, whole, seed, raw=FAR):
+def noised(mechanism, scale, integer, seed, raw=FAR):
     """Return many releases of one number, each with noise of this scale."""
     epsilon, delta = 1.0, 1e-6 if isinstance(mechanism, Gaussian) else 0.0
     per = mechanism.scale(1.0, epsilon, delta)
@@ -68,7 +68,7 @@ def noised(mechanism, scale, whole, seed, raw=FAR):
             sensitivity=scale / per,
             epsilon=epsilon,
             delta=delta,
-            whole=np.full(TRIALS, whole),
+            whole=np.full(TRIALS, integer),
         )
 
 
@@ -76,18 +76,18 @@ def noised(mechanism, scale, whole, seed, raw=FAR):
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0, 300.0])
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
-def test_the_interval_covers(mechanism, scale, whole, confidence):
+def test_the_interval_covers(mechanism, scale, integer, confidence):
     """A user's interval would miss the raw answer more often than it says."""
-    found = noised(mechanism, scale, whole, seed=int(scale * 10) + whole)
-    low, high = release(found.astype(np.int64) if whole else found, mechanism.noise_name, scale).interval(
+    found = noised(mechanism, scale, integer, seed=int(scale * 10) + integer)
+    low, high = release(found.astype(np.int64) if integer else found, mechanism.noise_name, scale).interval(
         confidence
     )
     covered = int(((low <= FAR) & (high >= FAR)).sum())
     assert covered >= fewest_successes(TRIALS, confidence)
-    if not whole:  # and it is as narrow as that allows
+    if not integer:  # and it is as narrow as that allows
         assert covered <= most_successes(TRIALS, confidence + 1e-5)
 
 
@@ -96,9 +96,9 @@ def test_the_interval_covers(mechanism, scale, whole, confidence):
 @pytest.mark.parametrize("rounded", [False, True])
 @pytest.mark.parametrize("noise", ["laplace", "normal"])
 def test_an_interval_of_integers_is_as_narrow_as_can_be(noise, rounded, scale, confidence):
-    """A user's count would be said to be off by an integer more than it is, or by one less."""
-    whole = np.array([True])
-    (width,) = half_widths(noise, scale, confidence, whole, rounded=rounded)
+    """A user's count would be reported as off by one more than it is, or by one less."""
+    integer = np.array([True])
+    (width,) = half_widths(noise, scale, confidence, integer, rounded=rounded)
     assert width == int(width) >= 0
 
     def inside(t):
@@ -116,14 +116,14 @@ def test_an_interval_of_integers_is_as_narrow_as_can_be(noise, rounded, scale, c
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
 def test_the_interval_of_a_scaled_answer_covers_each_number(mechanism):
     """A user of scaled noise would get intervals that fit one number of the answer and not another."""
-    powers, whole = (0, -4, -1, -6), np.array([False, False, True, True])
+    powers, integer = (0, -4, -1, -6), np.array([False, False, True, True])
     weighted, raw, trials = Weighted(mechanism, powers), np.array([5.0, -3.25, 40.0, 7.0]), 3000
     delta = 1e-6 if isinstance(mechanism, Gaussian) else 0.0
     scale = weighted.scale(8.0, 1.0, delta)
     covered = np.zeros(4, dtype=int)
     with bits(5):
         for _ in range(trials):
-            noisy = weighted.release(raw, sensitivity=8.0, epsilon=1.0, delta=delta, whole=whole)
+            noisy = weighted.release(raw, sensitivity=8.0, epsilon=1.0, delta=delta, whole=integer)
             value = {"a": noisy[0], "b": noisy[1], "c": int(noisy[2]), "d": int(noisy[3])}
             low, high = release(value, mechanism.noise_name, scale).interval(0.9)
             covered += [low[k] <= x <= high[k] for k, x in zip("abcd", raw.tolist(), strict=True)]
@@ -132,7 +132,7 @@ def test_the_interval_of_a_scaled_answer_covers_each_number(mechanism):
 
 
 def test_the_interval_of_a_private_function_covers():
-    """A user's own function, from decoration to interval, would be covered less often than was said."""
+    """A user's own function, from decoration to interval, would be covered less often than promised."""
     mean = private(lambda x: {"mean": x.mean(), "high": int((x > 0.5).sum())}, epsilon=0.5)
     data = np.linspace(0, 1, 40)
     raw = {"mean": 0.5, "high": 20}
@@ -170,7 +170,7 @@ def test_integers_without_all_digits_stay_covered():
 
 
 def test_an_infinite_answer_has_a_finite_end():
-    """A user's float16 answer that overflowed would be said to be infinite for certain."""
+    """A user's float16 answer that overflowed would be reported as certainly infinite."""
     low, high = release(np.float16(np.inf), scale=10.0).interval()
     assert 65000 < low < 65504 <= high
     low, high = release(-1.7e308, scale=1e307).interval()
@@ -181,25 +181,25 @@ def test_an_infinite_answer_has_a_finite_end():
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 5.0, 49.9, 50.0, 300.0])
 @pytest.mark.parametrize("noise", ["laplace", "normal"])
 def test_mean_error_of_integers_is_exact(noise, scale, rounded):
-    """A user's small counts would be said to be off by far more than they are."""
-    (plain, whole) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
+    """A user's small counts would be reported as off by far more than they are."""
+    (real, integer) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
     law = stats.laplace if noise == "laplace" else stats.norm
-    assert plain == pytest.approx(scale * law.expect(abs))
+    assert real == pytest.approx(scale * law.expect(abs))
     t = np.arange(0, math.ceil(60 * scale) + 2)
     if noise == "laplace" and not rounded:
         expected = 2 * (np.exp(-(t + 1) / scale) / (1 + np.exp(-1 / scale))).sum()
     else:
         expected = 2 * law.sf((t + 0.5) / scale).sum()
-    assert whole == pytest.approx(expected, rel=2e-4, abs=1e-12)
+    assert integer == pytest.approx(expected, rel=2e-4, abs=1e-12)
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("scale", [0.3, 4.0])
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
-def test_expected_error_is_the_mean_distance(mechanism, scale, whole):
+def test_expected_error_is_the_mean_distance(mechanism, scale, integer):
     """A user's answers would be off by something else, on average, than was expected."""
-    found = np.abs(noised(mechanism, scale, whole, seed=9) - FAR)
-    value = 3 if whole else 3.0
+    found = np.abs(noised(mechanism, scale, integer, seed=9) - FAR)
+    value = 3 if integer else 3.0
     expected = release(value, mechanism.noise_name, scale).expected_error
     assert type(expected) is float
     assert abs(found.mean() - expected) <= mean_margin(len(found), found.std(), FALSE_ALARM / 2) + 1e-5
@@ -215,7 +215,7 @@ def test_expected_error_of_several_numbers():
 
 
 def test_the_exponential_mechanisms_statement_holds():
-    """A user's chosen answer would be further below the best one than was said."""
+    """A user's chosen answer would be further below the best one than stated."""
     for prior in (None, [1.0, 1.0, 1.0, 1e-3]):
         mechanism = Exponential(list("abcd"), prior=prior)
         scores = np.array([3.0, 2.0, 0.0, 3.5])
@@ -240,7 +240,7 @@ def test_the_exponential_mechanisms_statement_holds():
 
 
 def test_the_exponential_mechanisms_statement_is_proven():
-    """A user's chosen answer would be worse than was said for scores that no test has tried."""
+    """A user's chosen answer would be worse than stated for scores that no test has tried."""
     rng = np.random.default_rng(12)
     for _ in range(300):
         size = int(rng.integers(1, 6))
@@ -255,7 +255,7 @@ def test_the_exponential_mechanisms_statement_is_proven():
 
 
 def test_the_bernstein_mechanisms_statement_holds():
-    """A user's curve would be further off on the lattice than was said."""
+    """A user's curve would be further off on the lattice than stated."""
     for norm in ("l1", "sup"):
         mechanism = Bernstein(lattice=4, norm=norm)
         raw, trials = np.linspace(0, 1, 5), 600
