@@ -17,8 +17,8 @@ def questions(
     """Return the questions that a method's arguments ask, and whether n is a list.
 
     The arguments are the number of records n or a list of such numbers, the function's other arguments, and
-    ``like=``, a dataset without records. They are removed from `given`, because they may be the private data
-    by mistake, which no frame of an error may hold.
+    ``like=``, a dataset without records. They are removed from `given`: a user may have passed the private
+    data by mistake, which no frame of an error may hold.
     """
     args, kwargs = given
     given.clear()
@@ -45,9 +45,9 @@ def questions(
 
 
 def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:
-    """Return the error for an n that is no number of records, or list of them; None if there is none.
+    """Return the error for an n that is neither a number of records nor a list of them; None if it is.
 
-    Unless n is an integer, the error shows only its type: it may be the private data by mistake.
+    Unless n is an integer, the error shows only its type: a user may have passed the private data.
     """
     for each in n if several and isinstance(n, list | tuple) else [n]:
         if not 1 <= as_integer(each) < 2**53:

@@ -66,8 +66,8 @@ class Definition:
 
     def bound(self, method: Any) -> Definition:
         """Return the same definition for a method of an object."""
-        python = type(method) is types.MethodType
-        return replace(self, binding=self._method.bound(method) if python else self._of(method))
+        usual = type(method) is types.MethodType
+        return replace(self, binding=self._method.bound(method) if usual else self._of(method))
 
 
 @dataclass(frozen=True)
