@@ -1403,6 +1403,80 @@ def test_what_is_noted_on_a_dtype_is_not_kept():
     assert not any(getattr(each, "metadata", None) for each in kept)
 
 
+# --- frames made without pandas' private constructor ---
+
+PARTS = {
+    "floats": FULL[["f"]].assign(g=0.5),
+    "floats of two sizes": FULL[["f"]].assign(g=np.float32(0.5), h=FULL["f"]),
+    "mixed": FULL[["i", "f", "b"]].assign(j=7, g=0.5, a=pd.Series([[1], [2], [3]], dtype=object)),
+    "dates": FULL[["d", "z", "t"]].assign(e=FULL["d"], y=FULL["z"].dt.tz_convert(ZONE)),
+    "categories": FULL[["c"]].assign(o=pd.Categorical([2, None, 1], ordered=True)),
+    "strings": FULL[["s", "S"]].assign(
+        o=FULL["s"].astype(object), p=pd.array(["q", None, "r"], dtype="string[pyarrow]")
+    ),
+    "missing values": FULL[["I", "B"]].assign(a=pd.array([1, None, 3], dtype="int64[pyarrow]")),
+    "all": FULL,
+    "no columns": FULL[[]],
+    "an index of dates": FULL.set_index("z"),
+    "an index of two levels": FULL.set_index(["i", "S"]),
+    "integers as names": FULL.set_axis(range(FULL.shape[1]), axis=1),
+    "names of two levels": FULL.set_axis(
+        pd.MultiIndex.from_product([["x"], FULL.columns], names=["where", "what"]), axis=1
+    ),
+    "a name of the names": FULL.rename_axis("heads", axis=1),
+}
+
+
+def visible(frame):
+    """Return what public attributes show of a frame besides its values."""
+    arrays = [frame.to_numpy(), *(own.to_numpy() for _, own in frame.items())]
+    memory = [(a.dtype, a.strides, str(a.flags), getattr(a.base, "shape", None)) for a in arrays]
+    labels = [(type(own), own.dtype, own.names, own.tolist()) for own in (frame.index, frame.columns)]
+    return repr([list(frame.dtypes), memory, labels, frame.attrs, frame.flags.allows_duplicate_labels])
+
+
+def assert_the_same_without_it(make, monkeypatch):
+    """Check that frames are the same if pandas has no `_from_arrays`, and return those."""
+    usual = make()
+    with monkeypatch.context() as without:
+        without.delattr(pd.DataFrame, "_from_arrays", raising=False)
+        found = make()
+    for one, other in zip(usual, found, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        assert visible(one) == visible(other)
+    return found
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_frames_are_the_same_without_pandas_private_constructor(name, monkeypatch):
+    """With a pandas that drops it, a function would get other frames than estimates were measured on."""
+    data = PARTS[name]
+    before, drawn = copy.deepcopy(data), records.head(data, 2)
+
+    def make():
+        taken = [records.fresh(data), records.fresh(records.head(data, 0)), *records.pair(data, 0, 2)]
+        return [*taken, records.convert(data, drawn)]
+
+    for made in assert_the_same_without_it(make, monkeypatch):
+        made.columns.names = ["renamed"] * made.columns.nlevels
+        for _, own in made.items() if len(made) else ():
+            with contextlib.suppress(ValueError):  # some arrays are read-only
+                own.array[0] = own.array[1]
+    pd.testing.assert_frame_equal(data, before)
+
+
+@pytest.mark.parametrize("called", [["pay", "kg"], *([name] for name in COLUMNS), list(COLUMNS)], ids=str)
+def test_drawn_frames_are_the_same_without_pandas_private_constructor(called, monkeypatch):
+    """With a pandas that drops it, the same seed would draw another dataset."""
+    P = samplers.table({name: COLUMNS[name] for name in called})
+
+    def make():
+        drawn = [P.draw(n, np.random.default_rng(4)) for n in (0, 1, 6)]
+        return [*drawn, *records.pair(drawn[2], 0, 5), records.convert(drawn[2], drawn[1], P.support)]
+
+    assert_the_same_without_it(make, monkeypatch)
+
+
 # --- names of columns that are written into ---
 
 
