@@ -290,6 +290,6 @@ def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
     return inside
 
 
-def last_float(ends: np.iinfo[Any]) -> float:
+def last_float(ends: "np.iinfo[Any]") -> float:
     """Return the largest float that is inside a range of integers."""
     return float(np.nextafter(float(ends.max), 0)) if ends.bits > 52 else float(ends.max)
