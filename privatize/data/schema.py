@@ -17,7 +17,7 @@ Label = Any
 
 
 class Schema(ABC):
-    """What kind of dataset it is. `str` gives it in words, without anything that may be taken from values."""
+    """The kind of a dataset. `str` describes it in words, without anything that may be taken from values."""
 
     libraries: frozenset[str] = frozenset({"numpy"})
     """The packages that the containers are from; numpy is always one of them."""
