@@ -160,7 +160,7 @@ def _clip(values: Array, dtype: np.dtype[Any], ends: Any, absent: Mask) -> Array
         low, high = np.ceil(low), np.floor(high)
     some = bool(absent.any())
     if integers and values.dtype.kind in "iu":
-        # As integers, because floats beyond 2^53 cannot represent all of them.
+        # As integers, because floats cannot represent all of them beyond 2^53.
         first, last = ends
         known = all(type(end) in (int, float) for end in ends)
         edges = (_known_edges if known else _edges)(first, last, dtype)
@@ -182,7 +182,7 @@ def _edges(low: Any, high: Any, dtype: Any) -> list[Array]:
     return found
 
 
-_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # 2 and 2.0 are rounded differently
+_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # for 2**63 and 2.0**63 they differ
 
 
 def fill_value(low: Any, high: Any) -> Any:

@@ -36,7 +36,7 @@ class PandasFrames(Tabular):
     def index(self, data: Any) -> IndexSchema | None:
         index = data.index
         kind = type(index).__name__
-        if kind == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers
+        if kind == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers: ignore that
             kind = "Index"
         if kind == "Index" and index.name is None and index.dtype.kind in "iu":
             return None

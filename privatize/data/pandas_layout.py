@@ -26,7 +26,7 @@ def joined(labels: list[Any], names: Any) -> Any:
 
 
 def taken(array: Any, at: Any) -> Any:
-    """Return rows of a column's array: of a numpy array possibly a view, of any other a copy."""
+    """Return rows of a column's array: numpy's may be a view, others share nothing that can be changed."""
     made = array[at] if type(at) is slice else array.take(at)
     if type(made) is np.ndarray:
         return own_cells(made) if made.dtype.kind == "O" else made
