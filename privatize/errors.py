@@ -15,7 +15,7 @@
     │   ├── InfiniteSensitivityError   too many sampled pairs failed
     │   ├── ZeroSensitivityError       no sampled pair changed the answer
     │   ├── NotReproducibleError       function or sampler differ on identical input
-    │   └── PairError                  `pair=`, or `additive`, disagrees with plain evaluation
+    │   └── PairError                  `pair=`, or `additive`, disagrees with the function itself
     ├── ExecutionError                 the function cannot run where `workers=` says
     ├── BudgetExceeded                 the budget does not have enough left; nothing was spent
     ├── LedgerError                    the ledger cannot be read or written, or is damaged
@@ -159,7 +159,7 @@ class NotReproducibleError(CalibrationError):
 
 
 class PairError(CalibrationError):
-    """The amortized evaluation `pair=` disagrees with the plain one."""
+    """The fast evaluation, by `pair=` or `additive`, disagrees with the function itself."""
 
 
 class ExecutionError(PrivatizeError):

@@ -204,7 +204,7 @@ class _Auditor:
         """Try to tell neighbours apart by their releases, on the two largest gaps within the estimate.
 
         Releases and answers are divided by the scale of each number's noise, and so also by the weights: in
-        these units all numbers have the same noise. Scales are rounded to powers of two, so division is exact.
+        these units all numbers have the same noise. Scales are rounded to powers of two: division is exact.
         """
         settings, sensitivity = self.asked.settings, self.sensitivity
         size = min(NUMBERS, sensitivity.structure.size)

@@ -115,7 +115,7 @@ def show(given: argparse.Namespace) -> Outcome:
 
 def _table(budgets: list[dict[str, Any]]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or any(each["cap"]["delta"] for each in budgets)]
-    rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "begun")]
+    rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "opened")]
     for each in budgets:
         spent = [_spent(each, symbol) for symbol in symbols]
         day = each["created"].partition("T")[0]
@@ -131,12 +131,12 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
 
 def _history(budget: dict[str, Any]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
-    head = f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
+    top = f"budget {visible(budget['name'])}, opened {budget['created']}, composition {budget['composition']}"
     rows = [("", *symbols)]
     for name in ("cap", "spent", "left"):
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
-    lines = [head, columns(rows, right=range(1, 4), indent="  ")]
+    lines = [top, columns(rows, right=range(1, 4), indent="  ")]
     if not budget["history"]:
         return "\n".join([*lines, "no charges yet"])
     lines += [f"in all {budget['statement']}"] if "statement" in budget else []

@@ -21,7 +21,7 @@ from privatize.storage.estimates import Entry, Store
 from privatize.storage.places import store_place
 
 _SHORT = 10  # characters of a key that are shown
-_WHERE = "a path, sqlite:///... or postgresql://... (default: where private functions look)"
+_WHERE = "a path, sqlite:///... or postgresql://... (default: the one that private functions use)"
 _STORE = Argument("--store", metavar="URL", help=_WHERE)
 _KEY = "a key, or the beginning of one, as `store list` shows"
 

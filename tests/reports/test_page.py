@@ -228,7 +228,7 @@ def cards(found):
         budget,
         found,
         function,
-        privatize(epsilon=1, gamma=0.1)(np.mean),  # sealed data would bring its P
+        privatize(epsilon=1, gamma=0.1)(np.mean),  # P comes with sealed data
         report(function, 20),
     ]
 
