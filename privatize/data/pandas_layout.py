@@ -29,7 +29,7 @@ def taken(array: Any, at: Any) -> Any:
     """Return rows of what a column is in: numpy's may be a view, others are in memory of their own."""
     made = array[at] if type(at) is slice else array.take(at)
     if type(made) is np.ndarray:
-        return made if made.dtype != object else own_cells(made)
+        return own_cells(made) if made.dtype.kind == "O" else made
     if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
         return made.copy()
     inside = made.__arrow_array__()  # which nobody can change, but chunks can be seen

@@ -123,8 +123,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return a private answer for the dataset among the arguments."""
-        box = Box()
-        try:
+        try:  # an interrupt inside it must not leave the arguments in this frame either
+            box = Box()
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs
@@ -132,8 +132,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
-        box = Box()
-        try:
+        try:  # an interrupt inside it must not leave the arguments in this frame either
+            box = Box()
             box.args, box.kwargs = args, kwargs
         finally:
             del args, kwargs

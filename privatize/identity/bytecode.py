@@ -101,7 +101,7 @@ def code_of(code: types.CodeType) -> Code:
     inner = [code_of(each) for each in constants if isinstance(each, types.CodeType)]
     evaluates = not EVALUATING.isdisjoint(code.co_names)
     # getattr(module, "name"), "{0.name}".format(module) and globals()["name"] name what they read as well.
-    literals = words_in(tuple(constants), everywhere=evaluates)
+    literals = _words_in(tuple(constants), everywhere=evaluates)
     evaluated = {f"@{word}" for word in literals} if evaluates else set()
     own = {*code.co_names, *literals, *evaluated, *_looked_up(found, literals)}
     attributes = _merged(own, inner, "attributes")
@@ -127,13 +127,13 @@ _FIELDS = re.compile(r"\{[^{}]*\}|%\([^)]*\)")  # of templates
 AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
 
 
-def words_in(value: Any, *, everywhere: bool = False) -> set[str]:
+def _words_in(value: Any, *, everywhere: bool = False) -> set[str]:
     """Return the names in a literal such as ``"package.module"`` or ``"{0.limit}"``, or a tuple of them.
 
     Other strings have no names, unless `everywhere` is true.
     """
     if isinstance(value, tuple | frozenset):
-        return set().union(*(words_in(item, everywhere=everywhere) for item in value))
+        return set().union(*(_words_in(item, everywhere=everywhere) for item in value))
     if not isinstance(value, str):
         return set()
     found = set(AT.findall(value))
@@ -147,7 +147,7 @@ def words_in(value: Any, *, everywhere: bool = False) -> set[str]:
 def words_in_annotations(annotations: dict[str, Any]) -> set[str]:
     """Return the names in annotations that are strings."""
     strings = [each for each in annotations.values() if isinstance(each, str)]
-    return set().union(*(words_in(each, everywhere=True) for each in strings))
+    return set().union(*(_words_in(each, everywhere=True) for each in strings))
 
 
 def _globals(found: Instructions) -> set[str]:

@@ -29,11 +29,11 @@ import numpy as np
 
 from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
-from privatize.identity.bytecode import LOOKUPS, code_of, words, words_in
+from privatize.identity.bytecode import words
 from privatize.identity.graph import NOTHING, PARTS, cells_of, full_name, state_of
 from privatize.identity.library import LIBRARY
 from privatize.identity.origin import is_installed, is_named, origin
-from privatize.identity.syntax import codes_in, literal, text_of, tree_of
+from privatize.identity.syntax import literal, named_in, names_in, text_of, tree_of
 from privatize.samplers.base import KINDS
 from privatize.samplers.foreign import as_sampler, of_scipy
 from privatize.samplers.given import Support
@@ -87,7 +87,7 @@ class Encoder:
             return [kind.tag, kind.law_version, self._state(value.parameters())]
         if kind in _LOSSLESS:
             return _LOSSLESS[kind](self, value)
-        self._attributes |= words_in(value, everywhere=True)  # which may be looked up
+        self._attributes |= names_in(value)
         try:
             return literal(value)
         except TypeError:
@@ -221,18 +221,15 @@ class Encoder:
         if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
             # A function that installed code made: its source may change with the version.
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
-        found, every = code_of(code), (code, *codes_in(code))
-        if any(_LOOKUPS.intersection(each.co_names) for each in every):
+        named = named_in(code)
+        if named is None:
             return self.only(value)
-        texts = tuple(each.co_consts for each in every)
-        self._attributes |= words_in(texts, everywhere=True).union(found.attributes)
-        # A class inside a function notes the name of its module.
-        names = set(found.names) - ({"__name__"} if "__module__" in found.attributes else set())
+        names, attributes, imported = named
+        self._attributes |= attributes
         tree = tree_of(code, text_of(value))
         if tree[0] == "bytecode":
             self._restrict(_REACH[1])
         read = self._state({name: known[name] for name in names & known.keys()})
-        imported = sorted({(name, level) for name, level, _ in found.imports})
         modules = [self._imported(full_name(name, level, known)) for name, level in imported]
         return ["function", value.__name__, tree, state, closure, read, modules]
 
@@ -296,8 +293,6 @@ _BUILTIN = (
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
 )
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-# Code that names these can find what it does not name.
-_LOOKUPS = LOOKUPS | words("locals __builtins__ currentframe _getframe f_globals f_locals f_back")
 _SKIPPED = words(
     "__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__ __abstractmethods__ "
     "_abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__ __annotate_func__ "

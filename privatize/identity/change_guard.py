@@ -62,8 +62,7 @@ class ChangeGuard:
 
     def same(self) -> bool:
         """Tell whether every place holds what it held."""
-        functions = all(_are_same(_describe(each), before) for each, before in self._described.items())
-        if not functions:
+        if not all(_are_same(_describe(each), before) for each, before in self._described.items()):
             return False
         for owner, _, parts in self._owners:  # classes first: they could make up their object's attributes
             if not _are_same(parts_of(owner, type(owner), _held_by(owner)), parts):
@@ -71,7 +70,7 @@ class ChangeGuard:
         for scope, name, value in self._places:
             if scope.get(name, NOTHING) is not value:
                 return False
-        # A module of another class could make up its own.
+        # A module of another class could make up its attributes as well.
         modules = all(type(each) is types.ModuleType for each in self._modules.values())
         cells = all(content_of(cell) is value for cell, value in self._cells)
         options = self._options is None or pandas_options() == self._options
@@ -112,13 +111,9 @@ _facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__
 def _describe(function: types.FunctionType) -> tuple[Any, ...]:
     """Return a function's code, defaults, names, docstring, attributes and annotations."""
     annotations = function.__annotations__
-    # Those that a guarded function does not have.
-    more = (
-        getattr(function, DESCRIPTION[-1], None),
-        function.__kwdefaults__ or None,
-        function.__dict__ or None,
-    )
-    return (*_facts(function), *more, *annotations, *annotations.values())
+    types_of = getattr(function, DESCRIPTION[-1], None)
+    rare = function.__kwdefaults__ or None, function.__dict__ or None  # a guarded function has none
+    return (*_facts(function), types_of, *rare, *annotations, *annotations.values())
 
 
 def _held_by(owner: Any) -> dict[str, Any]:
@@ -154,7 +149,7 @@ class _Recorder(Encoder):
             if owner is not value and not _is_plain(owner):
                 raise _UnguardedError
             self.state(self.note_parts(owner, type(owner), self._hold(owner)))
-        if type(value).__mro__[:-1] != kinds:  # by another thread
+        if type(value).__mro__[:-1] != kinds:  # another thread has changed them
             raise _UnguardedError
 
     def _hold(self, owner: Any) -> dict[str, Any]:
@@ -191,8 +186,10 @@ class _Recorder(Encoder):
     def _private(self, value: Any) -> None:
         """Walk over a private function, such as another method of the class."""
         held = self._hold(value)
-        settings, wrapped = held["_settings"], held["__wrapped__"]
+        settings, wrapped, before = held["_settings"], held["__wrapped__"], len(self.compared)
         super().encode(settings.key)  # which is a list if something in it could change, and then refused
+        if any(map(could_be_data, self.compared[before:])):  # with which the fingerprint compares each time
+            raise _UnguardedError
         known = {id(settings), id(wrapped.__annotations__)}  # which are those of the raw function
         self.state({name: each for name, each in held.items() if id(each) not in known})
 
@@ -268,5 +265,4 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     if type(function) is not types.FunctionType or met.modules or met.lookups or registering or undefined:
         return None
     found = ChangeGuard(walk, read)
-    # What could be private data is compared with it at every call, and what a method could set is looked at.
-    return None if any(map(could_be_data, walk.compared)) or (bound and not found.simple) else found
+    return None if bound and not found.simple else found

@@ -1,7 +1,6 @@
 """How all other objects are encoded: our own by their traits, libraries' by what makes them again."""
 
 import copyreg
-import inspect
 import random
 import sys
 import types
@@ -152,8 +151,6 @@ def _encode(encoder: Encoder, value: Any, name: str) -> None:
         encoder.text(f"typing {kind.__name__}")
         encoder.encode(home(encoder, module_of(value)))
         sequence(encoder, tuple(attribute_of(value, each) for each in sorted(_TYPING_ATTRIBUTES)))
-    elif inspect.isgenerator(value) or inspect.iscoroutine(value):
-        raise TypeError
     elif name.startswith("torch") and hasattr(value, "detach"):
         _tensor(encoder, value)
     else:

@@ -1,13 +1,16 @@
-"""The source of a function as JSON: its syntax tree."""
+"""The source of a function as JSON: its syntax tree, and what it names."""
 
 import ast
 import functools
 import json
 import linecache
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+from privatize.identity.bytecode import LOOKUPS, code_of, instructions_of, words
 
 
 def text_of(function: types.FunctionType) -> str:
@@ -26,7 +29,7 @@ def _compiled(file: str, text: str) -> tuple[list[ast.AST], list[types.CodeType]
     except (SyntaxError, ValueError, RecursionError):
         return None
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-    return [node for node in ast.walk(module) if isinstance(node, kinds)], list(codes_in(code))
+    return [node for node in ast.walk(module) if isinstance(node, kinds)], list(_codes(code))
 
 
 @functools.lru_cache(maxsize=256)
@@ -43,12 +46,11 @@ def tree_of(code: types.CodeType, text: str) -> Any:
     return _bytecode(code)
 
 
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield the code of the functions and classes inside other code."""
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield constant
-            yield from codes_in(constant)
+            yield from _codes(constant)
 
 
 def _made_by(node: ast.AST, code: types.CodeType) -> bool:
@@ -107,3 +109,30 @@ _LITERALS: dict[type, Callable[[Any], Iterable[Any]]] = {
     tuple: lambda x: map(literal, x),
     frozenset: lambda x: sorted(map(literal, x), key=json.dumps),
 }
+
+
+_NAME = re.compile(r"[^\W\d]\w*")
+# Code that names these can find what it does not name.
+_LOOKUPS = LOOKUPS | words("locals __builtins__ currentframe _getframe f_globals f_locals f_back")
+
+
+@functools.lru_cache(maxsize=256)
+def named_in(code: types.CodeType) -> tuple[set[str], set[str], list[tuple[str, int]]] | None:
+    """Return the globals, attributes and imports that code names; None if it can find more than these."""
+    found, every = code_of(code), (code, *_codes(code))
+    if any(_LOOKUPS.intersection(each.co_names) for each in every):
+        return None
+    attributes = names_in(tuple(each.co_consts for each in every)).union(found.attributes)
+    steps = [(each.opname, each.argval) for part in every for each in instructions_of(part)]
+    reads = steps.count(("LOAD_NAME", "__name__")) + steps.count(("LOAD_GLOBAL", "__name__"))
+    noted = steps.count(("STORE_NAME", "__module__"))  # by classes inside the function, which read that name
+    names = set(found.names) - ({"__name__"} if reads <= noted else set())
+    imported = sorted({(name, level) for name, level, _ in found.imports})
+    return names, attributes, imported
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the names in a text, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
+    if isinstance(value, tuple | frozenset):
+        return set().union(*map(names_in, value))
+    return set(_NAME.findall(value)) if isinstance(value, str) and len(value) < 200 else set()

@@ -362,6 +362,9 @@ class LostWorkers:
 class Failures:
     """What holds wherever pairs are evaluated in other processes."""
 
+    def import_there(self, workers, folder, name):
+        """Import a module in the workers' own processes, where that can be done."""
+
     @pytest.mark.parametrize("how", ["unpicklable", "system exit", "raise"])
     def test_exceptions_are_infinite_gaps(self, workers, how):
         """Pairs that fail would be missing, and so the estimate too small; or end the worker."""
@@ -417,6 +420,7 @@ class Failures:
         """A module that was changed here but not there would give a wrong number, too small perhaps."""
         name = f"privatize_{type(self).__name__.lower()}_{way.replace('.', '_')}_{len(rest)}"
         changed = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
+        self.import_there(workers, str(tmp_path), name)
         changed.SCALE = 2.0
         made = {
             "statement": f"import {name} as m",

@@ -266,6 +266,13 @@ def test_odd_functions_are_the_fingerprints_business(scope, odd):
     assert guard(scope.g) is None
 
 
+def test_functions_with_many_annotations_are_watched(scope):
+    """A dict of 8 entries could be a copy of data, but annotations are not."""
+    names = ", ".join(f"{name}: float" for name in "abcdefgh")
+    exec(f"def h(x, {names}): return x.mean()", vars(scope))
+    assert guard(scope.h).same()
+
+
 def test_functions_that_call_each_other_end(scope):
     """Recursion must not be the end of the program."""
     exec("def even(x): return x == 0 or odd(x - 1)\ndef odd(x): return x != 0 and even(x - 1)", vars(scope))

@@ -648,6 +648,13 @@ ODD = [
     ),
     ("gen", "def k():\n yield 1\n", "next(k())", "yield 1", "yield 2"),
     ("nested", "def draw(n,rng):\n class A:\n  k=1\n return rng.random(n)*A.k\n", "", "k=1", "k=2"),
+    (
+        "module name",
+        "__name__='one'\ndef draw(n,rng):\n class A: pass\n return rng.random(n)*len(__name__)\n",
+        "",
+        "'one'",
+        "'three'",
+    ),
     ("walrus", "", "(k:=1)", ":=1", ":=2"),
     ("fstring", "", "float(f'{1}')", "{1}", "{2}"),
     ("fspec", "", "float(f'{1.2345:.2f}')", ".2f", ".3f"),

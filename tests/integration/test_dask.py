@@ -5,27 +5,33 @@ import importlib
 import math
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import privatize as package
-from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers, sums
+from privatize import privatize
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
-    NotReproducibleError,
-    OutputError,
-    PrivatizeError,
 )
-from privatize.execution.job import Reply, SpanResult
-from privatize.storage.estimates import open_store
+from tests.execution.contract import (
+    UNIT,
+    Failures,
+    LostWorkers,
+    Replies,
+    SameGaps,
+    check,
+    estimate,
+    harmful,
+    killing,
+    noted,
+    plain_mean,
+    solved,
+    subsample,
+)
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
@@ -36,9 +42,6 @@ pytestmark = [
     # A port that another test program on this machine has.
     pytest.mark.filterwarnings("ignore:Port .* is already in use:UserWarning"),
 ]
-
-UNIT = samplers.uniform(0, 1)
-FACTOR = 1.0
 
 
 @contextlib.contextmanager
@@ -63,150 +66,25 @@ def _all_there(client):
     client.wait_for_workers(2, timeout=60)
 
 
-def estimate(function, workers="inline", n=50, sampler=UNIT, norm="l1", gamma=0.05, seed=1, **rest):
-    return estimate_sensitivity(
-        function, n=n, sampler=sampler, norm=norm, plan=plan(gamma=gamma), seed=seed, workers=workers, **rest
-    )
-
-
-def check(function, workers, **settings):
-    """Compare every gap with that of the same index, evaluated in this process."""
-    there = estimate(function, workers, **settings)
-    settings.pop("timeout", None)
-    here = estimate(function, **settings)
-    assert np.array_equal(there.gaps, here.gaps)
-    assert there.value == here.value and there.structure == here.structure
-    return there
-
-
-# --- functions ------------------------------------------------------------------------------------
-
-
-def scaled(x):
-    return float(FACTOR * x.mean())
-
-
-def subsample(x):
-    return float(x[np.random.permutation(len(x))[:10]].mean() + np.random.normal())
-
-
-def solved(x):
-    a = np.outer(x, x) + np.eye(len(x))
-    return np.linalg.solve(a @ a, x)
-
-
-def mean_pair(x, position, replacement):
-    total = x.sum()
-    return float(total / len(x)), float((total - x[position] + replacement) / len(x))
-
-
-def plain_mean(x):
-    return float(x.mean())
-
-
-class UnpicklableError(Exception):
-    def __init__(self, a, b):
-        super().__init__(lambda: (a, b))
-        self.lock = threading.Lock()
-
-
-def harmful(how, below=0.01):
-    """Make a function that does something about one pair in a hundred."""
-
-    def f(x):
-        if x[0] < below:
-            if how == "raise":
-                raise ValueError("as public data may")
-            if how == "unpicklable":
-                raise UnpicklableError(1, 2)
-            if how == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if how == "exit":
-                os._exit(3)
-            if how == "sleep":
-                time.sleep(1e6)
-            if how == "system exit":
-                sys.exit(1)
-        return float(x.mean())
-
-    return f
-
-
-def breaking_elsewhere():
-    """Make a sampler that works in this process only."""
-    here = os.getpid()
-
-    def drawn(n, rng):
-        if os.getpid() != here:
-            raise RuntimeError("no such file there")
-        return rng.random(n)
-
-    return samplers.from_function(drawn)
-
-
-def noted(file, pause):
-    """Make a function that takes a while, and notes where it runs."""
-
-    def f(x):
-        if file:
-            with Path(file).open("a") as out:
-                out.write(f"{os.getpid()}\n")
-        time.sleep(pause)
-        return float(x.mean())
-
-    return f
-
-
-@contextlib.contextmanager
-def killing(file, evaluations, choose):
-    """Kill a process once a function has been evaluated so many times."""
-    killed, stop = [], threading.Event()
-
-    def task():
-        while not stop.wait(0.005):
-            pids = [int(line) for line in file.read_text().split()] if file.exists() else []
-            pids = [pid for pid in pids if pid != os.getpid()]
-            if len(pids) >= evaluations:
-                killed.append(choose(pids))
-                os.kill(killed[0], signal.SIGKILL)
-                return
-
-    thread = threading.Thread(target=task)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        stop.set()
-        thread.join()
-
-
-def unless_it_hangs(call):
-    """Return what a call returns; fail, rather than wait forever, if it does not."""
-    results = []
-    thread = threading.Thread(target=lambda: results.append(call()), daemon=True)
-    thread.start()
-    thread.join(120)
-    assert not thread.is_alive(), "it hangs"
-    return results[0]
-
-
-def module(tmp_path, monkeypatch, name, text):
-    """Write a module that only this process has a path to, and import it."""
-    (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
+def import_it(folder, name):
+    """Import a module in a worker."""
+    sys.path.append(folder)
     importlib.invalidate_caches()
-    return importlib.import_module(name)
+    importlib.import_module(name)
 
 
-# --- the same gaps --------------------------------------------------------------------------------
+class TestContract(SameGaps, LostWorkers, Failures, Replies):
+    @pytest.fixture
+    def workers(self, client):
+        """Evaluate on the cluster."""
+        return client
+
+    def import_there(self, workers, folder, name):
+        """Import a module in Dask's workers."""
+        workers.run(import_it, folder, name)
 
 
-class TestSameGaps:
-    @pytest.mark.parametrize("function", [np.mean, plain_mean, subsample, solved], ids=lambda f: f.__name__)
-    def test_as_inline(self, client, function):
-        """An estimate would depend on where it was made, so it could be made again until it is small."""
-        check(function, client)
-
+class TestClusters:
     def test_executor(self, client):
         """The client's executor would be taken for one of concurrent.futures, which it is not."""
         with client.get_executor() as executor:
@@ -220,144 +98,6 @@ class TestSameGaps:
 
         with Mine(client.cluster) as mine:
             check(plain_mean, mine)
-
-    def test_pair(self, client):
-        """`pair=` would be worth nothing where the pairs are expensive enough for a cluster."""
-        check(plain_mean, client, pair=mean_pair)
-
-    def test_sums_over_records(self, client):
-        """Sums would be measured in other blocks there, or would not know their own gap."""
-        check(sums.histogram([0, 0.2, 1]), client, n=5000)
-        check(sums.kde([0.0, 0.5, 1.0], 0.1), client, n=5000)
-
-    def test_weights(self, client):
-        """Pilot pairs would not come back from a cluster, or with other weights than here."""
-
-        def facts(x):
-            return [float(x.mean()), 1000 * float(x[0])]
-
-        found = check(facts, client, scaled=Laplace(scaled="relative"))
-        assert found.weights[0] < found.weights[1] == 0
-
-    def test_large_datasets(self, client):
-        """Pairs that share no stream with others would be drawn wrongly when spans are cut anew."""
-        check(plain_mean, client, n=100_000, gamma=0.1)
-
-    def test_lists(self, client):
-        """Functions of lists of records could not be calibrated on a cluster."""
-        rows = samplers.from_function(lambda n, rng: [{"a": v} for v in rng.random(n).tolist()])
-        check(lambda records: sum(r["a"] for r in records), client, sampler=rows)
-
-    def test_closures_and_lambdas(self, client):
-        """Functions that exist in a notebook only could not be calibrated on a cluster."""
-        offset = np.arange(3.0)
-
-        def local(x):
-            return x[:3] * 2 + offset
-
-        check(local, client)
-        check(lambda x: float(local(x).sum()), client)
-
-    def test_local_classes(self, client):
-        """Models that are defined within a function, as in tests, could not be calibrated on a cluster."""
-
-        class Model:
-            def __init__(self, weight):
-                self.weight = weight
-
-            def __call__(self, x):
-                return x[:3] * self.weight
-
-        check(lambda x: Model(2.0)(x), client)
-        check(Model(3.0), client, norm="l2")
-
-    def test_globals_changed_at_run_time(self, client, monkeypatch):
-        """A worker would evaluate the module as it is on disk, not as it is."""
-        before = check(scaled, client)
-        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 4.0)
-        assert np.array_equal(check(scaled, client).gaps, 4 * before.gaps)
-
-    def test_edited_and_reloaded(self, client, tmp_path, monkeypatch):
-        """After an edit and a reload in a notebook, workers would go on with the old function."""
-        text = "SCALE = {}\n\n\ndef f(x):\n    return float(SCALE * x.mean())\n"
-        edited = module(tmp_path, monkeypatch, "privatize_dask_edited", text.format("1.0"))
-        before = check(edited.f, client)
-        (tmp_path / "privatize_dask_edited.py").write_text(text.format("2.0 + 6.0"))
-        importlib.reload(edited)
-        assert np.array_equal(check(edited.f, client).gaps, 8 * before.gaps)
-
-    def test_imported_when_run_then_edited(self, client, tmp_path, monkeypatch):
-        """A worker that has imported a module once would go on with its old form after an edit."""
-        edited = module(tmp_path, monkeypatch, "privatize_dask_lazy", "SCALE = 1.0\n")
-
-        def f(x):
-            from privatize_dask_lazy import SCALE
-
-            return float(SCALE * x.mean())
-
-        check(f, client)
-        (tmp_path / "privatize_dask_lazy.py").write_text("SCALE = 2.0 + 6.0\n")
-        importlib.reload(edited)
-        with contextlib.suppress(ExecutionError):
-            check(f, client)
-
-    def test_decorator_and_configure(self, client):
-        """The cluster would be used by `estimate_sensitivity` only, which few people call."""
-        promise = {"epsilon": 1, "gamma": 0.05, "sampler": UNIT, "seed": 1, "store": None}
-        here = privatize(**promise, workers="inline")(subsample).estimate(50)
-        given = privatize(**promise, workers=client)(subsample)
-        open_store("memory").forget()
-        assert np.array_equal(given.estimate(50).gaps, here.gaps)
-        assert math.isfinite(given(np.linspace(0, 1, 50)))
-        open_store("memory").forget()
-        package.configure(workers=client)
-        try:
-            assert np.array_equal(privatize(**promise)(subsample).estimate(50).gaps, here.gaps)
-        finally:
-            package.configure(workers=None)
-
-    def test_several_at_once(self, client):
-        """Calibrations that share a cluster would get each other's gaps."""
-        asked = {f"{n}": n for n in (20, 30, 40)}
-        found = {}
-
-        def task(name, n):
-            found[name] = estimate(subsample, client, n=n).gaps
-
-        threads = [threading.Thread(target=task, args=item) for item in asked.items()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for name, n in asked.items():
-            assert np.array_equal(found[name], estimate(subsample, n=n).gaps)
-
-    def test_lists_like_the_private_data(self, client):
-        """A function that is called with a list would be calibrated with arrays on the cluster."""
-        promise = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "seed": 1, "store": None, "workers": client}
-
-        def f(x):
-            return sum(x + [0.0]) / len(x)  # noqa: RUF005 - an array would be another thing
-
-        assert math.isfinite(privatize(**promise)(f)(np.linspace(0, 1, 50).tolist()))
-
-    def test_surroundings_are_this_runs(self, client):
-        """A worker would treat floating-point errors as in an earlier run, and count pairs that fail here."""
-
-        def f(x):
-            rare = np.arctan(np.float64(1) / np.float64(x[0] > 0.01))  # division by zero, without effect
-            return float(x.mean() + 0 * rare)
-
-        with np.errstate(all="ignore"):
-            lenient = check(f, client)
-        with np.errstate(all="raise"):
-            strict = check(f, client)
-        assert lenient.failed == 0 < strict.failed
-
-    def test_a_large_closure(self, client):
-        """A function that holds a table would be warned about, or fail where warnings are errors."""
-        table = np.arange(3_000_000.0)
-        check(lambda x: float(x.mean() + table[int(x[0] * 1000)]), client, gamma=0.2)
 
     def test_workers_with_threads(self):
         """Threads of one worker would take each other's global random numbers."""
@@ -375,10 +115,7 @@ class TestSameGaps:
             estimate(subsample, threaded)
 
 
-# --- lost workers ---------------------------------------------------------------------------------
-
-
-class TestLostWorkers:
+class TestLostMachines:
     def test_killed_from_outside(self, client, tmp_path):
         """A machine that goes away would take hours of calibration with it, or change the estimate."""
         file = tmp_path / "pids"
@@ -386,7 +123,7 @@ class TestLostWorkers:
         with killing(file, 20, lambda _: min(workers)) as killed:
             there = estimate(noted(str(file), 0.02), client, gamma=0.2)
         assert killed == [min(workers)]
-        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
+        LostWorkers.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
         check(plain_mean, client)
 
     def test_killed_from_outside_while_guarded(self, client, tmp_path):
@@ -396,145 +133,17 @@ class TestLostWorkers:
         with killing(file, 20, lambda pids: workers[0]) as killed:
             there = estimate(noted(str(file), 0.02), client, gamma=0.2, timeout=60)
         assert killed
-        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
+        LostWorkers.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
         check(plain_mean, client, timeout=60)
-
-    def test_killed_guard(self, client, tmp_path):
-        """The out-of-memory killer, which ends the process that evaluates, would cost more than its pair."""
-        file = tmp_path / "pids"
-        with killing(file, 20, lambda pids: pids[-1]) as killed:
-            there = estimate(noted(str(file), 0.02), client, gamma=0.2, timeout=60)
-        assert killed and killed[0] not in client.run(os.getpid).values()
-        self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
-
-    @staticmethod
-    def at_most_one_infinite(there, here):
-        other = there.gaps != here.gaps
-        assert other.sum() <= 1 and np.isinf(there.gaps[other]).all()
-
-    @pytest.mark.parametrize("how", ["kill", "exit"])
-    def test_functions_that_end_their_worker(self, how):
-        """A crash in compiled code on some data would end the run, hang it, or be left out of it."""
-        here = estimate(harmful("raise"))
-        with cluster(n_workers=2, threads_per_worker=1) as mortal:
-            there = unless_it_hangs(lambda: estimate(harmful(how), mortal))
-            assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
-            unless_it_hangs(lambda: check(plain_mean, mortal))
-
-    def test_functions_that_always_end_their_worker(self):
-        """A function that crashes on all data would be tried on a cluster until all of it is gone."""
-
-        def run():
-            with pytest.raises((InfiniteSensitivityError, ExecutionError)):
-                estimate(harmful("kill", below=2), mortal, gamma=0.2)
-            return check(plain_mean, mortal)
-
-        with cluster(n_workers=2, threads_per_worker=1) as mortal:
-            assert unless_it_hangs(run).failed == 0
-
-    def test_functions_that_hang(self, client):
-        """An endless loop on some data would hold up the run, whatever `timeout=` says."""
-        here = estimate(harmful("raise", below=0.005))
-        there = estimate(harmful("sleep", below=0.005), client, timeout=20)
-        assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
-
-
-# --- what goes wrong ------------------------------------------------------------------------------
 
 
 class TestFailures:
-    @pytest.mark.parametrize("how", ["unpicklable", "system exit", "raise"])
-    def test_exceptions_are_infinite_gaps(self, client, how):
-        """Pairs that fail would be missing, and so the estimate too small; or end the worker."""
-        here = estimate(harmful("raise"))
-        for rest in ({}, {"timeout": 60}):
-            there = estimate(harmful(how), client, **rest)
-            assert np.array_equal(there.gaps, here.gaps) and there.failed == here.failed >= 1
-
-    def test_the_first_cause_is_told(self, client):
-        """Nobody would learn why a function fails on a cluster, and where."""
-        with pytest.raises(InfiniteSensitivityError, match="ValueError: as public data may") as caught:
-            estimate(harmful("raise", below=0.5), client)
-        assert "in f" in str(caught.value.__cause__)
-
-    def test_outputs_that_cannot_be_released(self, client):
-        """A function that returns text would be told that it crashes."""
-        with pytest.raises(OutputError):
-            estimate(lambda x: "text", client)
-
-    def test_not_reproducible(self, client):
-        """A function of the clock would be calibrated as if it were a function of its data."""
-        with pytest.raises(NotReproducibleError):
-            estimate(lambda x: float(x.mean() + time.time_ns() % 1000), client)
-
-    def test_the_process_is_not_part_of_the_data(self, client):
-        """A function that answers otherwise in other processes would be calibrated for those."""
-        with pytest.raises(NotReproducibleError):
-            estimate(lambda x: float(x.mean() * os.getpid()), client)
-
-    def test_samplers_that_raise(self, client):
-        """A sampler that breaks on a worker only would be taken for a function that fails."""
-        with pytest.raises(PrivatizeError, match="no such file there"):
-            estimate(plain_mean, client, sampler=breaking_elsewhere())
-        check(plain_mean, client)
-
-    def test_samplers_that_raise_are_not_remembered(self, client):
-        """A file that a worker lacks would be remembered as a failure of the function, for good."""
-        promise = {
-            "epsilon": 1,
-            "gamma": 0.2,
-            "sampler": breaking_elsewhere(),
-            "seed": 1,
-            "store": None,
-            "version": "1",
-        }
-        with pytest.raises(PrivatizeError, match="no such file there"):
-            privatize(**promise, workers=client)(plain_mean).estimate(50)
-        assert privatize(**promise, workers="inline")(plain_mean).estimate(50).failed == 0
-
-    @pytest.mark.parametrize("rest", [{}, {"timeout": 60}], ids=["plain", "guarded"])
-    @pytest.mark.parametrize("way", ["statement", "import_module", "sys.modules"])
-    def test_modules_that_differ_are_refused(self, client, tmp_path, monkeypatch, way, rest):
-        """A module that was changed here but not there would give a wrong number, too small perhaps."""
-        name = f"privatize_dask_{way.replace('.', '_')}_{len(rest)}"
-        changed = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
-        client.run(there_too, str(tmp_path), name)
-        changed.SCALE = 2.0
-        made = {
-            "statement": f"import {name} as m",
-            "import_module": f"import importlib; m = importlib.import_module({name!r})",
-            "sys.modules": f"import sys; m = sys.modules[{name!r}]",
-        }
-        # For some data only, so that measuring a pair or two again here would not show it.
-        text = f"def f(x):\n    {made[way]}\n    return float(x.mean() * (m.SCALE if x[0] < 0.02 else 1.0))\n"
-        scope = {"__name__": __name__}
-        exec(text, scope)
-        here = estimate(scope["f"])
-        with contextlib.suppress(ExecutionError):
-            there = estimate(scope["f"], client, **rest)
-            assert np.array_equal(there.gaps, here.gaps)
-
-    def test_what_cannot_be_shipped(self, client, tmp_path):
-        """An open file in a closure would give a traceback of pickle's, or hang."""
-        with (tmp_path / "file").open("w") as file, pytest.raises(ExecutionError, match="workers='inline'"):
-            estimate(lambda x: float(x.mean() + file.tell()), client)
-
     def test_a_closed_client(self, client):
         """A cluster that is gone would hang the run, or give an error of somebody else's."""
         with distributed.Client(client.cluster) as closed:
             pass
         with pytest.raises(ExecutionError):
             estimate(plain_mean, closed)
-
-
-def there_too(folder, name):
-    """Import a module in a worker."""
-    sys.path.append(folder)
-    importlib.invalidate_caches()
-    importlib.import_module(name)
-
-
-# --- what goes where ------------------------------------------------------------------------------
 
 
 class TestPrivacy:
@@ -560,25 +169,6 @@ class TestPrivacy:
             assert np.float64(secret).tobytes() not in payload  # as arrays are pickled
             assert np.float64(secret).tobytes()[::-1] not in payload  # as floats are
             assert b"0.123456789" not in payload
-
-    def test_gaps_are_all_that_comes_back(self, client, monkeypatch):
-        """Outputs or records of every pair would travel, and be kept by the cluster."""
-        seen = []
-        read = Reply.read
-
-        def spy(reply):
-            seen.append(reply)
-            return read(reply)
-
-        monkeypatch.setattr(Reply, "read", spy)
-        found = estimate(lambda x: x[:40] + 5.0, client)
-        assert {reply.status for reply in seen} == {"found"}
-        parts = [SpanResult.of(facts) for reply in seen for facts in reply.results]
-        assert sum(len(part.gaps) for part in parts) == found.m
-        for part in parts:
-            assert part.gaps.ndim == 1 and part.gaps.dtype == np.float64
-            assert part.cause is None and part.structure == found.structure
-            assert len(pickle.dumps(part.facts())) < 1000 + 8 * len(part.gaps)
 
     def test_nothing_is_left_on_the_cluster(self, client):
         """Every calibration would leave its package in the cluster's memory."""
