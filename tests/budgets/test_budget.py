@@ -550,7 +550,7 @@ class TestBeginning:
         budget = Budget(named(), **first, ledger="memory")
         if "composition" in caps:
             pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-        with pytest.raises(SettingsError, match="was begun with epsilon=1"):
+        with pytest.raises(SettingsError, match="was opened with epsilon=1"):
             Budget(budget.name, **(first | caps), ledger="memory")
         assert budget.remaining == (1, 1e-5, 1)
 
@@ -684,7 +684,7 @@ class TestPartition:
         assert "A" in sites and "Z" not in sites and 3 not in sites
         assert sites.get("A") is sites["A"] and sites.get("Z") is None and sites.get("Z", 1) == 1
         assert list(sites) == ["A", "B"] and sites == dict(sites.items())
-        with pytest.raises(SettingsError, match="'Z' is not a part of 'site': they are A, B"):
+        with pytest.raises(SettingsError, match="'Z' is not a part of 'site': its parts are A, B"):
             sites["Z"]
 
     def test_undeclared_data_is_refused(self):
@@ -732,7 +732,7 @@ class TestPartition:
         """Only named parts exist, and they are different ones."""
         sites = begun().partition("site", parts=["A", "B"])
         assert list(sites) == ["A", "B"] and len(sites) == 2 and "A" in repr(sites["A"])
-        with pytest.raises(SettingsError, match="'D' is not a part of 'site': they are A, B"):
+        with pytest.raises(SettingsError, match="'D' is not a part of 'site': its parts are A, B"):
             sites["D"]
         for name, parts in [("", ["A"]), ("site", []), ("site", ["A", "A"]), ("site", [1]), (3, ["A"])]:
             with pytest.raises(SettingsError, match="different parts"):

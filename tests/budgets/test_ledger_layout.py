@@ -236,7 +236,7 @@ class TestOtherVersions:
         changed(old, f"UPDATE ledger_layout SET version = {VERSION + 1}")
         for act in (
             lambda: made(budget)(DATA),
-            lambda: Ledger(old).begun(),
+            lambda: Ledger(old).budgets(),
             lambda: named("survey", old),
             budget.verify,
         ):
@@ -454,8 +454,7 @@ class TestFiles:
         found = []
 
         def task():
-            budget = Ledger(path)
-            found.append(budget.begun())
+            found.append(Ledger(path).budgets())
 
         threads = [threading.Thread(target=task) for _ in range(8)]
         for thread in threads:
