@@ -256,7 +256,7 @@ class Book:
         if not known.declared:
             raise SettingsError(
                 f"The budget {self.name!r} has answers about {name} under several P, or under a P that was "
-                f"not written down ({known.described}); an earlier version allowed that. No P is known "
+                f"not recorded ({known.described}); an earlier version allowed that. No P is known "
                 f"to hold for all of them, so nothing can be added. Open another budget for further answers."
             )
         again = (

@@ -1,4 +1,4 @@
-"""What was spent stays spent; what was refused spends nothing; nothing private is written down."""
+"""What was spent stays spent; what was refused spends nothing; nothing private is recorded."""
 
 import asyncio
 import concurrent.futures
@@ -185,7 +185,7 @@ class TestRefused:
         assert budget.verify() == (1, 0, 0.2)
 
     def test_nothing_is_evaluated(self):
-        """Neither the private data nor a calibration is touched when there is nothing left."""
+        """If there is not enough left, the function runs neither on private data nor for a calibration."""
         runs = []
         budget = new_budget(epsilon=0.2)
         f = made(lambda x: runs.append(1) or 1.0 * x.sum(), version="1", budget=budget)
@@ -729,7 +729,7 @@ class TestPartition:
         assert budget.verify().epsilon == 0.3
 
     def test_parts_are_fixed_beforehand(self):
-        """A mistyped or repeated part would get a share of its own: parts are listed once, and differ."""
+        """A mistyped part would count as a new one: only the listed parts exist, and all of them differ."""
         sites = new_budget().partition("site", parts=["A", "B"])
         assert list(sites) == ["A", "B"] and len(sites) == 2 and "A" in repr(sites["A"])
         with pytest.raises(SettingsError, match="'D' is not a part of 'site': its parts are A, B"):
@@ -1619,7 +1619,7 @@ class TestDamage:
         ],
     )
     def test_strings_that_are_no_amounts(self, budget, column):
-        """A negative amount, or one that is read as less than it was, would allow to spend more."""
+        """A negative amount, or one that is read as less than it was, would let somebody spend more."""
         table, name = column.split(".")
         with budget.ledger.database.transaction() as run:
             rows = run(f"SELECT rowid, {name} FROM {table}")
@@ -1723,7 +1723,7 @@ class TestDamage:
         ],
     )
     def test_every_column_is_compared(self, budget, statement):
-        """If one column were not compared, editing it could hide charges, or make two people of one."""
+        """If one column were not compared, editing it could hide charges, or make one person count as two."""
         self.damaged(budget, statement)
         with pytest.raises(LedgerError):
             budget.verify()
