@@ -43,7 +43,7 @@ _TYPING_ATTRIBUTES = words(
 _HIDING = tuple(
     words(
         "numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel tempfile "
-        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes _contextvars"
+        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes"
     )
 )
 
@@ -242,6 +242,13 @@ def _logger(encoder: Encoder, value: Any) -> None:
     encoder.met.later.add((LOGGED, read))
 
 
+def _variable(value: Any) -> Any:
+    try:
+        return value.name, value.get()
+    except LookupError:  # it is not set
+        return value.name
+
+
 def _tree(value: Any) -> Any:
     return value.data, value.leafsize, value.boxsize, value.indices
 
@@ -259,6 +266,7 @@ _CONTENTS: dict[str, Callable[[Any], Any]] = {
     "scipy.spatial._kdtree.KDTree": _tree,
     "numpy.vectorize": lambda value: {k: v for k, v in vars(value).items() if k not in _MADE_BY_VECTORIZE},
     "_thread._local": lambda value: dict(vars(value)),
+    "_contextvars.ContextVar": _variable,
     "multiprocessing.shared_memory.ShareableList": list,
     "multiprocessing.shared_memory.SharedMemory": lambda value: bytes(value.buf),
     "_weakrefset.WeakSet": set,

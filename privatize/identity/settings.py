@@ -1,5 +1,6 @@
 """Settings of the process and of libraries that change what code computes, where code can read them."""
 
+import gc
 import importlib
 import locale
 import os
@@ -9,11 +10,8 @@ from typing import Any
 
 from privatize.identity.bytecode import EVALUATING, OF_PYTHON, words
 
-# Where code runs, which is another place every time, and what few programs ask that place for.
-PROCESS = words(
-    "getpid getppid get_ident get_native_id current_thread current_process parent_process "
-    "getswitchinterval get_int_max_str_digits getdefaulttimeout isenabled get_threshold"
-)
+# Where code runs, which is another place every time.
+PROCESS = words("getpid getppid get_ident get_native_id current_thread current_process parent_process")
 _ENVIRONMENT = words("environ environb getenv expandvars putenv")
 
 
@@ -40,7 +38,11 @@ _SETTINGS: dict[str, Callable[[], object]] = {
     "decimal Decimal getcontext localcontext": _decimal,
     "locale strftime strptime atof localeconv strcoll strxfrm": _locale,
     "RecursionError getrecursionlimit": sys.getrecursionlimit,
+    "getswitchinterval": sys.getswitchinterval,
+    "get_int_max_str_digits": sys.get_int_max_str_digits,
+    "getdefaulttimeout": lambda: importlib.import_module("socket").getdefaulttimeout(),
     "getcwd": os.getcwd,
+    "isenabled get_threshold": lambda: (gc.isenabled(), gc.get_threshold()),
     "flags": lambda: (sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode),
     "str repr array2string array_str array_repr get_printoptions": _printing,
     "get_option options": lambda: _pandas("_global_config"),

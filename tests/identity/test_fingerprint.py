@@ -5,6 +5,7 @@ fails; every row of the second costs a needless calibration.
 """
 
 import collections
+import contextvars
 import enum
 import functools
 import gc
@@ -13,6 +14,7 @@ import logging
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -1069,3 +1071,27 @@ def test_functions_that_were_wrapped_or_compiled_count_where_they_patch_a_librar
     before = fingerprint(lambda x: np.mean(x))
     monkeypatch.setattr(np, "mean", functools.lru_cache(lambda x: 100 * x[0]))
     assert fingerprint(lambda x: np.mean(x)) != before
+
+
+SCALE = contextvars.ContextVar("scale", default=1.0)
+
+
+@pytest.mark.parametrize("setting", ["a context variable", "the garbage collector", "the socket timeout"])
+def test_version_does_not_replace_what_can_be_read(setting):
+    """A setting that has changed would be taken as it was, and the noise with it."""
+    read = {
+        "a context variable": lambda x: x.mean() * SCALE.get(),
+        "the garbage collector": lambda x: x.mean() * (1 if gc.isenabled() else 1000),
+        "the socket timeout": lambda x: x.mean() * (socket.getdefaulttimeout() or 1),
+    }[setting]
+    before = fingerprint(read, version="1")
+    token, timeout = SCALE.set(1000.0), socket.getdefaulttimeout()
+    gc.disable()
+    socket.setdefaulttimeout(1000.0)
+    try:
+        assert fingerprint(read, version="1") != before
+    finally:
+        gc.enable()
+        SCALE.reset(token)
+        socket.setdefaulttimeout(timeout)
+    assert fingerprint(read, version="1") == before

@@ -319,13 +319,13 @@ held = [Held(KNOB), Held(0)]
 KNOWN = weakref.WeakSet(held)
 def f(x):
     return x * sum(each.factor for each in KNOWN)
-=== context variables | doubt | 1 | 100
+=== context variables | seen | 1 | 100
 import contextvars
 LIMIT = contextvars.ContextVar("limit", default=0)
 LIMIT.set(KNOB)
 def f(x):
     return x * LIMIT.get()
-=== defaults of context variables | doubt | 1 | 100
+=== defaults of context variables | seen | 1 | 100
 import contextvars
 LIMIT = contextvars.ContextVar("limit", default=KNOB)
 def f(x):
@@ -752,7 +752,7 @@ import sys
 sys.argv = KNOB
 def f(x):
     return x * len(sys.argv)
-=== what the process is set to | doubt | True | False
+=== what the process is set to | seen | True | False
 import gc
 (gc.enable if KNOB else gc.disable)()
 def f(x):

@@ -715,3 +715,24 @@ class TestInstalled:
         assert isinstance(f(PRIVATE), float)
         assert ERROR.__traceback__ is None and ERROR.__context__ is None
         assert not ERROR.__suppress_context__
+
+
+CONTEXT = contextvars.ContextVar("buffer", default=[0.0])  # noqa: B039 - as careless programs have it
+
+
+def test_what_is_inside_a_context_variable_is_compared():
+    """A buffer in a context variable would keep the private sum, and the answer would be released."""
+
+    @privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), workers="inline", seed=3, store=None)
+    def f(x):
+        if x[0] == 0.125:  # on private data only
+            CONTEXT.get()[0] = float(x.sum())
+        return float(x.mean())
+
+    data = np.full(20, 0.5)
+    data[0] = 0.125
+    try:
+        with pytest.raises(PrivateRunError):
+            f(data)
+    finally:
+        CONTEXT.get()[0] = 0.0
