@@ -79,7 +79,7 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
     def test_of_samplers(self, kind, monkeypatch):
-        """A fix in a sampler would leave estimates in use that were made without it."""
+        """After a fix in a sampler, estimates from before the fix would still be used."""
         names = [name for name, case in CASES.items() if any(type(p) is kind for p in parts_of(case))]
         before, same = ({name: fingerprint.fingerprint(CASES[name]) for name in names} for _ in range(2))
         assert before == same
@@ -90,7 +90,7 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("name", ["Laplace", "Gaussian", "Exponential", "Bernstein"])
     def test_of_mechanisms(self, name, monkeypatch):
-        """A fix in how gaps are measured would leave estimates in use that were made without it."""
+        """After a fix in how gaps are measured, estimates from before the fix would still be used."""
         kind = getattr(mechanisms, name)
         some = {"Exponential": {"responses": ["a", "b"]}}.get(name, {})
         before = fingerprint.fingerprint(kind(**some))
@@ -98,7 +98,7 @@ class TestVersionsAreInTheKey:
         assert fingerprint.fingerprint(kind(**some)) != before
 
     def test_of_users_subclasses(self, monkeypatch):
-        """A user's subclass draws with the code of ours, so it changes with it."""
+        """A user's subclass draws with our code: after a fix in it, old estimates would still be used."""
         ours = type(samplers.uniform(0, 1))
 
         class Mine(ours):
@@ -109,7 +109,7 @@ class TestVersionsAreInTheKey:
         assert fingerprint.fingerprint(Mine) != before
 
     def test_of_samplers_that_users_functions_make(self, monkeypatch):
-        """A function that draws with the library's code would not be calibrated again when that changes."""
+        """A function that draws with our code would not be calibrated again after a fix in that code."""
 
         def through_a_module(n, rng):
             return samplers.uniform(0, 1).draw(n, rng)
@@ -139,7 +139,7 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("library", ["scipy"])
     def test_of_libraries_whose_draws_are_not_pinned(self, library, monkeypatch):
-        """Another version of SciPy may draw other records from the same generator."""
+        """Another version of SciPy may draw other records, and the old estimate would still be used."""
         P = samplers.as_sampler(stats.gamma(2))
         before = fingerprint.fingerprint(P)
         monkeypatch.setattr(origins, "_version", lambda top: "another version")

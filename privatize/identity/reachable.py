@@ -233,7 +233,7 @@ def is_private(sampler: Any, data: Any) -> bool:
 
 
 def _informative(data: Any) -> list[Array]:
-    """Return the columns that are not constant, so that equal values compare equal in all containers."""
+    """Return the columns that are not constant, in a form that does not depend on their container."""
     found = [comparable(values) for values in columns_of(data)]
     return [values for values in found if len(values) and (values != values[0]).any()]
 

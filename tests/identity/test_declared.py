@@ -113,7 +113,7 @@ def test_equal_laws_are_one_p(alike):
 
 
 def test_different_laws_are_different_p():
-    """One budget would be about two P, and its promise about neither."""
+    """A budget would mix answers about two P, and its promise would hold for neither."""
     day = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "d": pd.to_datetime(["2020-01-01", "2020-01-02"])})
     different = [
         *(each[0] for each in SAME[:17]),
@@ -385,7 +385,7 @@ class TestSource:
         assert digest(load(FUNCTION).draw) != digest(load(FUNCTION.replace(old, new)).draw)
 
     def test_values_that_change(self, load, monkeypatch):
-        """A global of another module, read through it, is a part of the law."""
+        """A value in another module that a function reads could change, and the law with it, unnoticed."""
         made = load(FUNCTION)
         found = [digest(made.draw)]
         for owner, name in ((made, "FACTOR"), (made.other, "SHIFT"), (made.other.inner, "DEEP")):
@@ -766,7 +766,7 @@ class TestOnlyThisObject:
             assert one.read() == ""  # the file is still open
 
     def test_code_that_looks_things_up(self):
-        """What eval or globals() finds is in no syntax tree."""
+        """No syntax tree shows what eval or globals() finds: two laws would be taken for one P."""
 
         def evaluated(n, rng):
             return eval("rng.random(n)")
@@ -782,7 +782,7 @@ class TestOnlyThisObject:
             assert digest(function) == digest(function) != digest(copy)
 
     def test_objects_that_raise_when_they_are_inspected(self):
-        """A class that raises would crash the ledger, or be taken for another."""
+        """An object that raises would crash the ledger, or two such objects would be one P."""
 
         class Odd:
             def __reduce_ex__(self, protocol):

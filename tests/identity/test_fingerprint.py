@@ -207,7 +207,7 @@ def write(folder, **files):
 
 
 def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
-    """`import box.lid` in a function makes box itself part of it, and `from box import lid` the module."""
+    """`import box.lid` in a function reads box too, and `from box import lid` reads lid: both may change."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     found = []
@@ -235,7 +235,7 @@ def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
     ],
 )
 def test_modules_that_are_named_by_a_string(body, tmp_path, monkeypatch):
-    """A module that is looked up by a literal, or by `__name__`, is part of what the function depends on."""
+    """If a module that is looked up by a literal or `__name__` changed, answers would get the old noise."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     user = f"import importlib, sys\nimport box.lid\nDEPTH = 1\ndef f(x):\n    return x * {body}"

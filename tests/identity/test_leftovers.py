@@ -355,7 +355,7 @@ def cached(x):
 
 
 def test_caches_and_context_variables_are_emptied():
-    """An entry of a cache has the data as its key, and a context variable outlives the call."""
+    """Private data would stay in a cache, as a key of an entry, or in a context variable."""
 
     def mean(x):
         VARIABLE.set(x)
@@ -437,7 +437,7 @@ class TestModels:
         self.fitted = linear.SGDRegressor(random_state=0).fit(np.zeros((4, 1)), np.zeros(4))
 
     def test_in_a_container_among_the_arguments(self):
-        """Models in a list or dict would be fitted to raw data if they were not copied, as single models are."""
+        """Models in a list or dict must be copied, as single models are, or they would show raw data."""
 
         def fit(x, models):
             many = models.values() if isinstance(models, dict) else models

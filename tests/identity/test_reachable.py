@@ -205,7 +205,7 @@ OTHERS = {
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 class TestReachable:
-    """A function that can reach its private data computes with it during calibration."""
+    """A function that can reach its private data could use it during calibration."""
 
     @pytest.mark.parametrize("case", SHARED)
     def test_what_shares_memory_or_objects_is_refused(self, case):
@@ -354,7 +354,7 @@ class TestCalls:
         assert caught.value.__cause__ is caught.value.__context__ is None
 
     def test_what_is_remembered_is_refused_too(self):
-        """Another dataset may be one that the function can reach, though the estimate is known."""
+        """A function whose estimate is known may be called with a dataset that it can reach."""
         own = RNG.uniform(0, 100, N)
 
         @privatize(sampler=P, **PROMISE)
@@ -381,7 +381,7 @@ class TestCalls:
             shifted(np.array(own))
 
     def test_values_that_were_put_into_installed_modules_are_compared_too(self, monkeypatch):
-        """Data that somebody put into a module of a library is not the library's."""
+        """Private data that somebody put into a library's module would count as the library's."""
         monkeypatch.setattr(np, "kept_here", own := RNG.uniform(0, 100, 30), raising=False)
 
         @privatize(sampler=P, **PROMISE)
@@ -545,7 +545,7 @@ class TestCodeBooks:
 
     @pytest.mark.parametrize("case", CODE_BOOKS)
     def test_lists_that_values_are_chosen_from_are_public(self, case):
-        """Whoever looks prices up in a public list would get no answer at all."""
+        """A function that looks prices up in a public list would be refused."""
         assert not found(*CODE_BOOKS[case])
 
     @pytest.mark.parametrize("case", PARTS)
@@ -571,7 +571,7 @@ class TestCodeBooks:
     @pytest.mark.parametrize("order", [STATES, STATES[::-1]])
     @pytest.mark.parametrize("wrap", [lambda p: p, lambda p: samplers.mixture([p, p], [0.5, 0.5])])
     def test_data_may_have_every_category_once(self, order, wrap):
-        """A table with one row for each state has the states that P names, in whatever order."""
+        """A table with one row for each state, in whatever order, would be refused as a copy of P."""
         part = samplers.categorical(STATES)
         table = samplers.table(state=part, w=P)
 
@@ -582,7 +582,7 @@ class TestCodeBooks:
         assert np.isfinite(mean(pd.DataFrame({"state": order, "w": RNG.uniform(0, 100, 50)})))
 
     def test_measured_numbers_are_no_categories(self):
-        """P that is made of the private measurements themselves is not public."""
+        """A P that is made from the private measurements would count as public."""
         own = RNG.uniform(0, 100, 60)
         for values in (own.tolist(), np.sort(own).tolist()):
 
