@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from privatize.budgets.charges import Charge, check_text
+from privatize.budgets.charges import Charge, Totals, check_text
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
-from privatize.budgets.spending_chart import COLORS, spending
 from privatize.budgets.terms import Terms, summed
 from privatize.display.cards import Card
-from privatize.display.charts import Chart, onto
+from privatize.display.charts import Chart, Color, Layer, onto, thin
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging.pickler import packing
@@ -24,6 +23,8 @@ from privatize.identity.declared import declare
 from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
 from privatize.storage.places import ledger_place
+
+_COLORS: dict[str, Color] = {"epsilon": "blue", "delta": "green", "gamma": "orange"}
 
 
 class _Numbers(NamedTuple):
@@ -241,14 +242,8 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             If these people have no P, or one that can be compared.
         """
         name = check_text("The name of the data", people)
-        found = declare(as_sampler(sampler))
-        self.ledger.declare_again(
-            self.terms,
-            repr(name),
-            found.digest,
-            found.description,
-            _user_and_host() if self.who else "",
-        )
+        found, who = declare(as_sampler(sampler)), _user_and_host() if self.who else ""
+        self.ledger.declare_again(self.terms, repr(name), found.digest, found.description, who)
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
         """Divide the people into parts that a replaced record cannot leave: sites, years.
@@ -279,7 +274,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         """Return what a person sees of the budget: what is left of each part."""
         totals = self.ledger.totals(self.name).values()
         left, charges = self.remaining, sum(sum(total.counts.values()) for total in totals)
-        caps = {symbol: float(getattr(self.cap, symbol)) for symbol in COLORS if getattr(self.cap, symbol)}
+        caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
         rows = [(symbol, f"{getattr(left, symbol):.4g} of {cap:g} left") for symbol, cap in caps.items()]
         shares = (min(max(getattr(left, symbol) / cap, 0.0), 1.0) for symbol, cap in caps.items())
         note = f"{counted(charges, 'answer')} so far, composition {self.composition!r}"
@@ -302,13 +297,13 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def chart(self) -> Chart:
         """Return how the budget was used up, charge by charge."""
-        return spending(self.terms, self.ledger.history(self.name))
+        return _spending(self.terms, self.ledger.history(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Sampled pairs cost nothing: no worker needs the ledger, nor the password in its URL.
         if self.ledger.database.url == "memory" or packing():
             return RemoteBudget, (self.name,)
-        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in COLORS}
+        options: dict[str, Any] = {name: float(getattr(self.cap, name)) for name in _COLORS}
         options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
         return functools.partial(Budget, **options), (self.name,)
 
@@ -352,6 +347,29 @@ def _amount(cost: Cost, note: str = "") -> Amount:
     if note:
         found.note = note
     return found
+
+
+def _spending(terms: Terms, history: list[dict[str, Any]]) -> Chart:
+    """Return the shares of a budget that were used up after each of its charges."""
+    shown = set(thin(len(history), 40 if terms.composition == "tight" else 300))
+    totals: dict[tuple[str, str], Totals] = {}
+    shares = {symbol: [(0.0, 0.0)] for symbol in _COLORS if getattr(terms.cap, symbol)}
+    for at, row in enumerate(history):
+        total = totals.setdefault((row["partition"], row["part"]), Totals())
+        total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
+        if row["epsilon"] or row["delta"]:
+            total.counts = total.counts | {row["kind"]: total.counts.get(row["kind"], 0) + 1}
+        if at in shown:
+            cost = terms.least(totals)
+            for symbol, line in shares.items():
+                line.append((at + 1.0, float(getattr(cost, symbol) / getattr(terms.cap, symbol))))
+    layers = []
+    for symbol, line in shares.items():
+        x, y = map(list, zip(*line, strict=True))
+        layers.append(Layer("step", x, y, label=symbol, color=_COLORS[symbol], dashed=symbol == "gamma"))
+    everything = Layer("level", y=[1.0], color="red", dashed=True, label="all of it")
+    title = f"what was spent of {terms.name}"
+    return Chart(title, "answers", "share of the budget", (*layers, everything), limits=(0.0, 1.05))
 
 
 def _user_and_host() -> str:

@@ -223,7 +223,7 @@ class Book:
         elif known.gamma + due.gamma < cost.gamma or (due.epsilon, due.delta) != (cost.epsilon, cost.delta):
             raise LedgerError("it was charged less than it costs")
         if all(where) and (due.gamma or due.average):
-            self.gammas[where] = known + Cost(gamma=due.gamma, average=due.average)
+            self.gammas[where] = Cost(gamma=known.gamma + due.gamma, average=known.average + due.average)
         return due
 
     def _place(self, charge: Charge, *, checked: bool) -> None:

@@ -21,7 +21,7 @@ from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
 from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
-from privatize.storage.database import Database, DatabaseError, Run, storable
+from privatize.storage.database import Database, DatabaseError, Run, now, storable
 from privatize.storage.places import without_password
 
 
@@ -56,7 +56,7 @@ class Ledger:
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
                 "ON CONFLICT (name) DO NOTHING",
-                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, rows.now()),
+                *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, now()),
             )
             found = self._begun(run, name)
         if (found.cap, found.composition) != (cap, terms.composition):
@@ -184,9 +184,8 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
     """Add a charge to what a ledger says; refuse what is beyond the caps."""
     book = rows.read_book(run, terms.name, charge)
     spent = terms.cost(book.totals)
-    for again in _recognized(book, charge):
-        add(book, again)
-    due = add(book, charge)
+    for each in itertools.chain(_recognized(book, charge), [charge]):
+        due = add(book, each)
     after = terms.cost(book.totals)
     if not after.fits(terms.cap):
         raise _exceeded(terms, charge, due, spent, after)

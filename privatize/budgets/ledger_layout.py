@@ -13,54 +13,35 @@ from privatize.storage.database import Run
 # 1 is the layout from before there was a number. Whoever changes a table raises this, and adds a migration.
 VERSION = 2
 
-_TEXT = "TEXT NOT NULL"
-_COLUMNS = {
-    "budgets": f"name TEXT PRIMARY KEY, epsilon {_TEXT}, delta {_TEXT}, gamma {_TEXT}, composition {_TEXT}, "
-    f"charges INTEGER NOT NULL, created {_TEXT}, neighbours {_TEXT}, unit {_TEXT}, "
-    f"migrated INTEGER NOT NULL",
-    "spent": f"budget {_TEXT}, partition {_TEXT}, part {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
-    f"gamma {_TEXT}, counts {_TEXT}, average {_TEXT}, PRIMARY KEY (budget, partition, part)",
-    "charges": f"budget {_TEXT}, number INTEGER NOT NULL, at {_TEXT}, function {_TEXT}, key {_TEXT}, "
-    f"dataset {_TEXT}, n INTEGER NOT NULL, mechanism {_TEXT}, kind {_TEXT}, epsilon {_TEXT}, delta {_TEXT}, "
-    f"gamma {_TEXT}, charged {_TEXT}, partition {_TEXT}, part {_TEXT}, who {_TEXT}, strength {_TEXT}, "
-    f"declared {_TEXT}, described {_TEXT}, people {_TEXT}, neighbours {_TEXT}, unit {_TEXT}, "
-    f"purpose {_TEXT}, looks {_TEXT}, average {_TEXT}, average_charged {_TEXT}, "
-    f"PRIMARY KEY (budget, number)",
-    "gammas": f"budget {_TEXT}, dataset {_TEXT}, key {_TEXT}, gamma {_TEXT}, average {_TEXT}, "
-    f"PRIMARY KEY (budget, dataset, key)",
-    "people": f"budget {_TEXT}, name {_TEXT}, partition {_TEXT}, part {_TEXT}, declared {_TEXT}, "
-    f"described {_TEXT}, PRIMARY KEY (budget, name)",
-    "ledger_layout": "version INTEGER NOT NULL",
+_TABLES = {
+    "budgets": "name epsilon delta gamma composition charges created neighbours unit migrated",
+    "spent": "budget partition part epsilon delta gamma counts average",
+    "charges": "budget number at function key dataset n mechanism kind epsilon delta gamma charged partition "
+    "part who strength declared described people neighbours unit purpose looks average average_charged",
+    "gammas": "budget dataset key gamma average",
+    "people": "budget name partition part declared described",
+    "ledger_layout": "version",
 }
-CREATE = tuple(f"CREATE TABLE IF NOT EXISTS {name} ({columns})" for name, columns in _COLUMNS.items())
-NAMES = {table: re.findall(r"(\w+) (?:TEXT|INTEGER)", columns) for table, columns in _COLUMNS.items()}
+_INTEGERS = ("charges", "migrated", "number", "n", "version")  # all other columns have strings
+NAMES = {table: names.split() for table, names in _TABLES.items()}
+KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2}  # how many columns are the key
 
-# What the earlier tables lack, and what it is for their rows. An earlier version of the library names no
-# columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends nothing.
-_ADDED = {
-    "budgets": {"neighbours": "'replace'", "unit": "'record'", "migrated": "0"},
-    "spent": {"average": "'0'"},
-    "charges": {
-        "strength": "'sampled'",
-        "declared": "'[]'",
-        "described": "''",
-        "people": "'[]'",
-        "neighbours": "'replace'",
-        "unit": "'record'",
-        "purpose": "'answer'",
-        "looks": "''",
-        "average": "'0'",
-        "average_charged": "'0'",
-    },
-    "gammas": {"average": "'0'"},
-    "people": {"declared": "'[]'", "described": "''"},
-}
-_AMOUNTS = {
-    "budgets": (("name",), ("epsilon", "delta", "gamma")),
-    "spent": (("budget", "partition", "part"), ("epsilon", "delta", "gamma")),
-    "charges": (("budget", "number"), ("epsilon", "delta", "gamma", "charged")),
-    "gammas": (("budget", "dataset", "key"), ("gamma",)),
-}
+
+def _create(table: str, names: list[str]) -> str:
+    columns = [f"{name} {'INTEGER' if name in _INTEGERS else 'TEXT'} NOT NULL" for name in names]
+    key = [f"PRIMARY KEY ({', '.join(names[: KEYS[table]])})"] if table in KEYS else []
+    return f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns + key)})"
+
+
+CREATE = tuple(_create(table, names) for table, names in NAMES.items())
+
+_EARLIER = ("budgets", "spent", "charges", "gammas")  # tables that all earlier ledgers have
+# The columns that earlier tables lack, and what they are for their rows. An earlier version of the library
+# names no columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends
+# nothing.
+_ADDED = {"neighbours": "'replace'", "unit": "'record'", "strength": "'sampled'", "purpose": "'answer'"}
+_ADDED |= {"declared": "'[]'", "people": "'[]'", "described": "''", "looks": "''"}
+_ADDED |= {"average": "'0'", "average_charged": "'0'", "migrated": "0"}
 _LITERAL = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _NAMED = re.compile(rf"({_LITERAL})(?: version {_LITERAL})?")
 _DATASET = re.compile(rf"{_NAMED.pattern}(?: and {_NAMED.pattern})*")
@@ -80,12 +61,11 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
     postgres : bool
         Whether this is PostgreSQL.
     """
+    needed = set(_EARLIER)
     if "ledger_layout" in found:
         check(run("SELECT version FROM ledger_layout"))
-        missing = sorted(set(_COLUMNS) - found)
-    else:
-        earlier = {"budgets", "spent", "charges", "gammas"}
-        missing = sorted(earlier - found) if earlier & found else []
+        needed = set(NAMES)
+    missing = sorted(needed - found) if needed & found else []
     if missing:
         raise LedgerError(
             f"The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a backup."
@@ -115,13 +95,11 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
     """Convert the tables from before there was a version to the present layout."""
     if postgres:  # in the order in which a reservation locks them
         run("LOCK TABLE budgets, spent, charges, gammas, datasets IN ACCESS EXCLUSIVE MODE")
-    for table, columns in _ADDED.items():
-        if table not in found:
-            continue  # it was created just now
-        for column, value in columns.items():
+    for table in [each for each in KEYS if each in found]:  # the others were created just now
+        for column in (name for name in NAMES[table] if name in _ADDED):
             number = "BIGINT" if postgres else "INTEGER"
-            kind = number if column == "migrated" else "TEXT"
-            run(f"ALTER TABLE {table} ADD COLUMN {column} {kind} NOT NULL DEFAULT {value}")
+            kind = number if column in _INTEGERS else "TEXT"
+            run(f"ALTER TABLE {table} ADD COLUMN {column} {kind} NOT NULL DEFAULT {_ADDED[column]}")
             if postgres:  # or an earlier version could insert rows without it
                 run(f"ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
     _fractions(run)
@@ -171,7 +149,9 @@ def _place_people(run: Run) -> None:
 
 def _fractions(run: Run) -> None:
     """Write amounts as fractions: the first versions wrote decimals."""
-    for table, (keys, amounts) in _AMOUNTS.items():
+    for table in _EARLIER:
+        keys = NAMES[table][: KEYS[table]]
+        amounts = [name for name in NAMES[table] if name in ("epsilon", "delta", "gamma", "charged")]
         for row in run(f"SELECT {', '.join((*keys, *amounts))} FROM {table}"):  # noqa: S608
             before = row[len(keys) :]
             after = [_fraction(text) for text in before]

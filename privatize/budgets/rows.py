@@ -4,19 +4,18 @@ import contextlib
 import functools
 import json
 import re
-import time
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
 from privatize.budgets.charges import Book, Charge, Person, Totals
-from privatize.budgets.ledger_layout import NAMES
+from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.planning.bounds import exact
 from privatize.planning.composition import Cost
-from privatize.storage.database import Run, storable
+from privatize.storage.database import Run, now, storable
 
 _HISTORY = (
     "number, at, function, dataset, n, mechanism, epsilon, delta, gamma, charged, partition, part, who, key, "
@@ -31,11 +30,6 @@ _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
 
 # --- single values ----------------------------------------------------------------------------------
-
-
-def now() -> str:
-    """Return the time as a ledger has it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 @functools.lru_cache(maxsize=1024)
@@ -220,16 +214,16 @@ def _fits(charge: Charge) -> bool:
 # --- writing ----------------------------------------------------------------------------------------
 
 
-def _replacing(table: str, keys: int) -> str:
-    """Return the statement that inserts a row, or replaces the one with the same first columns."""
-    names = NAMES[table]
+def _replacing(table: str) -> str:
+    """Return the statement that inserts a row, or replaces the one with the same key."""
+    names, keys = NAMES[table], KEYS[table]
     marks, sets = ", ".join("?" * len(names)), ", ".join(f"{each} = excluded.{each}" for each in names[keys:])
     which = ", ".join(names[:keys])
     return f"INSERT INTO {table} VALUES ({marks}) ON CONFLICT ({which}) DO UPDATE SET {sets}"  # noqa: S608
 
 
 _INSERT = f"INSERT INTO charges VALUES ({', '.join('?' * len(NAMES['charges']))})"  # noqa: S608
-_PEOPLE, _GAMMAS, _SPENT = _replacing("people", 2), _replacing("gammas", 3), _replacing("spent", 3)
+_PEOPLE, _GAMMAS, _SPENT = map(_replacing, ("people", "gammas", "spent"))
 
 
 def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import Vector
+from privatize.calibration.user_warnings import collected_warnings
 from privatize.errors import NotReproducibleError, PairError, PrivatizeError
 
 CHECKED = 8  # how many pairs of a kind are evaluated again
@@ -122,7 +123,7 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
     if elsewhere:
         rng = streams.stream(evaluator.pairs.seed, streams.CHECK, 2)
         chosen |= {*at_random(gaps, rng), *smallest(gaps)}
-    with rng_guard(evaluator.s0) as guard:
+    with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
         for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
             before = float(gaps[index])
             differ = abs(gap - before)
@@ -178,7 +179,7 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
             index=index,
         )
 
-    with rng_guard(evaluator.s0) as guard:
+    with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
         for index, a, b, plain in _again(evaluator, chosen, guard, refusal):
             claimed = float(gaps[index])
             # Gaps beyond the sensitivity may differ by as much, relative to themselves.

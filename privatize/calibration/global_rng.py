@@ -5,15 +5,13 @@ but forgets a normal deviate that is cached, so its state is read for that; `ran
 its state is read and put back.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import random
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import mtrand
@@ -72,7 +70,7 @@ class rng_guard:  # noqa: N801 - it is used like a function
         self._bits: Any = None
         self._first: tuple[Any, ...] = ()  # what `_peek` finds after a reseeding
 
-    def __enter__(self) -> rng_guard:
+    def __enter__(self) -> Self:
         self.owner = threading.get_ident()
         self._undo.append(functools.partial(self._release, _turn))
         self._held = _turn.acquire()

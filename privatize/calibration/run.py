@@ -15,6 +15,7 @@ from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.sum_checks import check_sums
+from privatize.calibration.user_warnings import show
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
 from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Refused, Span, SpanResult
@@ -199,6 +200,7 @@ class Run:
         self.failed = 0
         self.cause: Cause | None = None
         self._unsaved: list[Span] = []
+        self._shown: set[tuple[str, str, int]] = set()  # places in the code that have warned
         self._saved = time.monotonic()
 
     def gaps(self, collector: Collector) -> Vector:
@@ -251,6 +253,7 @@ class Run:
         self.known[start:stop] = found.gaps
         self._unsaved.append((start, stop))
         self.evaluator.learn(found.structure, found.rounding_noise)
+        show(found.warned, self._shown)
         failed = int(np.isinf(found.gaps).sum())
         if failed:
             self.failed += failed

@@ -5,14 +5,12 @@ position replaced, so that functions that care about order are measured fairly. 
 0..m-1 yields exactly one value, its true gap or infinity; none is dropped or drawn again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -200,7 +198,7 @@ class Sensitivity:
         """How many different plans have been read from these gaps."""
         return len(self._looks)
 
-    def at(self, gamma: float, *, bound: Bound | None = None) -> Sensitivity:
+    def at(self, gamma: float, *, bound: Bound | None = None) -> Self:
         """Read the estimate for another gamma or bound from the same gaps.
 
         Nothing is evaluated. It counts as a further look: it may be made for the sake of a smaller
@@ -237,7 +235,7 @@ class Sensitivity:
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights))
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
-    def __copy__(self, _: Any = None) -> Sensitivity:
+    def __copy__(self, _: Any = None) -> Self:
         return self  # nothing of it changes but the plans read from the gaps, which all copies must count
 
     __deepcopy__ = __copy__

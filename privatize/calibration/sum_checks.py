@@ -14,6 +14,7 @@ from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
 from privatize.calibration.norms import Vector
+from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
 from privatize.errors import NotReproducibleError, PairError, SamplerError
 
@@ -45,7 +46,7 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
     top, some = largest(gaps, CHECKED), at_random(gaps, rng)
     entire = {*top[:_ENTIRE], *some[:_ENTIRE]}
     evaluator.forget_steps()
-    with rng_guard(evaluator.s0) as guard:
+    with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
         check = _SumCheck(evaluator, guard, rng)
         for index in sorted({*top, *smallest(gaps), *some}):
             gap = float(gaps[index])

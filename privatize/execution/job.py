@@ -1,12 +1,10 @@
 """What is handed out to be evaluated, and what comes back: gaps of pairs, and causes of infinite ones."""
 
-from __future__ import annotations
-
 import json
 import traceback
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,13 +61,13 @@ class Cause:
     trace: str = ""
 
     @classmethod
-    def of(cls, index: int, error: BaseException) -> Cause:
+    def of(cls, index: int, error: BaseException) -> Self:
         """Return the cause that an exception is."""
         if isinstance(error, MemoryError):  # let go of what took the memory: others need it
             traceback.clear_frames(error.__traceback__)
         return cls(index, "raised", shown(traceback.format_exception_only, error).strip(), error)
 
-    def plain(self) -> Cause:
+    def plain(self) -> Self:
         """Return the same as text, for another process: not every exception can be pickled."""
         if self.error is None:
             return self
@@ -129,6 +127,8 @@ class SpanResult:
         By how much the same evaluation has been seen to differ, by rounding.
     coordinate_gaps : dict
         The gaps of all numbers of the output, by the pair's index, where they are wanted.
+    warned : list
+        Warnings that the function gave: the name of the category, text, file and line; one for each place.
     """
 
     start: int
@@ -139,6 +139,7 @@ class SpanResult:
     cause: Cause | None = None
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
+    warned: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def facts(self) -> Facts:
         """Return the same as plain values, for another process: pickling may have been changed.
@@ -152,12 +153,13 @@ class SpanResult:
             None if self.cause is None else self.cause.facts(),
             float(self.rounding_noise),
             {int(at): np.asarray(step, dtype=float).tobytes() for at, step in self.coordinate_gaps.items()},
+            list(self.warned),
         )
 
     @classmethod
-    def of(cls, facts: Facts) -> SpanResult:
+    def of(cls, facts: Facts) -> Self:
         """Return what another process has found."""
-        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps = facts
+        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps, warned = facts
         return cls(
             *(start, np.frombuffer(gaps).copy(), seconds),
             None if structure is None else from_json(json.loads(structure)),
@@ -165,6 +167,7 @@ class SpanResult:
             None if cause is None else Cause(*cause),
             rounding_noise,
             {index: np.frombuffer(step).copy() for index, step in steps.items()},
+            warned,
         )
 
 
@@ -219,7 +222,7 @@ class Reply:
     reason: str = ""
 
     @classmethod
-    def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Reply:
+    def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Self:
         """Evaluate pairs, and return the answer, whatever happens.
 
         Where there is no job to evaluate, `evaluate` returns None.

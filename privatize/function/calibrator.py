@@ -258,8 +258,8 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
     for which in ("*", mine):
         if which in entry.failure:
             raise errors.restore(entry.failure[which])
-    looks = store.look(key, plan)  # before anything is seen
-    if "marginal" in {look.bound for look in looks} and len(looks) > 1:
+    entry.looks = store.look(key, plan)  # before anything is seen
+    if "marginal" in {look.bound for look in entry.looks} and len(entry.looks) > 1:
         raise errors.PlanError(
             f"bound='marginal' holds for one look at the gaps only, and {name}() has been calibrated for "
             f"n={asked.n} with another plan. Call {name}.forget() to begin anew.",
@@ -268,7 +268,6 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
             bound=plan.bound,
         )
     write = _Writer(store)
-    entry.looks = looks
     entry.save = functools.partial(write, store.save, key, entry.seed)
     entry.note = functools.partial(write, store.look, key)
     entry.agree = functools.partial(store.agree, key, entry.seed)

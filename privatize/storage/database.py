@@ -283,6 +283,11 @@ class Database:
             yield run
 
 
+def now() -> str:
+    """Return the time as it is stored."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def storable(text: str) -> str:
     """Return a string with escapes for what no database can store; only for strings that are shown."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()

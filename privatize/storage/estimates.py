@@ -11,10 +11,9 @@ import functools
 import hashlib
 import json
 import os
-import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
-from privatize.storage.database import Database, Run, storable
+from privatize.storage.database import Database, Run, now, storable
 from privatize.storage.places import without_password
 
 SCHEMA = 1
@@ -44,7 +43,6 @@ _TABLES = [
     "CREATE TABLE IF NOT EXISTS looks (key TEXT, at INTEGER, plan TEXT, PRIMARY KEY (key, plan))",
 ]
 
-_COLUMNS = "key, version, seed, label, n, facts, structure, failure, created"
 _ESTIMATE = "INSERT INTO estimates VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"
 _LOOK = "INSERT INTO looks VALUES (?, ?, ?) ON CONFLICT (key, plan) DO NOTHING"
 # A longer piece replaces a shorter one that begins at the same index.
@@ -113,7 +111,7 @@ class Store:
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or begin it with this seed."""
-        row = (key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), None, None, _now())
+        row = (key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), None, None, now())
         with self.database.transaction() as run:
             run(_ESTIMATE, *row)
             try:
@@ -161,10 +159,9 @@ class Store:
 
     def look(self, key: str, plan: Plan) -> list[Plan]:
         """Note that a plan is read from the gaps, and return all that have been, the first first."""
-        facts = {"gamma": plan.gamma, "m": plan.m, "k": plan.k, "rho": plan.rho, "bound": plan.bound}
         with self.database.transaction() as run:
             ((count,),) = run("SELECT count(*) FROM looks WHERE key = ?", key)
-            run(_LOOK, key, count, json.dumps(facts, sort_keys=True))
+            run(_LOOK, key, count, json.dumps(asdict(plan), sort_keys=True))
             found = _looks(run, key)
         # One list for all estimates of this process that are read from these gaps, so that a further
         # look shows in those that were there before.
@@ -284,7 +281,7 @@ class _Rows:
 def _rows(run: Run, key: str) -> _Rows:
     # The gaps first: where statements see each other's commits, the row is then at least as new as they.
     pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
-    rows = run(f"SELECT {_COLUMNS} FROM estimates WHERE key = ?", key)  # noqa: S608 - ours
+    rows = run("SELECT * FROM estimates WHERE key = ?", key)
     return _Rows(rows[0] if rows else (), pieces, _looks(run, key))
 
 
@@ -362,10 +359,6 @@ def _joined(
             raise ValueError("its gaps contradict each other")
         known[:] = piece
     return gaps
-
-
-def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def warn(text: str) -> None:

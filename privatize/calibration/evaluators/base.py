@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
+from privatize.calibration.user_warnings import collected_warnings
 from privatize.execution.job import Cause, CauseKind, Heartbeat, Learned, Refused, Span, SpanResult
 from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
@@ -49,6 +50,8 @@ class Evaluator(ABC):
         Whether the function has been seen to use the global generators.
     rounding_noise : float
         By how much the same evaluation has been seen to differ, by rounding.
+    warned : set
+        Places in the code that have warned: see `collected_warnings`.
     cause, heartbeat
         Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
     """
@@ -71,6 +74,7 @@ class Evaluator(ABC):
     rounding_noise: float = field(default=0.0, init=False)
     cause: Cause | None = field(default=None, init=False)
     heartbeat: Heartbeat | None = field(default=None, init=False)
+    warned: set[tuple[str, str, int]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self.block = self.pairs.block
@@ -132,8 +136,8 @@ class Evaluator(ABC):
         self.uses_global_rng = learned.uses_global_rng or self.uses_global_rng
         self.heartbeat = heartbeat
         context = contextlib.nullcontext() if heartbeat is None else self.worker_context()
-        with context, rng_guard(self.s0) as rng:
-            return self.gaps(span, rng)
+        with context, rng_guard(self.s0) as rng, collected_warnings(self.warned) as found:
+            return replace(self.gaps(span, rng), warned=found)
 
     def gaps(self, span: Span, rng: rng_guard) -> SpanResult:
         """Evaluate the pairs of a span, block by block."""
@@ -183,7 +187,10 @@ class Evaluator(ABC):
 
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
-        with rng_guard(self.s0) as rng:
+        with (
+            rng_guard(self.s0) as rng,
+            collected_warnings(self.warned),
+        ):  # these pairs have been evaluated before
             a, b = self.both(self.pairs.pair_at(index), rng)
         return np.atleast_1d(a), np.atleast_1d(b)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from privatize.errors import ExecutionError, PrivatizeError
 from privatize.execution.clusters.orders import Order, fulfil, here
-from privatize.execution.job import Job, Refused, Reply, Span, SpanResult
+from privatize.execution.job import Job, Refused, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.span_queue import SpanQueue
 
@@ -85,10 +85,9 @@ class Futures:
         """Wait until something is done, and return the futures of what is."""
         return concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_COMPLETED).done
 
-    def reply(self, future: Any) -> Reply | None:
-        """Return the reply to an order that is done, or None if its process was lost."""
-        found: Reply = future.result()
-        return found
+    def reply(self, future: Any) -> Any:
+        """Return the `Reply` to an order that is done, or None if its process was lost."""
+        return future.result()
 
     def cancel(self, future: Any) -> None:
         """Give an order up."""
@@ -119,17 +118,16 @@ class Dask(Futures):
                 if alone > 6:
                     raise ExecutionError("The Dask cluster has had no workers for a minute.") from None
 
-    def reply(self, future: Any) -> Reply | None:
+    def reply(self, future: Any) -> Any:
         """Return the reply, or None if its process was lost."""
         killed = importlib.import_module("distributed").KilledWorker
         if future.status in ("cancelled", "lost"):
             return None
         try:
             # It is there; but if its worker is lost just now, the cluster may wait for it forever.
-            found: Reply = future.result(timeout=30)
+            return future.result(timeout=30)
         except (killed, TimeoutError, concurrent.futures.CancelledError):
             return None
-        return found
 
 
 class Ray(Futures):
@@ -161,15 +159,14 @@ class Ray(Futures):
         """Wait until something is done."""
         return self._ray.wait(futures)[0]
 
-    def reply(self, future: Any) -> Reply | None:
+    def reply(self, future: Any) -> Any:
         """Return the reply, or None if its process was lost."""
         try:
-            found: Reply = self._ray.get(future)
+            return self._ray.get(future)
         except self._ray.exceptions.RayTaskError:
             raise
         except self._ray.exceptions.RayError:
             return None
-        return found
 
     def cancel(self, future: Any) -> None:
         """Give an order up, with the process that evaluates it."""

@@ -24,7 +24,7 @@ import numpy as np
 from privatize.errors import ExecutionError
 from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
-from privatize.execution.packaging.pickler import NotPackable, dumps
+from privatize.execution.packaging.pickler import dumps, not_packable
 from privatize.identity.encoder import Unencodable
 from privatize.identity.fingerprint import reach
 from privatize.identity.origin import origin, own_modules
@@ -123,23 +123,13 @@ def pack(job: Job, *, local: bool = True) -> Package:
     this machine (``local``).
     """
     try:
-        return _packed(job, local)
-    except NotPackable as error:
-        raise ExecutionError(
-            f"The function cannot be evaluated in other processes: {error}. Keep that out of its "
-            f"arguments, closure and globals, or use workers='inline'."
-        ) from error
-
-
-def _packed(job: Job, local: bool) -> Package:
-    try:
         parts = {name: reach(part, version=job.version) for name, part in job.identity().items()}
     except Unencodable as error:
-        raise NotPackable(f"it depends on {error}, whose content cannot be compared") from error
+        raise not_packable(f"it depends on {error}, whose content cannot be compared") from error
     except Exception as error:  # whatever somebody's class does when it is looked at
-        raise NotPackable(f"looking at it raised {type(error).__name__}: {error}") from error
+        raise not_packable(f"looking at it raised {type(error).__name__}: {error}") from error
     if lookups := sorted(set().union(*(part.lookups for part in parts.values()))):
-        raise NotPackable(
+        raise not_packable(
             f"its code uses {lookups[0]!r}, which can find what is not plainly named and so not sent along"
         )
     wanted = _wanted([part.modules for part in parts.values()])
@@ -147,10 +137,10 @@ def _packed(job: Job, local: bool) -> Package:
     named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}
     try:
         inner = dumps((job, named, Surroundings.here(local=local), sorted(own_modules())), owners, wanted)
-    except NotPackable:
+    except ExecutionError:
         raise
     except Exception as error:  # pickling runs anybody's code
-        raise NotPackable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
+        raise not_packable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
     digests = {name: part.digest for name, part in parts.items()}
     payload = pickle.dumps((list(sys.path), digests, inner))
     return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__, local)
@@ -165,9 +155,9 @@ def _wanted(used: list[Any]) -> dict[str, set[str]]:
         try:
             made_up = "__getattr__" in vars(sys.modules.get(name, types))
         except Exception as error:  # what stands in the place of a module is anybody's code
-            raise NotPackable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
+            raise not_packable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
         if made_up:
-            raise NotPackable(f"the module {name} makes attributes up ({name}.__getattr__)")
+            raise not_packable(f"the module {name} makes attributes up ({name}.__getattr__)")
     return wanted
 
 

@@ -13,13 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from privatize.errors import ExecutionError
 from privatize.execution.packaging import modules
 from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
 
 
-class NotPackable(Exception):  # noqa: N818 - a signal between modules
-    """Something cannot be evaluated in another process."""
+def not_packable(why: str) -> ExecutionError:
+    """Return the error that something cannot be evaluated in another process."""
+    return ExecutionError(
+        f"The function cannot be evaluated in other processes: {why}. Keep that out of its arguments, "
+        f"closure and globals, or use workers='inline'."
+    )
 
 
 class _Packing(threading.local):
@@ -165,7 +170,7 @@ def _owner(array: Any, met: list[Any]) -> Any:
         if first <= start and stop <= last and array.flags.forc and not known.dtype.hasobject:
             raise _PartFirstError(array)
         if array.flags.writeable or known.flags.writeable:
-            raise NotPackable(
+            raise not_packable(
                 f"two arrays that it uses share memory, of shapes {known.shape} and {array.shape}; use a "
                 f"copy() of one"
             )

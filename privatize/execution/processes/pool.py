@@ -24,8 +24,7 @@ import numpy as np
 from privatize.errors import ExecutionError
 from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
-from privatize.execution.processes.start import StartMethod, safe_path
-from privatize.execution.processes.worker import IDLE, Message, work
+from privatize.execution.processes.worker import IDLE, Message, StartMethod, safe_path, work
 from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")

@@ -1,0 +1,91 @@
+"""Warnings of the user's function in calibration: each place once, and nothing else changes."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from privatize import estimate_sensitivity, plan, samplers
+from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.user_warnings import collected_warnings
+
+UNIT = samplers.uniform(0, 1)
+
+
+class OwnWarning(UserWarning):
+    """A category of the user's own."""
+
+
+def warns(x):
+    warnings.warn(f"the mean is {x.mean()}", RuntimeWarning, stacklevel=1)
+    warnings.warn(f"the first is {x[0]}", OwnWarning, stacklevel=1)
+    np.log(x - x)  # a warning of compiled code
+    return float(x.mean())
+
+
+def counts_its_warnings(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        warnings.warn("one", stacklevel=1)
+        warnings.warn("two", stacklevel=1)
+    return float(x.mean()) + len(found)
+
+
+def estimate(function, workers="inline", **rest):
+    asked = {"n": 20, "sampler": UNIT, "norm": "l1", "plan": plan(gamma=0.2), "seed": 1, **rest}
+    return estimate_sensitivity(function, workers=workers, **asked)
+
+
+@pytest.mark.parametrize("workers", ["inline", 2])
+def test_every_place_warns_once(workers):
+    """A thousand runs would show a thousand warnings, and the one that matters would drown."""
+    before = warnings.showwarning
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        estimate(warns, workers)
+    assert warnings.showwarning is before
+    assert sorted(each.category.__name__ for each in found) == ["RuntimeWarning"] * 2 + ["UserWarning"]
+    assert sum("OwnWarning: the first is" in str(each.message) for each in found) == 1
+    assert {each.filename for each in found} == {__file__}
+
+
+def test_warnings_that_are_errors_are_failures():
+    """A filter that the user has set would count for nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", OwnWarning)
+        with pytest.raises(Exception, match="OwnWarning"):
+            estimate(warns)
+
+
+def test_a_function_sees_its_own_warnings():
+    """A function that counts its own warnings would return something else in calibration."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        here = estimate(lambda x: float(x.mean()) + 2)
+        assert np.array_equal(estimate(counts_its_warnings).gaps, here.gaps)
+    assert found == []
+
+
+def test_other_threads_are_shown_at_once():
+    """Warnings of another thread would be taken for the function's."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with rng_guard(1), collected_warnings(set()) as found:
+            thread = threading.Thread(target=warnings.warn, args=("elsewhere",))
+            thread.start()
+            thread.join()
+            assert [str(each.message) for each in shown] == ["elsewhere"] and found == []
+
+
+def test_an_interrupted_collection_swallows_nothing():
+    """After an interrupt at the wrong moment the program's own warnings would never be seen again."""
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        left = collected_warnings(set())
+        with rng_guard(1):
+            left.__enter__()
+        warnings.warn("afterwards", stacklevel=1)
+        left.__exit__()
+    assert [str(each.message) for each in shown] == ["afterwards"]
