@@ -546,7 +546,7 @@ def test_a_new_order_of_attributes_is_noticed(program):
 @pytest.mark.parametrize(
     "value",
     [[1], {}, np.zeros(2), Callable(), bytes(100), functools.partial(abs)],
-    ids=lambda held: type(held).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_objects_whose_attributes_can_change_in_place_have_no_guard(program, value):
     """A list is still the same object after its content changed: a guard would miss that."""
