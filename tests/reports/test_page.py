@@ -341,7 +341,7 @@ def test_a_private_function_is_described_in_words():
         "of a function",
     ):
         assert fact in shown
-    assert "brought into P's support" in shown
+    assert "clipped to P's support" in shown
     assert "taken as they are" in Text(private(np.mean, sampler=samplers.normal(0, 1))._repr_html_()).text
 
 
