@@ -1,4 +1,4 @@
-"""Settings of the process and of libraries that change what code computes, where code can read them."""
+"""Read the settings of the process and of libraries that change what code computes."""
 
 import gc
 import importlib
@@ -10,14 +10,14 @@ from typing import Any
 
 from privatize.identity.bytecode import EVALUATING, OF_PYTHON, words
 
-# Where code runs, which is another place every time.
+# Names that read the process or thread that code runs in, which is another one each time.
 PROCESS = words("getpid getppid get_ident get_native_id current_thread current_process parent_process")
 _ENVIRONMENT = words("environ environb getenv expandvars putenv")
 
 
 def _decimal() -> str:
     context = importlib.import_module("decimal").getcontext().copy()
-    context.clear_flags()  # which change with use
+    context.clear_flags()  # they change while a program runs
     return repr(context)
 
 
@@ -58,13 +58,13 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 NAMED = (EVALUATING | OF_PYTHON | PROCESS | _ENVIRONMENT | {"modules", "__subclasses__"}).union(
     *(names for names, _ in _READERS)
 )
-"""Names in code that make more of the process count than what a function refers to."""
+"""Names in code that can read more of the process than what a function refers to."""
 
 
 def settings_for(names: Set[str], libraries: Set[str]) -> list[Any]:
     """Return the settings that code with these names, and of these libraries, can read."""
     found: list[Any] = [repr(read()) for readers, read in _READERS if readers & names]
-    if _ENVIRONMENT & names:  # those variables whose names stand in the code
+    if _ENVIRONMENT & names:  # only variables whose names are in the code
         found.append({name: os.environ[name] for name in sorted(names) if name in os.environ})
     for library, read in CONFIGURED.items():
         if library in libraries and library in sys.modules:

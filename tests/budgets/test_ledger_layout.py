@@ -494,12 +494,12 @@ def test_charts_of_budgets_with_declarations(old):
 
 
 def test_a_ledger_with_one_more_column_can_be_read(path):
-    """A ledger to which an administrator added a note could not be verified, or its caps would be mixed up."""
+    """A ledger to which somebody added a note could not be verified, or its caps would be mixed up."""
     budget = open_budget("survey", path)
     made(budget)(DATA)
-    spent, history = budget.spent, budget.history()
+    spent, history = budget.spent, budget.history().to_dict("list")
     changed(path, "ALTER TABLE charges ADD COLUMN note TEXT", "ALTER TABLE budgets ADD COLUMN note TEXT")
-    assert budget.spent == spent and budget.history() == history
+    assert budget.spent == spent and budget.history().to_dict("list") == history
     budget.verify()
     with pytest.raises(LedgerError, match="columns"):  # written by position: a later layout, perhaps
         made(budget)(DATA)
