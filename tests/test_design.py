@@ -41,7 +41,7 @@ def test_the_call_goes_the_way_that_is_described(monkeypatch):
     assert len(walk) > 20
     stations, passed, root = list(walk), [], f"{packages.ROOT}/"
     monkeypatch.setenv("PRIVATIZE_STORE", "memory")
-    budget = Budget("survey", epsilon=10, gamma=0.5, ledger="memory")
+    budget = Budget("guide", epsilon=10, gamma=0.5, ledger="memory")
 
     @privatize(mechanism="laplace", epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100), budget=budget)
     def average_age(ages):

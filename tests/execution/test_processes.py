@@ -21,6 +21,7 @@ import pytest
 import privatize as package
 from privatize import estimate_sensitivity, plan, samplers
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PrivatizeError
+from privatize.execution.clusters import orders
 from privatize.execution.processes import pool as processes
 from privatize.storage.estimates import Store
 
@@ -98,7 +99,8 @@ def below_servers():
 
 def workers():
     """Return the process ids of the pool's workers."""
-    return {worker.process.pid for worker in processes.pool().workers}
+    # What a `map` in this process was ordered to evaluate has workers of its own.
+    return {worker.process.pid for pool in (processes.pool(), *orders._pools) for worker in pool.workers}
 
 
 @pytest.fixture(autouse=True)
