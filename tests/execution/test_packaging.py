@@ -209,7 +209,7 @@ def test_what_is_named_by_a_text(way, project, unchecked):
     """
     user = project(user=source, box__lid="DEPTH = 1.0", box__="")
     sys.modules["box.lid"].DEPTH = 4.0
-    with pytest.raises(ExecutionError, match="which can find what is not plainly named"):
+    with pytest.raises(ExecutionError, match="which can find what the code does not name"):
         gaps(user.f, 2)
     assert gaps(user.f, None) == gaps(user.f, "inline")
 
@@ -1014,7 +1014,7 @@ def test_what_is_not_what_was_sent_is_refused():
     def check():
         with pytest.raises(Refused, match="not what was sent"):
             unpack(dataclasses.replace(one, payload=two.payload))
-        with pytest.raises(Refused, match="cannot be made there"):
+        with pytest.raises(Refused, match="cannot be rebuilt there"):
             unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged, one.module))
         with pytest.raises(Refused, match="its function is not the same there"):
             unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed, one.module))
@@ -1215,7 +1215,7 @@ def test_a_refusal_is_not_held_against_the_next_function(project):
 
         map = staticmethod(lambda function, items: list(map(function, items)))
 
-    with pytest.raises(ExecutionError, match="made up at run time"):
+    with pytest.raises(ExecutionError, match="built at run time"):
         gaps(user.f, Here())
     assert gaps(np.mean, Here()) == gaps(np.mean, "inline")
 
