@@ -96,7 +96,7 @@ class Collector:
 
 @dataclass
 class Memory:
-    """What an earlier calibration with the same seed has found, and where to put what is found now.
+    """What earlier calibrations with the same seed have measured, and how to save new gaps.
 
     Attributes
     ----------

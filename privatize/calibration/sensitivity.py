@@ -423,15 +423,15 @@ rho=0.00541, bound=tolerance, seed=1)
 def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
     """Return the estimate of a run."""
     evaluated, memory = run.evaluator, run.memory
-    pairs, jitter = evaluated.pairs, evaluated.rounding_noise
+    pairs, noise = evaluated.pairs, evaluated.rounding_noise
     if memory is not None:
-        jitter = max(jitter, memory.jitter)
+        noise = max(noise, memory.jitter)
     # Polars sums in parallel, in an order that changes, even if no difference was seen.
     if pairs.schema is not None and "polars" in pairs.schema.libraries:
-        jitter = max(jitter, SMALLEST)
+        noise = max(noise, SMALLEST)
     run.known.setflags(write=False)
     return Sensitivity(
-        value=_widened(value, jitter),
+        value=_widened(value, noise),
         n=pairs.n,
         plan=run.plan,
         norm=evaluated.norm.label,
@@ -442,7 +442,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         structure=evaluated.known_structure,
         schema=pairs.schema,
         min_sensitivity=floor,
-        jitter=jitter,
+        jitter=noise,
         weights=run.weights,
         cause=run.first_cause(),
         _looks=[run.plan] if memory is None else memory.looks,
@@ -455,16 +455,16 @@ def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
     return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
-def _widened(value: float, jitter: float) -> float:
-    """Return an estimate, widened if the function rounds differently from run to run, or refuse it."""
-    if jitter > value * ROUNDING:
+def _widened(value: float, noise: float) -> float:
+    """Return an estimate, widened if there is rounding noise from run to run, or refuse it."""
+    if noise > value * ROUNDING:
         raise NotReproducibleError(
-            f"The function rounds differently from run to run, by up to {jitter:.3g}, which is too much for "
+            f"The function rounds differently from run to run, by up to {noise:.3g}, which is too much for "
             f"a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread (for polars, "
             f"POLARS_MAX_THREADS=1 in the environment), sorted data."
         )
     # Four evaluations (both neighbours, measured and released), and four times that as a reserve.
-    return value * (1 + 16 * ROUNDING) if jitter else value
+    return value * (1 + 16 * ROUNDING) if noise else value
 
 
 def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:

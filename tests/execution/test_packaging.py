@@ -548,16 +548,16 @@ def test_objects_that_are_not_used(project):
     """A function would be refused for an open file or connection in its module that it does not use."""
     user = project(
         user="""
-        import sqlite3, threading, held
+        import sqlite3, threading, shared
         BASE, STREAM, THREAD = sqlite3.connect(":memory:"), (i for i in range(3)), threading.Thread()
         def unused(x):
-            return held.triple(x)
+            return shared.triple(x)
         def used(x):
             return BASE.execute("select 2").fetchone()[0] * x.mean()
         def through(x):
-            return held.FILE.fileno() * x.mean()
+            return shared.FILE.fileno() * x.mean()
         """,
-        held="FILE = open(__file__)\ndef triple(x):\n    return 3 * x.mean()",
+        shared="FILE = open(__file__)\ndef triple(x):\n    return 3 * x.mean()",
     )
     try:
         assert same(user.unused)
@@ -566,7 +566,7 @@ def test_objects_that_are_not_used(project):
                 gaps(function, 2)
             assert gaps(function, None) == gaps(function, "inline")
     finally:
-        user.held.FILE.close()
+        user.shared.FILE.close()
         user.BASE.close()
 
 
@@ -961,17 +961,17 @@ def test_this_process_is_not_changed(project):
 
 def test_cloudpickle_is_not_changed(project):
     """Packing would change which modules cloudpickle pickles by value, for example if it fails."""
-    user = project(user="import held\ndef f(x):\n    return x.mean()", held="")
-    cloudpickle.register_pickle_by_value(user.held)
+    user = project(user="import shared\ndef f(x):\n    return x.mean()", shared="")
+    cloudpickle.register_pickle_by_value(user.shared)
     try:
         before = set(cloudpickle.list_registry_pickle_by_value())
         pack(job(user.f))
         local = threading.local()  # has an identity, but cannot be pickled
         with pytest.raises(ExecutionError, match="cannot be pickled"):
             pack(job(lambda x: x.mean() if local else 0.0))
-        assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"held"}
+        assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"shared"}
     finally:
-        cloudpickle.unregister_pickle_by_value(user.held)
+        cloudpickle.unregister_pickle_by_value(user.shared)
 
 
 BEYOND = {
