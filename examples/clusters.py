@@ -2,7 +2,7 @@
 
 Calibration runs the function on made-up data only, so it may go anywhere; the private data stays in this
 process. A local cluster of two workers stands for yours, and is shut down at the end. Dask and Ray are used
-if they are installed. (On one machine the library's own processes do as well: `workers=2`, or say nothing.)
+if they are installed. (On one machine the library's own processes do as well: `workers=2`, or no `workers`.)
 
     python examples/clusters.py            prints where the pairs were run, and how long that took
     python examples/clusters.py --quick    with fewer pairs

@@ -1,7 +1,7 @@
 """The same answers from several libraries: the table of docs/comparison.md.
 
 The questions are the mean, the median and the trimmed mean of the ages of 1,000 made-up people, at
-epsilon = 1. All know that an age is a whole number between 0 and 120 and that there are 1,000 people,
+epsilon = 1. All know that an age is an integer between 0 and 120 and that there are 1,000 people,
 and hide the replacement of one record. A library that is not installed is left out, and so is a question
 that it has no answer for; sample-and-aggregate is written out here.
 
@@ -54,7 +54,7 @@ def ours(sampler: Any) -> Answers:
 
 
 def opendp() -> Answers:
-    """Return OpenDP's: neighbours of one size that differ in one record are at a symmetric distance of 2."""
+    """Return OpenDP's answers: neighbours of one size that differ in a record have symmetric distance 2."""
     dp: Any = importlib.import_module("opendp.prelude")
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=N), dp.symmetric_distance()
@@ -79,7 +79,7 @@ def opendp() -> Answers:
 
 
 def diffprivlib() -> Answers:
-    """Return diffprivlib's."""
+    """Return diffprivlib's answers."""
     tools: Any = importlib.import_module("diffprivlib.tools")
     accountant: Any = importlib.import_module("diffprivlib.accountant")
 
@@ -131,7 +131,7 @@ def main() -> None:
     for name, make in rows.items():
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # whatever other people's imports have to say
+                warnings.simplefilter("ignore")  # of imports of other libraries
                 answers = make()
         except ImportError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)

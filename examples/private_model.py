@@ -3,7 +3,7 @@
 scikit-learn's breast cancer patients, cut in two. One half plays the public, and decides all that may be
 decided by looking: which columns are used, how they are scaled, and P. The other half is private: the model
 is trained on two thirds of it, and tested on the rest. The table has raw accuracies on the private half only
-because this data set is public in truth; the accuracy below it is private, as yours would be.
+because this data set is really public; the accuracy below it is private, as yours would be.
 
     python examples/private_model.py              prints accuracy against epsilon (a minute or two)
     python examples/private_model.py --quick      with fewer pairs

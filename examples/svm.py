@@ -72,7 +72,7 @@ def sensitivities(quick: bool) -> None:
     """Print the estimates beside the bound.
 
     Those for several gammas are read from the same pairs, to be shown. A release that could have been chosen
-    among them says a larger gamma, which counts the looks.
+    among them has a larger gamma, which accounts for all the plans that were read.
     """
     dimensions = (8,) if quick else (8, 16, 32, 64)
     gammas = (0.2,) if quick else (0.2, 0.1, 0.05)

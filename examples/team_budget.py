@@ -38,7 +38,7 @@ def agreed() -> Budget:
 
 
 def load() -> Sealed:
-    """Return the private data, which brings its budget along. Yours would come from a database."""
+    """Return the private data, sealed with its budget. Yours would come from a database."""
     ages = np.random.default_rng(3).normal(41, 11, 500).round().clip(18, 67).astype(int)
     return seal(ages, name="staff", version="2026", sampler=P, budget=agreed())
 
@@ -66,8 +66,8 @@ QUESTIONS = {"Ada": average, "Ben": spread, "Cleo": over_60}
 # --- one analyst, who is a process ----------------------------------------------------------------
 
 
-def analyst(name: str, fewer: dict[str, Any], together: Any, told: Any) -> None:
-    """Ask a question again and again until the budget refuses, and tell what came out."""
+def analyst(name: str, fewer: dict[str, Any], together: Any, results: Any) -> None:
+    """Ask a question again and again until the budget refuses, and send back the answers."""
     staff, question = load(), QUESTIONS[name].replace(**fewer)
     question.estimate(staff.n)  # calibrates, or recalls what a colleague has calibrated
     answers = []
@@ -76,7 +76,7 @@ def analyst(name: str, fewer: dict[str, Any], together: Any, told: Any) -> None:
         while True:
             answers.append(question(staff))
     except BudgetExceeded as refused:
-        told.put((name, answers, str(refused)))
+        results.put((name, answers, str(refused)))
 
 
 # --- the database, and the team -------------------------------------------------------------------
@@ -84,7 +84,7 @@ def analyst(name: str, fewer: dict[str, Any], together: Any, told: Any) -> None:
 
 @contextlib.contextmanager
 def database(given: str | None) -> Iterator[str]:
-    """Give the address of a database: what was named, or one that is gone afterwards."""
+    """Give the address of a database: the one that was named, or one that is deleted afterwards."""
     if given is not None:
         yield given
         return
@@ -124,21 +124,21 @@ def main(quick: bool, ledger: str | None) -> None:
         print(f"in {'PostgreSQL' if url.startswith('postgres') else 'a file'}: {budget}\n")
 
         processes = multiprocessing.get_context("spawn")
-        together, told = processes.Barrier(len(QUESTIONS)), processes.Queue()
+        together, results = processes.Barrier(len(QUESTIONS)), processes.Queue()
         team = [
-            processes.Process(target=analyst, args=(name, fewer, together, told), name=name)
+            processes.Process(target=analyst, args=(name, fewer, together, results), name=name)
             for name in QUESTIONS
         ]
         for each in team:
             each.start()
-        heard = sorted(told.get(timeout=120) for _ in team)
+        received = sorted(results.get(timeout=120) for _ in team)
         for each in team:
             each.join()
 
-        for name, answers, _ in heard:
+        for name, answers, _ in received:
             shown = ", ".join(f"{answer:.3g}" for answer in answers)
             print(f"{name} asked {QUESTIONS[name].__name__}(), answers: {len(answers)} ({shown})")
-        print(f"then nothing is left for anybody. What Cleo was told:\n  {heard[-1][2]}")
+        print(f"then nothing is left for anybody. Cleo's error:\n  {received[-1][2]}")
         show(budget)
         budget.ledger.database.close()
 

@@ -35,7 +35,7 @@ datasets, ensemble = map(optional, ("sklearn.datasets", "sklearn.ensemble"))
 
 
 def shortest() -> None:
-    """Make the range of the middle half of all waiting times private, and print it with what it is worth."""
+    """Make the range of the middle half of all waiting times private, and print it with an interval."""
     spread = privatize(
         epsilon=1,
         gamma=0.05,
@@ -106,7 +106,7 @@ def correlations_once(d: Any) -> Any:
 def as_correlations(noisy: Any) -> Any:
     """Return noisy correlations, without the ones, as a correlation matrix: post-processing, which is free.
 
-    The nearest positive semi-definite matrix, brought back to ones on the diagonal, which puts all others
+    It is the nearest positive semi-definite matrix, scaled to ones on the diagonal, which puts all others
     into [-1, 1].
     """
     size = round((1 + (1 + 8 * len(noisy)) ** 0.5) / 2)
@@ -220,7 +220,7 @@ def from_torch(private: Callable[..., Any]) -> Iterator[Row]:
     sampler, d = patients(), diabetes()
     train = private(sampler)(trained)
     release = train.release(d)
-    torch.manual_seed(train.estimate(len(d), like=d.head(0)).coin_seed)  # the public coins
+    torch.manual_seed(train.estimate(len(d), like=d.head(0)).coin_seed)  # the public seed of every evaluation
     raw = trained(d)
     x = torch.tensor(scaled(d, ["age", "bmi", "bp"]).to_numpy(), dtype=torch.float32)
     y = (d["target"].to_numpy() - 150) / 80

@@ -4,33 +4,33 @@
 
     PrivatizeError
     ├── SettingsError (ValueError)     an argument of ours is wrong
-    │   ├── PlanError                  gamma, m, rho cannot be had together
+    │   ├── PlanError                  gamma, m and rho are not possible together
     │   ├── PolicyError                the policy of this code base does not allow it
     │   └── SamplerError               this is not a distribution P, or it misbehaves
     ├── ArgumentError (TypeError)      the call does not fit the function
-    ├── DataError (TypeError)          the dataset is not records that P could have drawn
-    │   └── InputError (ValueError)    what a private estimator was given does not fit P
+    ├── DataError (TypeError)          the dataset is not made of records that P could have drawn
+    │   └── InputError (ValueError)    the input of a private estimator does not fit P
     ├── OutputError (TypeError)        the function's output cannot be released
-    ├── CalibrationError               no usable sensitivity came out
+    ├── CalibrationError               calibration gave no usable sensitivity
     │   ├── InfiniteSensitivityError   too many sampled pairs failed
     │   ├── ZeroSensitivityError       no sampled pair changed the answer
     │   ├── NotReproducibleError       function or sampler differ on identical input
-    │   └── PairError                  `pair=`, or `additive`, disagrees with plain evaluation
-    ├── ExecutionError                 where it was to run, it cannot
-    ├── BudgetExceeded                 the budget has not enough left; nothing was spent
+    │   └── PairError                  `pair=`, or `additive`, disagrees with the function itself
+    ├── ExecutionError                 the function cannot run where `workers=` says
+    ├── BudgetExceeded                 the budget does not have enough left; nothing was spent
     ├── LedgerError                    the ledger cannot be read or written, or is damaged
     ├── SealedError (TypeError)        sealed data was touched by something that is not private
-    ├── ScoreError (AttributeError)    a model was to be scored on private data, in the open
+    ├── ScoreError (AttributeError)    a model cannot be scored on private data outside a private function
     ├── AuditError (AssertionError)    an audit found the promise broken
-    └── PrivateRunError                the private run failed, left something behind, or would
+    └── PrivateRunError                the private run failed, left something behind, or would leave it
 
     PrivatizeWarning (UserWarning)
-    ├── NotRememberedWarning           an estimate cannot be kept for the next call
+    ├── NotRememberedWarning           an estimate cannot be remembered for the next call
     ├── StoreWarning                   remembered estimates cannot be read or written
     ├── UnsharedBudgetWarning          a budget is in the memory of one process
     └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
 
-No message, argument or attribute of these ever holds private data.
+No message, argument or attribute of these ever contains private data.
 """
 
 import traceback
@@ -45,7 +45,7 @@ class PrivatizeError(Exception):
     message : str
         Value, rule, remedy.
     **facts
-        The numbers in the message, kept as attributes.
+        The numbers in the message, which become attributes.
 
     Examples
     --------
@@ -64,9 +64,10 @@ class PrivatizeError(Exception):
         return _rebuild, (type(self), str(self), dict(self.__dict__))
 
     def plain(self) -> Self:
-        """Return the same error without traceback, cause and context; a cause's text becomes a note.
+        """Return the same error without traceback, cause and context; the cause becomes a note.
 
-        For keeping: a traceback would keep alive, and show to others, whatever its frames hold.
+        Errors are stored in this form: a traceback would keep alive, and show to others, all that is in its
+        frames.
         """
         facts = {k: v for k, v in vars(self).items() if not k.startswith("__")}
         new = type(self)(str(self), **facts)
@@ -78,14 +79,14 @@ class PrivatizeError(Exception):
         return new
 
     def facts(self) -> dict[str, Any]:
-        """Return the error as plain JSON, for `restore`."""
+        """Return the error as values that JSON has, for `restore`."""
         numbers = {k: v for k, v in vars(self).items() if isinstance(v, int | float | str | None)}
         notes = list(getattr(self, "__notes__", ()))
         return {"kind": type(self).__name__, "message": str(self), "numbers": numbers, "notes": notes}
 
 
 def restore(facts: dict[str, Any]) -> PrivatizeError:
-    """Return the error that `PrivatizeError.facts` describes; nothing but known kinds is made."""
+    """Return the error that `PrivatizeError.facts` describes; an unknown kind becomes a CalibrationError."""
     named = globals().get(str(facts["kind"]))
     known = isinstance(named, type) and issubclass(named, PrivatizeError)
     kind: Any = named if known else CalibrationError
@@ -126,7 +127,7 @@ class PlanError(SettingsError):
 
 
 class SamplerError(SettingsError):
-    """A sampler is not one, or does not do what a sampler must."""
+    """An object is not a sampler, or does not do what a sampler must do."""
 
 
 class ArgumentError(PrivatizeError, TypeError):
@@ -158,15 +159,15 @@ class NotReproducibleError(CalibrationError):
 
 
 class PairError(CalibrationError):
-    """The amortized evaluation `pair=` disagrees with the plain one."""
+    """The fast evaluation, by `pair=` or `additive`, disagrees with the function itself."""
 
 
 class ExecutionError(PrivatizeError):
-    """The function cannot be evaluated where it was to be: `workers=` does not work for it."""
+    """The function cannot be evaluated where `workers=` says."""
 
 
-class BudgetExceeded(PrivatizeError):  # noqa: N818 - what happened, as the peers call it
-    """A budget has not enough left for a release. Nothing was spent.
+class BudgetExceeded(PrivatizeError):  # noqa: N818 - other libraries use this name
+    """A budget does not have enough left for a release. Nothing was spent.
 
     Attributes
     ----------
@@ -175,7 +176,7 @@ class BudgetExceeded(PrivatizeError):  # noqa: N818 - what happened, as the peer
     epsilon_left, delta_left, gamma_left : float
         What is left.
     epsilon_cap, delta_cap, gamma_cap : float
-        What there was in all.
+        The caps of the budget.
     """
 
     epsilon: float
@@ -198,11 +199,11 @@ class SealedError(PrivatizeError, TypeError):
 
 
 class ScoreError(PrivatizeError, AttributeError):
-    """A private model was to be scored on private data outside a private function."""
+    """A private model cannot be scored on private data outside a private function."""
 
 
 class InputError(DataError, ArgumentError, ValueError):
-    """What was given to a private estimator does not fit P; scikit-learn knows it as a ValueError."""
+    """The input of a private estimator does not fit P; scikit-learn expects a ValueError."""
 
 
 class PolicyError(SettingsError):
@@ -214,7 +215,7 @@ class AuditError(PrivatizeError, AssertionError):
 
 
 class PrivateRunError(PrivatizeError):
-    """The function failed on the private data, left something of it behind, or would, and is not run."""
+    """The function failed on the private data or left some of it behind, or is not run since it would."""
 
 
 class PrivatizeWarning(UserWarning):
@@ -222,7 +223,7 @@ class PrivatizeWarning(UserWarning):
 
 
 class StoreWarning(PrivatizeWarning):
-    """Remembered estimates cannot be read or written; nothing is lost but time."""
+    """Remembered estimates cannot be read or written, which only costs time."""
 
 
 class UnsharedBudgetWarning(PrivatizeWarning):

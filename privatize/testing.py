@@ -1,4 +1,4 @@
-"""For users' own tests."""
+"""Helpers for users' own tests."""
 
 import contextlib
 import os
@@ -28,8 +28,8 @@ def assert_private(
 ) -> Audit:
     """Audit a private function in a test: quick, and with the same outcome at every run.
 
-    The fresh pairs and, for the length of the audit, the noise are seeded: the seed is the test's, so
-    a suite that passes today passes tomorrow, unless the function changes. (For a calibration that
+    The fresh pairs and, during the audit, the noise are seeded, so that a suite that passes today
+    passes tomorrow, unless the function changes. (For a calibration that
     is the same at every run too, give the function a ``seed=``.) Raise `pairs` and `releases` for
     more power: by default a share of neighbours beyond the estimate of about twice a gamma of 0.05,
     or noise that is too small by a quarter, does not pass.
@@ -63,7 +63,7 @@ def assert_private(
     True
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InsecureNoiseWarning)  # nothing of it leaves the audit
+        warnings.simplefilter("ignore", InsecureNoiseWarning)  # its noise is used in the audit only
         with insecure_noise(seed):
             found = audit(function, n, *args, pairs=pairs, releases=releases, seed=seed, **kwargs)
     found.assert_holds()
@@ -71,7 +71,7 @@ def assert_private(
 
 
 class _SeededBytes:
-    """Seeded bytes while a block of `insecure_noise` lasts; afterwards the operating system's."""
+    """Gives seeded bytes inside a block of `insecure_noise`, and the operating system's afterwards."""
 
     # Tasks, threads, callbacks and forked processes that were started inside the block keep this object in
     # their copy of the context, so the object itself is switched off.
@@ -86,12 +86,12 @@ class _SeededBytes:
 
 @contextlib.contextmanager
 def insecure_noise(seed: int) -> Iterator[None]:
-    """Make noise reproducible within a test. Whoever knows the seed can take the noise off again.
+    """Make noise reproducible within a test. Whoever knows the seed can subtract the noise.
 
     It always warns, with `privatize.errors.InsecureNoiseWarning`; nothing else in the
-    library takes a seed for noise. It holds in this thread (or task), in what that starts with a copy of
-    its context (other tasks, ``asyncio.to_thread``), and only until the block ends: whatever still
-    runs then draws real noise, as other threads and processes always do.
+    library takes a seed for noise. It applies to this thread (or task) and to what is started there with
+    a copy of its context (other tasks, ``asyncio.to_thread``), and only until the block ends: whatever
+    still runs then draws real noise, as other threads and processes always do.
 
     Parameters
     ----------

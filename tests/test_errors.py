@@ -1,4 +1,4 @@
-"""Errors cross processes and are caught by their base: what they carry must arrive, in one tree."""
+"""Errors are in one tree, and cross processes with all their attributes."""
 
 import builtins
 import copy

@@ -1,8 +1,8 @@
 """Random functions, data, samplers and settings, in random order: no leak, no bare error, no hang.
 
-The private data holds sentinels. Whatever a function does on it (raise, exit, print, store, return
-something else), they may appear in nothing that the library makes: errors, frames, logs, warnings,
-reprs, output, files. Deeper with PRIVATIZE_FULL=1.
+The private data contains sentinels. Whatever a function does with it (raise, exit, print, store, return
+something else), they must not appear in anything that the library makes: errors, frames, logs, warnings,
+reprs, output, files. A bare error is one that is not the library's own. PRIVATIZE_FULL=1 tries more examples.
 """
 
 import contextlib
@@ -57,22 +57,22 @@ from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
 
 if sys.version_info[:3] == (3, 13, 0):
-    # Looking for leaks means walking over everything that an error refers to, and this one falls over it.
+    # The search for leaks walks over everything that an error refers to, which crashes this interpreter.
     pytest.skip("the interpreter crashes in the search (gc.get_referents)", allow_module_level=True)
 
 
 FULL = bool(os.environ.get("PRIVATIZE_FULL"))
 OURS = str(Path(package.__file__).parent)
-SECRET = 1234567.890625  # exact in binary, and in float32 nearly: no noise will hit it
-WHOLE = 1234567890123457
+SECRET = 1234567.890625  # exact as a float64, and nearly as a float32: no noise will hit it
+INTEGER = 1234567890123457
 TEXT = "SENTINEL-NAME"
-WORDS = ("1234567.890625", "1.234567890625", str(WHOLE), TEXT)
+WORDS = ("1234567.890625", "1.234567890625", str(INTEGER), TEXT)
 BYTES = [form(value) for form in (struct.Struct("<d").pack, struct.Struct(">d").pack) for value in (SECRET,)]
-BYTES += [struct.pack("<q", WHOLE), struct.pack(">q", WHOLE), *(word.encode() for word in WORDS)]
+BYTES += [struct.pack("<q", INTEGER), struct.pack(">q", INTEGER), *(word.encode() for word in WORDS)]
 
 
 def examples(few: int, many: int, **rest: Any) -> Any:
-    """Return how many examples to try: few by default, many in the deep version."""
+    """Return how many examples to try: few by default, many with PRIVATIZE_FULL=1."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     return settings(
         max_examples=many if FULL else few,
@@ -88,7 +88,7 @@ def examples(few: int, many: int, **rest: Any) -> Any:
 
 # --- looking for sentinels ------------------------------------------------------------------------
 
-# Of a package, since this module may be in it: with the sentinels that are written here.
+# A Package is skipped because this module, with the sentinels that are written here, may be in it.
 _SKIPPED = (
     Package
     | types.ModuleType
@@ -97,35 +97,35 @@ _SKIPPED = (
     | types.FunctionType
     | types.FrameType
     | types.MethodType
-    | ChangeGuard  # over what functions hold themselves
+    | ChangeGuard  # it refers only to what functions refer to themselves
 )
 
 
 def shows(value: Any) -> bool:
-    """Tell whether a text or some bytes have a sentinel in them."""
+    """Tell whether a string or some bytes contain a sentinel."""
     if isinstance(value, str):
         return any(word in value for word in WORDS)
     return any(word in value for word in BYTES)
 
 
 def holds(root: Any) -> bool:
-    """Tell whether a value is, shows or refers to a sentinel; functions and modules are their author's."""
+    """Tell whether a value is, shows or refers to a sentinel; functions and modules are skipped."""
     seen: set[int] = set()
     waiting: list[Any] = [root]
-    keep = []
+    alive = []  # or an id could be used again
     while waiting and len(seen) < 50_000:
         value = waiting.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
-        keep.append(value)
+        alive.append(value)
         if isinstance(value, float | np.floating):
             if float(value) == SECRET:
                 return True
         elif isinstance(value, bool | None.__class__):
             continue
         elif isinstance(value, int | np.integer):
-            if int(value) == WHOLE:
+            if int(value) == INTEGER:
                 return True
         elif isinstance(value, str | bytes | bytearray):
             if shows(value):
@@ -162,8 +162,8 @@ def chain_of(error: BaseException | None) -> list[BaseException]:
 
 
 def assert_clean(error: BaseException) -> None:
-    """Fail if anything that the library put into an exception has a sentinel in it."""
-    looked: set[int] = set()
+    """Fail if anything that the library put into an exception contains a sentinel."""
+    checked: set[int] = set()
     for one in chain_of(error):
         assert not holds([str(one), repr(one), one.args, vars(one), getattr(one, "__notes__", [])])
         shown = traceback.format_exception(one, chain=False)
@@ -171,8 +171,8 @@ def assert_clean(error: BaseException) -> None:
         step = one.__traceback__
         while step is not None:
             frame = step.tb_frame
-            while frame is not None and id(frame) not in looked:
-                looked.add(id(frame))
+            while frame is not None and id(frame) not in checked:
+                checked.add(id(frame))
                 if frame.f_code.co_filename.startswith(OURS):
                     for name, value in list(frame.f_locals.items()):
                         where = f"{frame.f_code.co_qualname} holds the data in {name!r}"
@@ -185,14 +185,14 @@ class Mine(UserWarning):
     """What a user's own function warns about."""
 
 
-class _Keeping(logging.Handler):
+class _Recorder(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
-        self.kept: list[Any] = []
+        self.records: list[Any] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name != "user":
-            self.kept.append([record.getMessage(), record.args, record.exc_text, dict(vars(record))])
+            self.records.append([record.getMessage(), record.args, record.exc_text, dict(vars(record))])
 
 
 class Hung(Exception):
@@ -200,19 +200,19 @@ class Hung(Exception):
 
 
 @contextlib.contextmanager
-def watched(seconds: float = 60.0) -> Any:
-    """Interrupt what takes too long, and say so."""
+def time_limit(seconds: float = 60.0) -> Any:
+    """Interrupt a call that takes too long, and raise Hung."""
     if not hasattr(signal, "setitimer"):
         yield
         return
     hung: list[bool] = []
 
-    def ring(number: int, frame: Any) -> None:
+    def interrupt(number: int, frame: Any) -> None:
         hung.append(True)
         faulthandler.dump_traceback(file=sys.__stderr__)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -224,7 +224,7 @@ def watched(seconds: float = 60.0) -> Any:
 
 
 def generators() -> Any:
-    """Return where the caller's global generators are."""
+    """Return the state of the caller's global generators."""
     state = np.random.get_state()
     return (
         random.getstate(),
@@ -247,24 +247,24 @@ class Outcome:
 
 
 ALLOWED = (PrivatizeError, PrivatizeWarning, KeyboardInterrupt)
-NOTES: Any = logging.getLogger("notes of the fuzzer")  # attributes of a logger are what nobody compares
+NOTES: Any = logging.getLogger("notes of the fuzzer")  # the library does not compare attributes of loggers
 
 
 def attempt(act: Any, *, own_rng: bool = False, allowed: Any = ALLOWED, strict: bool = False) -> Outcome:
     """Do something with the library, and check everything that leaves it."""
     NOTES.fuzz = {}
-    logs, out, err = _Keeping(), io.StringIO(), io.StringIO()
+    logs, out, err = _Recorder(), io.StringIO(), io.StringIO()
     root = logging.getLogger()
     level = root.level
     random.seed(5)
     np.random.seed(6)
-    np.random.normal()  # so that one is cached
+    np.random.normal()  # so that a second number is cached
     before = generators()
     outcome = Outcome()
     root.addHandler(logs)
     root.setLevel(logging.DEBUG)
     try:
-        with warnings.catch_warnings(record=not strict) as caught, watched():
+        with warnings.catch_warnings(record=not strict) as caught, time_limit():
             warnings.simplefilter("error" if strict else "always")
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 try:
@@ -278,11 +278,13 @@ def attempt(act: Any, *, own_rng: bool = False, allowed: Any = ALLOWED, strict: 
         assert generators() == before, "the caller's generators were touched"
     lines = [*out.getvalue().splitlines(), *err.getvalue().splitlines()]
     assert not [line for line in lines if not line.startswith("USER") and shows(line)]
-    assert not holds(logs.kept), "a log record has the data"
+    assert not holds(logs.records), "a log record has the data"
     for one in caught or ():
         numpys = issubclass(one.category, RuntimeWarning) and not one.filename.startswith(OURS)
-        if not issubclass(one.category, Mine) and not numpys:  # those of the function's own arithmetic
-            assert issubclass(one.category, PrivatizeWarning), f"it warned: {one.category} {one.message}"
+        if not issubclass(one.category, Mine) and not numpys:  # from the function's own arithmetic
+            repeated = str(one.message).startswith("Mine: ")  # by the calibration, which ran on public data
+            expected = repeated or issubclass(one.category, PrivatizeWarning)
+            assert expected, f"it warned: {one.category} {one.message}"
             assert not shows(str(one.message))
             outcome.warned.append(str(one.message))
     if outcome.error is not None:
@@ -320,7 +322,7 @@ class Picky:
 
 
 class Loud(Exception):
-    """An exception that carries its data wherever it can."""
+    """An exception with the data everywhere: in its message, arguments, attributes and notes."""
 
     def __init__(self, data: Any) -> None:
         super().__init__(f"bad data {data}", data)
@@ -333,7 +335,7 @@ class LoudInterrupt(KeyboardInterrupt):
 
 
 class LoudOurs(SettingsError):
-    """One of the library's own kind, with the data."""
+    """One of the library's own errors, with the data."""
 
 
 class Hostile:
@@ -380,7 +382,7 @@ STATS = {
     "max": lambda v, x: float(np.max(v)),
     "first": lambda v, x: float(v[0]),
     "count": lambda v, x: int((v > 0.5).sum()),
-    "whole": lambda v, x: int(np.nansum(v) * 1000) if np.isfinite(v).all() else 0,
+    "integer": lambda v, x: int(np.nansum(v) * 1000) if np.isfinite(v).all() else 0,
     "uint8": lambda v, x: np.uint8(int(abs(np.nansum(v))) % 200 if np.isfinite(v).all() else 0),
     "float32": lambda v, x: np.float32(np.mean(v)),
     "sorted": lambda v, x: np.sort(v),
@@ -411,7 +413,7 @@ STATS = {
 }
 
 WRAPS = {
-    "plain": lambda value: value,
+    "raw": lambda value: value,
     "list": lambda value: [value, 2],
     "tuple": lambda value: (value, (value,)),
     "dict": lambda value: {"a": value, 1: [value], None: 0.5, ("t", 2): value},
@@ -433,7 +435,7 @@ def _loop(value: Any) -> Any:
     return made
 
 
-KEPT: list[Any] = []
+LEFT_BEHIND: list[Any] = []
 
 
 def _mutate(x: Any) -> None:
@@ -484,7 +486,7 @@ ACTS: dict[str, Any] = {
     "log": lambda x, value: (logging.getLogger("user").error("%s", x), value)[1],
     "mutate": lambda x, value: (_mutate(x), value)[1],
     "stash": lambda x, value: (NOTES.fuzz.setdefault("stash", x), value)[1],
-    "keep": lambda x, value: (KEPT.append(x), value)[1],
+    "keep": lambda x, value: (LEFT_BEHIND.append(x), value)[1],
     "numpy error": lambda x, value: np.linalg.inv(np.zeros((2, 2))),
     "calls itself": lambda x, value: value,
 }
@@ -499,7 +501,7 @@ TRIGGERS = {
 
 
 def build(stat: str, wrap: str, act: str, trigger: str) -> Any:
-    """Return a function of a dataset, from the grammar."""
+    """Return a function of a dataset: one choice from each of the tables above."""
     compute, shape, misbehave, fires = STATS[stat], WRAPS[wrap], ACTS[act], TRIGGERS[trigger]
 
     def fuzzed(x: Any) -> Any:
@@ -522,13 +524,11 @@ specs = st.one_of(
     st.tuples(st.sampled_from(list(STATS)), st.sampled_from(list(WRAPS)), st.just("raise"), st.just("never")),
     st.tuples(
         st.sampled_from(SANE_STATS),
-        st.sampled_from(["plain", "dict", "named", "dataclass", "tuple"]),
+        st.sampled_from(["raw", "dict", "named", "dataclass", "tuple"]),
         st.sampled_from(list(ACTS)),
         st.sampled_from(list(TRIGGERS)),
     ),
-    st.tuples(
-        st.sampled_from(list(STATS)), st.just("plain"), st.sampled_from(list(ACTS)), st.just("private")
-    ),
+    st.tuples(st.sampled_from(list(STATS)), st.just("raw"), st.sampled_from(list(ACTS)), st.just("private")),
     st.tuples(*(st.sampled_from(list(kind)) for kind in (STATS, WRAPS, ACTS, TRIGGERS))),
 )
 
@@ -537,7 +537,7 @@ specs = st.one_of(
 
 
 class Stateful:
-    """A sampler that returns one and the same buffer again and again."""
+    """A sampler that returns the same buffer at every call."""
 
     def __init__(self) -> None:
         self.buffer = np.zeros(64)
@@ -550,7 +550,7 @@ class Stateful:
 
 
 class Counting:
-    """A sampler that changes its mind about what it draws."""
+    """A sampler that draws another dtype at every ninth call."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -601,8 +601,8 @@ SAMPLERS: dict[str, Any] = {
     "lists": lambda: samplers.from_function(_list_of),
     "clipped lists": lambda: samplers.from_function(_list_of, support=(0, 9)),
     "objects": lambda: samplers.from_function(_object_array),
-    "texts": lambda: samplers.from_function(lambda n, rng: rng.choice(["a", "bb", "ccc" * 9], n)),
-    "text list": lambda: samplers.from_function(lambda n, rng: rng.choice(["a", "bb"], n).tolist()),
+    "strings": lambda: samplers.from_function(lambda n, rng: rng.choice(["a", "bb", "ccc" * 9], n)),
+    "string list": lambda: samplers.from_function(lambda n, rng: rng.choice(["a", "bb"], n).tolist()),
     "aligned": lambda: samplers.from_function(lambda n, rng: (rng.random((n, 2)), rng.random(n))),
     "nans": lambda: samplers.from_function(functools.partial(_with, np.nan, 0.2)),
     "infs": lambda: samplers.from_function(functools.partial(_with, np.inf, 0.01)),
@@ -651,27 +651,27 @@ def _frozen_array(n: int) -> Any:
     return data
 
 
-def _whole(n: int) -> Any:
-    return np.array([WHOLE if i == n // 2 else i % 7 for i in range(n)], dtype=np.int64)
+def _integers(n: int) -> Any:
+    return np.array([INTEGER if i == n // 2 else i % 7 for i in range(n)], dtype=np.int64)
 
 
 DATA: dict[str, Any] = {
     "floats": base,
     "floats 2-D": lambda n: np.stack([base(n), base(n)], axis=1),
-    "integers": _whole,
+    "integers": _integers,
     "uint8": lambda n: np.arange(n, dtype=np.uint8),
     "bool": lambda n: np.arange(n) % 2 == 0,
     "float32": lambda n: base(n).astype(np.float32),
     "long double": lambda n: base(n).astype(np.longdouble) * np.longdouble(10) ** 200,
     "objects": lambda n: base(n).astype(object),
-    "texts": lambda n: np.array([TEXT] * n),
-    "text list": lambda n: [TEXT] * n,
+    "strings": lambda n: np.array([TEXT] * n),
+    "string list": lambda n: [TEXT] * n,
     "list": lambda n: base(n).tolist(),
-    "integer list": lambda n: _whole(n).tolist(),
-    "numpy list": lambda n: list(_whole(n)),
-    "mixed list": lambda n: [SECRET, None, TEXT, [WHOLE]][:n],
-    "huge list": lambda n: [10**400 + WHOLE] * n,
-    "huge mixed": lambda n: [10**30 + WHOLE, 0.5, *base(n).tolist()][:n],
+    "integer list": lambda n: _integers(n).tolist(),
+    "numpy list": lambda n: list(_integers(n)),
+    "mixed list": lambda n: [SECRET, None, TEXT, [INTEGER]][:n],
+    "huge list": lambda n: [10**400 + INTEGER] * n,
+    "huge mixed": lambda n: [10**30 + INTEGER, 0.5, *base(n).tolist()][:n],
     "nested list": lambda n: [[SECRET, 0.5]] * n,
     "ragged list": lambda n: [[SECRET] * (i + 1) for i in range(n)],
     "aligned": lambda n: (np.stack([base(n), base(n)], axis=1), base(n)),
@@ -766,7 +766,7 @@ HEALTHY = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
 
 
 def still_works() -> None:
-    """Check that the next call works, as it would have without what went before."""
+    """Check that the next call works, as if nothing had happened before."""
     found = attempt(lambda: HEALTHY(np.linspace(0, 1, 5)), strict=True)
     assert found.ok and type(found.value) is float
     expected = HEALTHY.estimate(5).value
@@ -817,11 +817,11 @@ def same(one: Any, other: Any) -> bool:
 
 def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool = False) -> None:
     """Release once, and check everything about it."""
-    KEPT.clear()
+    LEFT_BEHIND.clear()
     data = make(n)
     before = copy.deepcopy(data) if isinstance(data, list | np.ndarray | tuple) else None
     known = attempt(lambda: f.estimate(n), own_rng=own_rng) if n else None
-    KEPT.clear()
+    LEFT_BEHIND.clear()
     found = attempt(lambda: f.release(data), strict=strict, own_rng=own_rng)
     seen, raw = NOTES.fuzz.get("seen"), NOTES.fuzz.get("raw")
     if currently_in_test_context():
@@ -832,7 +832,7 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
     if found.ok:
         release = found.value
         assert not holds({k: v for k, v in vars(release).items() if k != "value"})
-        assert SECRET not in leaves(release.value)  # whole numbers may coincide
+        assert SECRET not in leaves(release.value)  # integers may coincide
         if raw is not None:
             assert_noised(release, raw)
         if isinstance(release.value, np.ndarray) and isinstance(data, np.ndarray):
@@ -846,22 +846,22 @@ def check_call(f: Any, make: Any, n: int, *, strict: bool = False, own_rng: bool
         assert not found.ok or listed or changing, "calibration fails, and yet it was released"
     assert not shows(repr(f)) and not holds([f.calibrator.memory, f.settings])
     NOTES.fuzz = {}
-    KEPT.clear()
+    LEFT_BEHIND.clear()
     still_works()
 
 
 @examples(250, 6000)
 @given(specs, st.sampled_from(list(SAMPLERS)), st.sampled_from(list(DATA)), st.integers(0, 5), st.booleans())
 def test_any_function_any_data(spec, sampler, data, n, strict):
-    """One wild function or dataset, and private values stand in an error report or a log."""
+    """An unusual function or dataset would put private values into an error report or a log."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=SAMPLERS[sampler]())(build(*spec))
     check_call(f, DATA[data], n, strict=strict)
 
 
-@pytest.mark.parametrize("wrap", ["plain", "named"])
+@pytest.mark.parametrize("wrap", ["raw", "named"])
 @pytest.mark.parametrize("act", ACTS)
 def test_every_misbehaviour_on_private_data(act, wrap):
-    """One of the ways to misbehave on the private data alone was left to chance."""
+    """One of the ways to misbehave on private data alone would be tested only by chance."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(
         build("mean", wrap, act, "private")
     )
@@ -884,8 +884,8 @@ FITS = [
     ("clipped lists", "numpy list"),
     ("clipped lists", "integer list"),
     ("objects", "objects"),
-    ("texts", "texts"),
-    ("text list", "text list"),
+    ("strings", "strings"),
+    ("string list", "string list"),
     ("aligned", "aligned"),
     ("aligned", "aligned lists"),
     ("scipy", "read-only"),
@@ -906,7 +906,7 @@ FITS = [
     st.booleans(),
 )
 def test_data_that_fits_under_any_settings(spec, fit, n, mechanism, change, strict):
-    """A function that misbehaves on the private data alone gives it away, or breaks the next call."""
+    """A function that misbehaves on private data alone would leak it, or break the next call."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "store.sqlite")
         sampler = SAMPLERS[fit[0]]()
@@ -927,7 +927,7 @@ def test_data_that_fits_under_any_settings(spec, fit, n, mechanism, change, stri
 @examples(60, 1500)
 @given(st.sampled_from(list(BAD_SAMPLERS)), st.sampled_from(list(DATA)), st.integers(1, 4), specs)
 def test_samplers_that_misbehave(sampler, data, n, spec):
-    """A broken P ends in a bare error, with the private data in its frames, or in an answer."""
+    """A broken P would end in a bare error with the private data in its frames, or in an answer."""
     made = attempt(lambda: privatize(**PROMISE, sampler=BAD_SAMPLERS[sampler]())(build(*spec)))
     if made.ok:
         check_call(made.value, DATA[data], n, own_rng=sampler == "global rng")
@@ -936,7 +936,7 @@ def test_samplers_that_misbehave(sampler, data, n, spec):
 @examples(60, 400)
 @given(WRONG)
 def test_wrong_settings_are_refused_by_name(change):
-    """A wrong setting is met with a TypeError from somewhere inside."""
+    """A wrong setting would raise a TypeError from somewhere inside."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
     found = attempt(lambda: f.replace(**change))
     assert isinstance(found.error, PrivatizeError)
@@ -949,7 +949,7 @@ COUNTS = st.sampled_from([0, -1, 1, 5, 1.5, "5", None, True, [1, 2], [], 2**62, 
 @examples(30, 200)
 @given(COUNTS, st.sampled_from(["estimate", "forget", "sample", "audit"]))
 def test_any_number_of_records(n, what):
-    """A slip in n is met with a bare error, or with the data in its text."""
+    """A mistake in n would raise a bare error, or one with the data in its message."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     if what == "audit":
         attempt(lambda: audit(f, n, pairs=5, releases=0))
@@ -968,9 +968,9 @@ def test_any_number_of_records(n, what):
     st.sampled_from([0.5, 0.9, 0.99]),
 )
 def test_audits_of_any_size(pairs, releases, mechanism, stat, trigger, confidence):
-    """A quick audit with few pairs and releases ends in a bare error."""
+    """A quick audit with few pairs and releases would end in a bare error."""
     promise = PROMISE | MECHANISMS[mechanism]
-    f = privatize(**promise, sampler=samplers.uniform(0, 1))(build(stat, "plain", "raise", trigger))
+    f = privatize(**promise, sampler=samplers.uniform(0, 1))(build(stat, "raw", "raise", trigger))
 
     def act():
         return str(audit(f, 3, pairs=pairs, releases=releases, confidence=confidence, seed=3))
@@ -1001,9 +1001,9 @@ class _Stop:
 @examples(150, 4000)
 @given(st.integers(1, 700), st.booleans(), st.sampled_from(["mean", "numpy random"]))
 def test_interrupts_at_any_time(k, recalled, stat):
-    """Ctrl-C at an unlucky moment leaves the data in a frame, or the caller's generators changed."""
+    """Ctrl-C at an unlucky moment would leave the data in a frame, or the caller's generators changed."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(
-        build(stat, "plain", "raise", "never")
+        build(stat, "raw", "raise", "never")
     )
     f.forget()
     if recalled:
@@ -1034,11 +1034,11 @@ def test_interrupts_at_any_time(k, recalled, stat):
     st.sampled_from(["inline", "inline", None, 2]),
 )
 def test_estimates_are_reproducible(stat, sampler, n, seed, workers):
-    """The same seed gives another estimate, here or on other cores."""
+    """The same seed would give another estimate, in this process or in workers."""
 
     def estimate(where):
         f = privatize(**PROMISE | {"seed": seed, "workers": where}, sampler=SAMPLERS[sampler]())(
-            build(stat, "plain", "raise", "never")
+            build(stat, "raw", "raise", "never")
         )
         f.forget()
         return attempt(lambda: f.estimate(n))
@@ -1049,9 +1049,9 @@ def test_estimates_are_reproducible(stat, sampler, n, seed, workers):
         assert np.array_equal(one.value.gaps, other.value.gaps) and one.value.value == other.value.value
 
 
-def test_the_search_can_find(monkeypatch):
-    """The checks used above pass whatever happens."""
-    for leak in (SECRET, WHOLE, [base(3)], f"{SECRET}", {TEXT: 1}, np.float64(SECRET), Loud(base(3))):
+def test_the_checks_find_leaks(monkeypatch):
+    """The checks that are used above would pass whatever happens."""
+    for leak in (SECRET, INTEGER, [base(3)], f"{SECRET}", {TEXT: 1}, np.float64(SECRET), Loud(base(3))):
         with pytest.raises(AssertionError):
             attempt(lambda leak=leak: _raise(SettingsError("oh", leak=leak)))
     for act in (lambda: print(SECRET), lambda: logging.warning("%s", SECRET), lambda: random.random()):
@@ -1061,14 +1061,14 @@ def test_the_search_can_find(monkeypatch):
         with pytest.raises(AssertionError):
             attempt(act)
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(
-        build("mean", "plain", "raise", "never")
+        build("mean", "raw", "raise", "never")
     )
     monkeypatch.setattr(Laplace, "release", lambda self, vector, **rest: vector)
     with pytest.raises(AssertionError, match="the raw answer was released"):
         check_call(f, base, 3)
 
 
-# --- what was found: each a small case of its own -------------------------------------------------------
+# --- bugs that were found, each as a small case --------------------------------------------------------
 
 
 def lists(n: int, rng: Any) -> Any:
@@ -1077,17 +1077,17 @@ def lists(n: int, rng: Any) -> Any:
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.uint8, Fraction, Decimal, str])
 def test_clipping_reaches_every_kind_of_number_in_a_list(kind):
-    """A record outside P in a list of numpy numbers reaches the function, and stands out in the answer."""
+    """A record outside P in a list of numpy numbers would reach the function, and change the answer a lot."""
     f = privatize(**PROMISE, sampler=samplers.from_function(lists, support=(0, 9)))(
         lambda x: 1e9 if max(map(float, x)) > 9 else float(sum(map(float, x)))
     )
     assert f.settings.domain == "clip"
-    found = attempt(lambda: f([kind(200), kind(1)]))  # refused would do as well
+    found = attempt(lambda: f([kind(200), kind(1)]))  # a refusal is fine, too
     assert not found.ok or abs(found.value) < 1e6
 
 
 def test_a_support_of_another_shape_than_the_records():
-    """One private record becomes two where the support has two coordinates and the records none."""
+    """One private record would become two if the support has two coordinates and the records none."""
     sampler = samplers.from_function(lambda n, rng: rng.random(n), support=([0, 0], [1, 1]))
     f = privatize(**PROMISE, sampler=sampler)(lambda x: len(x) + x.mean() / 1000)
     found = attempt(lambda: f(np.array([0.5])))
@@ -1095,20 +1095,20 @@ def test_a_support_of_another_shape_than_the_records():
 
 
 def test_casts_of_private_numbers_do_not_warn():
-    """A warning says that a private number is beyond every float."""
+    """A warning would say that a private number is beyond every float."""
     f = privatize(**PROMISE, sampler=SAMPLERS["uint8"]())(lambda x: float(x.mean()))
     attempt(lambda: f(np.array([1.0, 0.0], dtype=np.longdouble) * np.longdouble("1e4000")))
 
 
 @pytest.mark.parametrize("data", [[10**400, 0, 1], [10**30, 0.5, 0.25]])
 def test_clipping_reaches_integers_of_any_size(data):
-    """A huge whole number in a list makes the call fail, though P's support is there to clip it into."""
+    """A huge integer in a list would make the call fail, though it can be clipped into P's support."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(lambda x: float(np.mean(x)))
     assert attempt(lambda: f(data)).ok
 
 
 def test_a_function_that_exits_beside_a_pair():
-    """sys.exit() in the function, met when pair= is compared with it, ends the program."""
+    """sys.exit() in the function would end the program when pair= is compared with the function."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1), pair=lambda x, i, r: (x[0], x[0] + (r - x[i])))(
         lambda x: sys.exit(3)
     )
@@ -1117,7 +1117,7 @@ def test_a_function_that_exits_beside_a_pair():
 
 @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
 def test_a_copy_of_a_function_that_calls_itself(how):
-    """A copy's calls to itself go to the original, which adds noise of its own inside."""
+    """A copy's calls to itself would go to the original, which adds its own noise."""
 
     def total(x):
         return total(x[:2]) + float(x[2:].sum()) if len(x) > 2 else float(x.sum())
@@ -1129,7 +1129,7 @@ def test_a_copy_of_a_function_that_calls_itself(how):
 
 
 def test_forgetting_where_nothing_can_be_remembered():
-    """forget() ends in an error that is none of the documented ones when the store is not there."""
+    """forget() would end in a bare error if the store cannot be opened."""
     f = privatize(**PROMISE | {"store": "/proc/none/store.sqlite"}, sampler=samplers.uniform(0, 1))(healthy)
     attempt(f.forget)
     attempt(lambda: f.forget(5))
@@ -1137,30 +1137,30 @@ def test_forgetting_where_nothing_can_be_remembered():
 
 @pytest.mark.parametrize("n", [2**63, 2**70])
 def test_more_records_than_a_database_can_count(n):
-    """estimate() of an absurd n ends in SQLite's own error."""
+    """estimate() of an absurd n would end in SQLite's own error."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     assert not attempt(lambda: f.estimate(n)).ok
 
 
 @pytest.mark.parametrize("releases", [1, 2, 20])
-def test_audits_with_next_to_no_releases(releases):
-    """A quick try of audit() ends in a numpy error about quantiles."""
+def test_audits_with_very_few_releases(releases):
+    """A quick try of audit() would end in a numpy error about quantiles."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     attempt(lambda: audit(f, 5, pairs=3, releases=releases))
 
 
 def test_audits_of_the_classic_gaussian():
-    """A function with mechanism=Gaussian("classic") cannot be audited at all."""
+    """A function with mechanism=Gaussian("classic") could not be audited at all."""
     f = privatize(**PROMISE | MECHANISMS["classic"], sampler=samplers.uniform(0, 1))(healthy)
     assert attempt(lambda: audit(f, 5, pairs=20, releases=0)).ok
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "exponential", "bernstein"])
-def test_callers_who_have_numpy_raise(mechanism):
-    """np.seterr(all="raise"), which careful users set, makes the library's own arithmetic fail."""
+def test_callers_who_make_numpy_raise(mechanism):
+    """np.seterr(all="raise"), which careful users set, would make the library's own arithmetic fail."""
     stat = {"exponential": "vector", "bernstein": "callable"}.get(mechanism, "mean")
     f = privatize(**PROMISE | MECHANISMS[mechanism], sampler=samplers.uniform(0, 1))(
-        build(stat, "plain", "raise", "never")
+        build(stat, "raw", "raise", "never")
     )
     with np.errstate(all="raise"):
         assert attempt(lambda: f(base(5))).ok
@@ -1169,7 +1169,7 @@ def test_callers_who_have_numpy_raise(mechanism):
 
 @pytest.mark.parametrize("rest", [{"confidence": "a"}, {"confidence": None}, {"under": 5}])
 def test_wrong_arguments_of_an_audit(rest):
-    """A slip in audit() is met with a TypeError from somewhere inside."""
+    """A mistake in a call of audit() would raise a TypeError from somewhere inside."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     assert not attempt(lambda: audit(f, 5, pairs=3, releases=0, **rest)).ok
 
@@ -1186,7 +1186,7 @@ def test_wrong_arguments_of_an_audit(rest):
     ],
 )
 def test_other_wrong_settings(change):
-    """A wrong setting is met with a bare error from somewhere inside, at once or at the first call."""
+    """A wrong setting would raise a bare error from somewhere inside, at once or at the first call."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(healthy)
     attempt(lambda: f.replace(**change).estimate(5))
 
@@ -1194,7 +1194,7 @@ def test_other_wrong_settings(change):
 @pytest.mark.parametrize("where", ["__enter__", "__exit__"])
 @pytest.mark.parametrize("what", ["estimate", "call"])
 def test_interrupts_between_contexts(what, where):
-    """After Ctrl-C at an unlucky moment the next call returns the raw answer, or generators stay seeded."""
+    """After an unlucky Ctrl-C the next call would return the raw answer, or generators would stay seeded."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
     data = base(5)
     code = getattr(rng_guard, where).__code__
@@ -1203,7 +1203,7 @@ def test_interrupts_between_contexts(what, where):
     def trace(frame, event, arg):
         if frame.f_code is not code or fired:
             return None
-        if where == "__exit__":  # before it has begun
+        if where == "__exit__":  # before its first line
             fired.append(1)
             raise KeyboardInterrupt
         frame.f_trace_opcodes = True
@@ -1211,32 +1211,32 @@ def test_interrupts_between_contexts(what, where):
 
     def step(frame, event, arg):
         name = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-        if event == "opcode" and not fired and name.startswith("RETURN"):  # when it has ended
+        if event == "opcode" and not fired and name.startswith("RETURN"):  # after its last line
             fired.append(1)
             raise KeyboardInterrupt
         return step
 
     before, tracing = generators(), sys.gettrace()
     context = contextvars.copy_context()
-    kept = None  # as sys.last_exc keeps it in a notebook
+    caught = None  # it stays alive, as sys.last_exc does in a notebook
     sys.settrace(trace)
     try:
         context.run(f.estimate, 5) if what == "estimate" else context.run(f, data)
     except BaseException as error:
-        kept = error
+        caught = error
     finally:
         sys.settrace(tracing)
     after = generators()
     answer = context.run(f, data)
-    assert fired and isinstance(kept, KeyboardInterrupt)
+    assert fired and isinstance(caught, KeyboardInterrupt)
     assert not global_rng._entered
-    del kept
+    del caught
     assert answer != data.mean(), "the raw answer was released"
     assert after == before, "the caller's generators were touched"
 
 
-def test_the_store_outlives_interrupts():
-    """After a Ctrl-C at an unlucky moment nothing works any more until the program is started again."""
+def test_the_store_survives_interrupts():
+    """After an unlucky Ctrl-C nothing would work until the program is started again."""
     f = privatize(**PROMISE, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
     code = Database._sqlite.__wrapped__.__code__
     lines: list[int] = []
@@ -1267,7 +1267,7 @@ def test_the_store_outlives_interrupts():
 
 
 class Session(RuleBasedStateMachine):
-    """One private function through a long day of calls, changes, copies and failures."""
+    """One private function in a random sequence of calls, changes, copies and failures."""
 
     @initialize(spec=specs, sampler=st.sampled_from(["unit", "normal", "integers", "unit 2-D", "lists"]))
     def begin(self, spec, sampler):
@@ -1285,19 +1285,19 @@ class Session(RuleBasedStateMachine):
 
     def do(self, act):
         found = attempt(act, own_rng=False)
-        KEPT.clear()
+        LEFT_BEHIND.clear()
         if not found.ok:
             note(f"{type(found.error).__name__}: {found.error}")
         return found
 
-    @rule(data=st.sampled_from(list(DATA)), n=st.integers(0, 4), whole=st.booleans())
-    def call(self, data, n, whole):
+    @rule(data=st.sampled_from(list(DATA)), n=st.integers(0, 4), entire=st.booleans())
+    def call(self, data, n, entire):
         made = DATA[data](n)
         before = copy.deepcopy(made) if isinstance(made, list | np.ndarray | tuple) else None
-        found = self.do(lambda: self.f.release(made) if whole else self.f(made))
+        found = self.do(lambda: self.f.release(made) if entire else self.f(made))
         assert before is None or same(before, made)
-        if found.ok and whole:
-            assert SECRET not in leaves(found.value.value)  # whole numbers may coincide
+        if found.ok and entire:
+            assert SECRET not in leaves(found.value.value)  # integers may coincide
             raw = NOTES.fuzz.get("raw")
             if raw is not None:
                 assert_noised(found.value, raw)
@@ -1308,8 +1308,8 @@ class Session(RuleBasedStateMachine):
         s = self.f.settings
         if found.ok and not isinstance(n, list) and s.seed is not None and not self.random:
             key = (n, s.seed, s.plan, s.min_sensitivity, repr(s.sampler), repr(s.mechanism))
-            kept = self.known.setdefault(key, found.value)
-            assert kept.value == found.value.value and np.array_equal(kept.gaps, found.value.gaps)
+            first = self.known.setdefault(key, found.value)
+            assert first.value == found.value.value and np.array_equal(first.gaps, found.value.gaps)
             repr(found.value)
 
     @rule(n=st.one_of(st.none(), st.integers(1, 4)))
@@ -1377,11 +1377,13 @@ class Session(RuleBasedStateMachine):
         self.do(lambda: str(audit(self.f, n, pairs=pairs, releases=releases)))
 
     @rule()
-    def looked_at(self):
+    def nothing_has_leaked(self):
         assert not shows(repr(self.f)) and not holds([self.f.calibrator.memory, self.f.settings])
         files_clean(self.path)
 
 
 Session.TestCase.settings = examples(25, 500, stateful_step_count=40 if FULL else 14)
-Session.TestCase.runTest.__doc__ = "Some order of calls and failures breaks what one does not."
+Session.TestCase.runTest.__doc__ = (
+    "Some order of calls and failures would break what each of them alone does not."
+)
 TestSession = Session.TestCase

@@ -1,1 +1,1 @@
-"""Is the promise true? Measured, both halves of it."""
+"""Measure whether the promise of a private function is true."""

@@ -1,8 +1,8 @@
-"""audit(): is the promise true? Measured, both halves of it.
+"""audit(): measure whether both halves of the promise are true.
 
 Coverage: do fresh neighbours stay within the estimate as often as gamma says? Distinguishability:
-do releases on neighbours within the estimate stay within (epsilon, delta)? All of it on public
-data from P; nothing private is needed, or touched.
+do releases on neighbours within the estimate stay within (epsilon, delta)? Both are measured
+on public data from P; private data is neither needed nor touched.
 """
 
 import functools
@@ -32,7 +32,7 @@ from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.samplers import as_sampler
 
-_STORED = 10**7  # numbers of all releases on one neighbour, 80 MB
+_STORED = 10**7  # at most so many numbers in all releases on one neighbour: 80 MB
 
 
 def audit(
@@ -142,7 +142,7 @@ def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any
 
 @dataclass(frozen=True)
 class _Auditor:
-    """What does not change between one distribution and the next."""
+    """Measures one calibrated function; its attributes are the same for all distributions."""
 
     asked: Question
     sensitivity: Sensitivity
@@ -158,7 +158,7 @@ class _Auditor:
         return weighted(self.asked.settings.mechanism, self.sensitivity.weights)
 
     def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
-        """Return fresh pairs of one distribution, and their gaps."""
+        """Return an evaluator of fresh pairs from one distribution, and their gaps."""
         settings, sensitivity = self.asked.settings, self.sensitivity
         converted = self.asked.converted(sensitivity.coin_seed)
         evaluating = evaluator(
@@ -166,13 +166,13 @@ class _Auditor:
             n=sensitivity.n,
             sampler=sampler,
             norm=self.mechanism.norm,
-            seed=streams.derived_seed(self.base, streams.AUDIT, at),  # whatever the calibration's was
+            seed=streams.derived_seed(self.base, streams.AUDIT, at),  # never the calibration's seed
             target=self.asked.schema,
             worker_context=self.asked.worker_context(),
             s0=sensitivity.coin_seed,
             version=settings.version,
             timeout=settings.timeout,
-            entire=True,  # whatever the function knows about its own gap
+            entire=True,  # on entire datasets, even if gaps need only two records
         )
         evaluating.learn(sensitivity.structure)
         evaluating.pairs.check()
@@ -201,10 +201,10 @@ class _Auditor:
         return replace(found, divergence=known, transferred=certain)
 
     def tell(self, measured: Evaluator, gaps: Vector, releases: int) -> list[Told]:
-        """Tell the two pairs with the largest gaps within the estimate apart by their releases.
+        """Try to tell neighbours apart by their releases, on the two largest gaps within the estimate.
 
-        Releases and answers are divided by the scale of each number's noise, so by the weights too: in these
-        units all numbers have the same noise. Scales are rounded to powers of two, so that dividing is exact.
+        Releases and answers are divided by the scale of each number's noise, and so also by the weights: in
+        these units all numbers have the same noise. Scales are rounded to powers of two: division is exact.
         """
         settings, sensitivity = self.asked.settings, self.sensitivity
         size = min(NUMBERS, sensitivity.structure.size)
@@ -221,13 +221,13 @@ class _Auditor:
         for index in chosen:
             try:
                 a, b = measured.outputs(index)
-            except Exception as error:  # it worked before
+            except Exception as error:  # although it worked before
                 raise CalibrationError(
                     f"The function failed on fresh pair {index}, on which it worked before."
                 ) from error
             shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b)
-            # Answers from a finite set may repeat, however private they are.
-            repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.kept]
+            # Answers from a finite set may repeat, even if they are private.
+            repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.compared]
             gap = float(gaps[index])
             found.append(tell_apart(release, a, b, gap=gap, discrete=repeats, shown=shown, **limits))
         return found

@@ -16,7 +16,7 @@ from privatize.samplers.base import traits_of
 from privatize.samplers.distribution import moments_of
 
 Vector = NDArray[np.float64]
-_DIGITS = 2.0**-50  # a few roundings
+_DIGITS = 2.0**-50  # a bound on a few rounding errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Coverage:
     low, high : float
         Exact (Clopper-Pearson) interval for the share of all pairs that is beyond.
     least : float
-        One-sided lower limit for it, which decides.
+        One-sided lower limit for that share; `holds` is decided by it.
     gamma : float
         The share that is claimed.
     holds : bool
@@ -76,7 +76,7 @@ def cover(
     least = low_share(beyond, count, alpha)
     holds = not claimed or least <= sensitivity.gamma
     if claimed and sensitivity.bound == "marginal":
-        # It holds on average over calibrations: the share of one is spread like a beta distribution.
+        # This bound holds on average over calibrations: the share beyond has a beta distribution.
         holds = above(beyond, count, sensitivity.m - sensitivity.k + 1, sensitivity.k) > alpha
     return Coverage(
         sampler=sampler,
@@ -92,7 +92,7 @@ def cover(
 
 
 def losses(gaps: Vector, sensitivity: float, settings: Settings) -> Vector:
-    """Return the epsilon that each pair gets: the one for which its gap would need the noise that there is.
+    """Return the epsilon that each pair gets: that for which its gap would need exactly the noise in use.
 
     For Laplace noise that is ε·G/Δ̂. In general, the epsilon at which the mechanism's scale for the
     gap is the scale that is used.
@@ -103,7 +103,7 @@ def losses(gaps: Vector, sensitivity: float, settings: Settings) -> Vector:
     scale = mechanism.scale(sensitivity, epsilon, delta)
     knots, reach = [], []
     for knot in np.geomspace(1e-6, 1e3, 91).tolist():
-        with contextlib.suppress(SettingsError):  # the mechanism may not be proven for all
+        with contextlib.suppress(SettingsError):  # the mechanism may have no proof for some epsilons
             # The gap that would get this epsilon from this noise.
             reach.append(math.log(scale / mechanism.scale(1.0, knot, delta)))
             knots.append(math.log(knot))
@@ -113,10 +113,10 @@ def losses(gaps: Vector, sensitivity: float, settings: Settings) -> Vector:
 
 
 def divergence(p: Any, q: Any) -> float | None:
-    """Return KL(P‖Q) in nats where it has a closed form: for equal ones, and for uniform and normal ones.
+    """Return KL(P‖Q) in nats where it has a closed form: for equal, for uniform, and for normal ones.
 
-    Elsewhere it is not known, and None is returned: an estimate from draws would be off by more than what
-    `privatize.transfer` can bear.
+    In all other cases return None: an estimate from draws would not be exact enough for
+    `privatize.transfer`.
 
     Examples
     --------
@@ -140,12 +140,12 @@ def divergence(p: Any, q: Any) -> float | None:
             own = (-math.inf, math.inf) if p.support is None else tuple(map(np.asarray, p.support))
             if np.any(own[0] < low) or np.any(own[1] > high):
                 return math.inf
-            # Of what is nearly 1 the logarithm has few digits, of the difference it has all of them.
+            # The logarithm of a ratio near 1 would lose digits; log1p of the difference does not.
             found = np.log1p(((high - own[1]) + (own[0] - low)) / (own[1] - own[0]))
         elif p.support is None:
             more = (std - spread) / spread
             log = np.log1p(more)
-            # What cancels here is rounded up: a divergence of 0 would promise that nothing is lost.
+            # Cancellation is made up for by rounding up: a divergence of 0 would promise the same gamma.
             found = (more - log) + more**2 / 2 + _DIGITS * (np.abs(more) + np.abs(log))
             found = found + ((mean - center) / spread) ** 2 / 2
         else:

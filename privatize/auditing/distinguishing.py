@@ -1,8 +1,8 @@
 """How well releases on two neighbours can be told apart: a lower bound on epsilon.
 
 An event is learned on one half of the releases, where nothing is claimed, and bounded on the other
-half with exact binomial confidence. Where the noise has the shape of Laplace's or of the normal
-distribution, as far as so many releases can tell, its scale gives a sharper bound as well.
+half with exact binomial confidence. If the noise cannot be distinguished from Laplace or normal
+noise with so many releases, its scale gives a sharper bound as well.
 """
 
 import functools
@@ -69,7 +69,7 @@ class Told:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The result, in one sentence."""
         if self.bare:
             return "a number that should be noisy was the same in every release"
         if self.low > self.epsilon:
@@ -103,11 +103,10 @@ def tell_apart(
 ) -> Told:
     """Release on both of two neighbours many times, and bound epsilon from below.
 
-    A release that is (epsilon, delta)-private is found wanting with probability at most `alpha`, as long as
-    the numbers that are not marked as `discrete` get continuous noise: one of those that is the same in
-    every release has got none. `shown` is a function of a release that is looked at in its place, and of the
-    answers a and b: to divide numbers by the scales of their noises, which differ, or to leave some out. With
-    it, `discrete` is about what it returns.
+    An (epsilon, delta)-private release fails with probability at most `alpha`, as long as numbers that are
+    not marked as `discrete` get continuous noise: if one of these is always the same, it got no noise.
+    `shown` is applied to releases and to the answers a and b before they are compared: to divide numbers by
+    the scales of their noises, which differ, or to leave some out. `discrete` then describes what it returns.
 
     Examples
     --------
@@ -119,9 +118,9 @@ def tell_apart(
     >>> told.holds, told.shape
     (True, 'Laplace')
     """
-    look = shown or np.asarray
-    x, y = (_finite([look(np.atleast_1d(release(v))) for _ in range(releases)]) for v in (a, b))
-    a, b = look(a), look(b)
+    view = shown or np.asarray
+    x, y = (_finite([view(np.atleast_1d(release(v))) for _ in range(releases)]) for v in (a, b))
+    a, b = view(a), view(b)
     half = releases // 2
     tried = [
         (*_learn(statistic, sign, one[:half], other[:half], delta, alpha / 2), name, one, other)
@@ -154,7 +153,7 @@ def tell_apart(
 
 
 def _finite(releases: list[Vector]) -> Matrix:
-    """Return releases as rows of finite numbers: infinities and NaN are answers like others."""
+    """Return releases as rows of finite numbers: infinities and NaN are answers, too."""
     return np.nan_to_num(np.array(releases, dtype=np.float64), nan=-1e150, posinf=1e150, neginf=-2e150)
 
 
@@ -183,17 +182,17 @@ def _values(x: Matrix) -> dict[bytes, int]:
 
 
 def _lowest_bit(x: Matrix) -> Vector:
-    """Return the exponent of the lowest bit that is set: naive noise gives itself away there."""
+    """Return the exponent of the lowest bit that is set: naive noise can be recognized by it."""
     mantissa, exponent = np.frexp(x)
-    whole = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
-    lowest = np.log2(np.where(whole == 0, 1, whole & -whole))
-    return np.where(whole == 0, 0.0, exponent - 53 + lowest)
+    integer = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
+    lowest = np.log2(np.where(integer == 0, 1, integer & -integer))
+    return np.where(integer == 0, 0.0, exponent - 53 + lowest)
 
 
 def _learn(
     statistic: Statistic, sign: float, one: Matrix, other: Matrix, delta: float, alpha: float
 ) -> tuple[float, Callable[[Matrix], NDArray[np.bool_]]]:
-    """Return how well a statistic tells where it is learned, and the event that its best threshold gives."""
+    """Return a statistic's bound on the half that it is learned on, and the event of its best threshold."""
     s, t = sign * statistic(one), sign * statistic(other)
     # Candidates: quantiles, dense in the tail where ratios are largest.
     shares = np.unique(np.concatenate([np.geomspace(20 / len(s), 0.5, 60), np.linspace(0.5, 0.99, 20)]))
@@ -214,16 +213,16 @@ def _bound(one: NDArray[np.bool_], other: NDArray[np.bool_], delta: float, alpha
 # --- the shape -------------------------------------------------------------------------------------
 
 
-# Noise of another shape, which the test for shapes cannot tell from these, may be narrower by this much.
+# Noise of another shape, which the test cannot distinguish from these, may be narrower by this factor.
 _MARGIN = 1.05
 
 
 def _shape(
     x: Matrix, y: Matrix, a: Vector, b: Vector, epsilon: float, delta: float, alpha: float
 ) -> tuple[str | None, float | None]:
-    """Return the shape of the noise and what its scale says, if it has one.
+    """Return the shape of the noise, if it has one, and the bound that its scale gives.
 
-    Numbers may have noise of different scales, so each number's scale is bounded by itself: a pooled one is
+    Numbers may have noise of different scales, so each number's scale is bounded separately: a pooled one is
     too small for the numbers with the widest noise, and these may be the ones that differ.
     """
     if x.shape[1] != len(a) or len(x) < 200:
@@ -232,8 +231,8 @@ def _shape(
 
     noise = np.concatenate([x - a, y - b])
     count = len(noise)
-    # Integers, seeded noise, and numbers so large that floats round the noise away have no shape. To look at
-    # the other numbers alone is post-processing, so what is promised holds for these.
+    # Integers, seeded noise, and numbers so large that floats round the noise away have no shape. Looking
+    # at the other numbers alone is post-processing, so the promise holds for them.
     shaped = np.array([len(np.unique(column)) >= count // 2 for column in noise.T], dtype=np.bool_)
     if not shaped.any():
         return None, None
@@ -253,8 +252,8 @@ def _shape(
         # 2 sum|noise| / scale is chi-squared with 2 count degrees of freedom, for each number.
         most = _MARGIN * 2 * count * widths / float(scipy.stats.chi2.ppf(alpha / len(gap), 2 * count))
         return name, float(np.sum(np.abs(gap) / most))
-    # In the direction in which the answers differ normal noise is normal, also if the numbers' noises depend
-    # on each other.
+    # Normal noise is normal in the direction in which the answers differ, even if the noises of different
+    # numbers depend on each other.
     distance = float(np.sqrt(np.sum(gap**2)))
     if not delta or not distance:
         return name, None
@@ -264,7 +263,7 @@ def _shape(
 
 
 def _normal_delta(sigma: float, epsilon: float) -> float:
-    """Return the delta of normal noise at distance 1: Balle & Wang 2018, Theorem 8, in plain logarithms."""
+    """Return the delta of normal noise at distance 1: Balle & Wang 2018, Theorem 8, in logarithms."""
     from scipy.special import log_ndtr
 
     first = float(log_ndtr(1 / (2 * sigma) - epsilon * sigma))
@@ -277,16 +276,16 @@ def _normal_delta(sigma: float, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Units:
-    """The units that releases are compared in: of each number's noise; and the numbers that are compared."""
+    """Which numbers of releases are compared, and in which units: the scale of each number's noise."""
 
     powers: NDArray[np.int64]
-    kept: NDArray[np.int64]
+    compared: NDArray[np.int64]
 
     @classmethod
     def of(cls, scale: Any, a: Vector, b: Vector) -> Self:
-        """Return the units of noise of these scales; of many numbers those that differ most are kept."""
+        """Return the units for these scales; of many numbers, those that differ most are compared."""
         known = np.asarray(scale, dtype=np.float64)
-        # A mechanism of somebody's own may have a scale of another form.
+        # A user's own mechanism may have a scale of another shape.
         finite = np.nan_to_num(np.broadcast_to(known if known.shape in ((), a.shape) else 1.0, a.shape))
         powers = np.frexp(finite)[1].astype(np.int64)
         differ = np.abs(_divided(a, powers) - _divided(b, powers))
@@ -296,7 +295,7 @@ class Units:
         """Return the numbers that are compared, in units of their noise."""
         if len(vector) != len(self.powers):  # a mechanism may release fewer numbers, or more
             return vector
-        return _divided(vector, self.powers)[self.kept]
+        return _divided(vector, self.powers)[self.compared]
 
     def hidden(self, a: Vector, b: Vector) -> NDArray[np.bool_]:
         """Tell which numbers are so large that floats are too far apart there to show the noise."""

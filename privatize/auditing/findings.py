@@ -1,4 +1,4 @@
-"""What an audit found, whether the promise held, and how a person sees it."""
+"""What an audit found, whether the promise held, and how that is shown."""
 
 import html
 from collections.abc import Iterator
@@ -73,7 +73,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The result, in one sentence."""
         if self.holds:
             return "nothing that was measured contradicts the promise"
         failed = []
@@ -92,7 +92,7 @@ class Audit:
         Raises
         ------
         AuditError
-            An AssertionError, with the whole audit as its text.
+            An AssertionError, with the entire audit as its message.
         """
         if not self.holds:
             raise AuditError(str(self))
@@ -115,7 +115,7 @@ class Audit:
         return onto(self._chart(), ax)
 
     def card(self) -> Card:
-        """Return what a person sees of the audit, its verdict first."""
+        """Return the audit as a card, its verdict first."""
         # The text itself has no color: none of these is readable on white and on black alike.
         color = "#16a34a" if self.holds else "#dc2626"
         style = f"border-left:.4em solid {color};padding-left:.6em;margin:.5em 0"
@@ -167,7 +167,7 @@ class Audit:
             more = list(map(other.at, x))
             layers.append(Layer("step", x, more, (), f"under {other.sampler}", "orange", dashed=True))
         layers.append(Layer("point", [self.epsilon], [self.gamma], (), "claimed", "red"))
-        title = f"{self.function}, n={self.n:,}: who gets more than which epsilon"
+        title = f"{self.function}, n={self.n:,}: how many get more than each epsilon"
         limits = (min(self.gamma, 1 / own.pairs) / 2, 1.0)
         return Chart(title, "epsilon", "share of neighbours with more", tuple(layers), log="y", limits=limits)
 

@@ -30,7 +30,7 @@ def audit(given: argparse.Namespace) -> Outcome:
     call = Call.of(given, _OWN)
     function, settings = call.function, {name: getattr(given, name) for name in _MEASURING}
     with call.explained():
-        if call.file:  # the page is about the estimate that was audited, also if that cannot be remembered
+        if call.file:  # the page must show the audited estimate, even if it cannot be remembered
             made = function.estimate(given.n, **call.arguments)
             if not function.remembers(given.n, **call.arguments):
                 function = function.replace(seed=made.seed)
@@ -42,7 +42,7 @@ def audit(given: argparse.Namespace) -> Outcome:
 
 
 def _facts(found: Audit) -> dict[str, Any]:
-    """Return an audit for programs: of the losses, which are many, the largest."""
+    """Return an audit as facts for JSON, with only the largest of its many losses."""
     facts = asdict(found)
     for coverage in (facts["coverage"], *facts["under"]):
         losses = coverage.pop("losses")

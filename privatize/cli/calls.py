@@ -1,4 +1,4 @@
-"""One private function that a command is about: found by name, with its arguments, and a report on it."""
+"""The private function that a command is about: find it by name, read its arguments, write a report on it."""
 
 import argparse
 import ast
@@ -21,8 +21,8 @@ def _workers(text: str) -> int | str:
 
 
 _NAMED = "a private function: app.stats:mean, or app/stats.py:mean"
-_SET = "another argument of the function; a Python literal, or else text (may be given again)"
-_WORKERS = "number of processes, 'inline' or 'ray' (default: it decides)"
+_SET = "another argument of the function; a Python literal, or else a string (may be repeated)"
+_WORKERS = "number of processes, 'inline' or 'ray' (default: decided by speed)"
 ARGUMENTS = (
     Argument("function", metavar="module:function", help=_NAMED),
     Argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET),
@@ -43,20 +43,20 @@ class Call:
 
     @classmethod
     def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Self:
-        """Find what was named; refuse a wrong report, and arguments that the command has of its own."""
+        """Find the function; refuse a wrong report file, and arguments that the command has itself."""
         arguments = settings_of(given.set)
         _check_file(given.report)
         for name in arguments:
             if name in own or (given.report and name in _REPORTING):
                 raise SettingsError(
-                    f"--set {name}=... cannot be told from what this command calls {name}: do it in Python, "
-                    f"with functools.partial."
+                    f"--set {name}=... is ambiguous, because this command has a {name} of its own: set it "
+                    f"in Python, with functools.partial."
                 )
         return cls(*find(given.function), arguments, given.report)
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """Say what was given, where the arguments are wrong; the library does not, for privacy."""
+        """Add the arguments to an error about them; the library leaves them out, for privacy."""
         try:
             yield
         except ArgumentError as error:
@@ -66,7 +66,7 @@ class Call:
             ) from error
 
     def write(self, function: PrivateFunction[..., Any], n: Any, facts: Any, **more: Any) -> tuple[str, ...]:
-        """Write the report, if there is to be one; return what went wrong, which the rest must survive."""
+        """Write the report, if one was asked for; return problems, so that results are shown anyway."""
         if self.file is None:
             return ()
         try:
@@ -77,8 +77,8 @@ class Call:
         return ()
 
 
-def settings_of(texts: list[str]) -> dict[str, Any]:
-    """Return arguments from texts like ``bins=10``: Python's literals, and else text.
+def settings_of(strings: list[str]) -> dict[str, Any]:
+    """Return arguments from strings like ``bins=10``: a value is a Python literal, or else a string.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def settings_of(texts: list[str]) -> dict[str, Any]:
     {'bins': 10, 'edges': [0, 0.5, 1], 'how': 'fast', 'title': '10'}
     """
     found: dict[str, Any] = {}
-    for text in texts:
+    for text in strings:
         name, sign, value = text.partition("=")
         name = name.strip()
         if not sign or not name.isidentifier():
@@ -101,7 +101,7 @@ def settings_of(texts: list[str]) -> dict[str, Any]:
 
 
 def _check_file(file: str | None) -> None:
-    """Refuse, before the work, to write a report where none can be written."""
+    """Raise, before the work begins, if a report cannot be written to this file."""
     path = Path(file or "report.html")
     if path.is_dir():
         better = path / "report.html"

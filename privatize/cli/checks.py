@@ -1,4 +1,4 @@
-"""`privatize check`: every private function of some modules, against the policy."""
+"""`privatize check`: check the private functions of modules against the policy."""
 
 import argparse
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ def examined(targets: Iterable[str]) -> list[Finding]:
     for name in policy().sizes:
         module_name = name.partition(":")[0]
         if name not in listed and (module_name in names or not exists(module_name)):
-            problem = "the policy's n names it, and there is no such private function"
+            problem = "the policy's n names it, but there is no such private function"
             findings.append(Finding(name, "", (problem,)))
     return findings
 
@@ -102,7 +102,7 @@ def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None)
 
 
 def _unknown(function: PrivateFunction[..., Any], owner: type | None) -> str:
-    """Return what keeps a function's estimates from being remembered, also in a method's class, or ""."""
+    """Return what keeps estimates of a function, or of a method and its class, from being remembered."""
     settings = function.settings
     return attempt([function.__wrapped__, settings, owner], version=settings.version)[1]
 

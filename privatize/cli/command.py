@@ -1,4 +1,4 @@
-"""A command: its name, its arguments, what it does, and what comes out."""
+"""A command: its name, its arguments, the function that it runs, and the outcome."""
 
 import argparse
 import inspect
@@ -9,14 +9,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command has found.
+    """What a command has found, and its exit code.
 
     Attributes
     ----------
     text : str
         For people.
     facts : object
-        For programs: what JSON can hold, and numbers of numpy.
+        For programs: values that JSON has, and numpy's numbers.
     code : int
         The exit code.
     problems : tuple of str
@@ -46,17 +46,17 @@ class Command:
     Attributes
     ----------
     name : str
-        What it is called.
+        The word on the command line.
     about : str
         What it does, as a sentence; after an empty line, how it is used.
     run : callable, optional
-        What it does; a group has none.
+        The function to run; a group has none.
     arguments : tuple of Argument
-        What it takes.
+        Its arguments.
     actions : tuple of Command
         The commands of a group.
     interrupted : str
-        What is added where it is interrupted.
+        Added to the message if it is interrupted.
     """
 
     name: str

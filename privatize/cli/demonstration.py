@@ -89,8 +89,8 @@ def _show(
     took = time.perf_counter() - start
     raw = function.__wrapped__(*data)
     rows = [
-        ("raw answer (stays secret)", _plain(raw)),
-        ("private answer", _plain(release.value)),
+        ("raw answer (stays secret)", _rounded(raw)),
+        ("private answer", _rounded(release.value)),
         ("sensitivity, sampled", f"{release.sensitivity:.4g}  (k={release.k} of m={release.m} pairs)"),
         ("sensitivity, global bound", "none known" if bound is None else f"{bound:.4g}"),
         ("noise", f"{release.mechanism}, scale {release.scale:.4g}"),
@@ -102,5 +102,5 @@ def _show(
     return facts | {"mechanism": release.mechanism, "scale": release.scale, "seconds": round(took, 3)}
 
 
-def _plain(value: Any) -> str:
+def _rounded(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=4, suppress_small=True)

@@ -69,12 +69,12 @@ def _version(name: str) -> str | None:
 
 
 def _dependencies(broken: list[str]) -> dict[str, Any]:
-    """Return the versions of what cannot be done without, and the least that will do."""
+    """Return the versions of required libraries, and the oldest versions that work."""
     facts: dict[str, Any] = {}
     needed = metadata.requires("privatize") if _version("privatize") else None
     for line in needed or ():
         found = re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line)
-        if found is None:  # of an extra
+        if found is None:  # it belongs to an extra
             continue
         name, need = found.groups()
         have = _version(name)
@@ -108,7 +108,7 @@ def _extras() -> dict[str, Any]:
 def _cores() -> dict[str, Any]:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     limit = None
-    with contextlib.suppress(OSError, ValueError):  # no such limit
+    with contextlib.suppress(OSError, ValueError):  # there is no such limit
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
         limit = int(quota) / int(period)
     return {"machine": os.cpu_count(), "affinity": allowed, "cgroup": limit, "used": cores()}
@@ -144,11 +144,11 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
     try:
         url = stores.whereabouts(None) if kind == "store" else ledgers.whereabouts(None) or "memory"
     except PrivatizeError as error:
-        if not isinstance(error, PolicyError):  # the policy is said elsewhere
+        if not isinstance(error, PolicyError):  # _policy() reports it
             broken.append(one_line(error))
         return {"where": None, "works": False, "state": one_line(error)}
     if url == "memory":
-        return {"where": None, "works": True, "state": "memory only: it ends with each process"}
+        return {"where": None, "works": True, "state": "in memory only, so it is lost when a process ends"}
     facts: dict[str, Any] = {"where": place(url)}
     try:
         named = ("estimates", "a store of estimates") if kind == "store" else ("budgets", "a ledger")
@@ -160,29 +160,29 @@ def _checked(kind: str, broken: list[str]) -> dict[str, Any]:
 
 
 def _try(url: str, table: str, what: str) -> str:
-    """Say how a database stands; raise if it cannot be written. Leaves it as it is."""
+    """Describe the state of a database, without changing it; raise if it cannot be written."""
     database, names = Database(url, []), set[str]()
     with contextlib.suppress(NotThere):
         names = tables(database, table, what)
     if database.path is not None:
         _check_rights(database.path)
     if names or database.postgres:
-        with contextlib.closing(database), database.transaction() as run:  # with the lock of those who write
+        with contextlib.closing(database), database.transaction() as run:  # takes the lock that writers take
             if "ledger_layout" in names:
                 check(run("SELECT version FROM ledger_layout"))
             rights = [f"has_table_privilege('{table}', '{each}')" for each in ("SELECT", "INSERT", "UPDATE")]
-            asked = rights if names else ["has_schema_privilege(current_schema(), 'CREATE')"]
-            if database.postgres and not run(f"SELECT {' AND '.join(asked)}")[0][0]:
+            needed = rights if names else ["has_schema_privilege(current_schema(), 'CREATE')"]
+            if database.postgres and not run(f"SELECT {' AND '.join(needed)}")[0][0]:
                 raise DatabaseError("this account may not write there")
     empty = "reachable; the tables are" if database.postgres else "not there yet: it is"
     return "reachable and writable" if names else f"{empty} made when first needed"
 
 
 def _check_rights(path: Path) -> None:
-    """Refuse a file that may not be written, or made if it is missing."""
+    """Raise if a file cannot be written, or if it is missing and cannot be created."""
     folder, there = next(each for each in path.parents if each.exists()), path.exists()
     if not os.access(folder, os.W_OK | os.X_OK) or (there and not os.access(path, os.R_OK | os.W_OK)):
-        message = "it is read-only" if there else f"it is not there, and {folder} cannot be written"
+        message = "it is read-only" if there else f"it does not exist, and {folder} cannot be written"
         raise DatabaseError(message)
 
 
@@ -200,7 +200,7 @@ def _text(facts: dict[str, Any]) -> str:
         "needs": ", ".join(_needed(name, each) for name, each in facts["dependencies"].items()),
         "cores": cores,
         "workers": f"started by {facts['start_method']}",
-        "threads": [f"{libraries or 'no BLAS is loaded'}; one each while a function is evaluated", named],
+        "threads": [f"{libraries or 'no BLAS is loaded'}; one thread each while a function runs", named],
         "policy": policy_facts.get("problem") or policy_facts["file"] or "none ([tool.privatize])",
         "store": _place(facts["store"]),
         "ledger": _place(facts["ledger"]),

@@ -17,7 +17,7 @@ from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.base import traits_of
 
-_N = "number of records (may be given again; default: what the policy names for this function)"
+_N = "number of records (may be repeated; default: the policy's for this function)"
 
 
 @command(
@@ -49,8 +49,8 @@ def estimate(given: argparse.Namespace) -> Outcome:
         "rows": rows,
     }
     refused = [f"n={row['n']}: {row['refused']}" for row in rows if "refused" in row]
-    lost = [row["n"] for row in rows if not row.get("kept", True)]
-    problems = [f"n={n}: the estimate is not remembered, so it will be made again" for n in lost]
+    unsaved = [row["n"] for row in rows if not row.get("kept", True)]
+    problems = [f"n={n}: the estimate is not remembered, so it will be made again" for n in unsaved]
     if refused and call.file:
         problems.append("no report was written")
     elif not refused:
@@ -60,23 +60,23 @@ def estimate(given: argparse.Namespace) -> Outcome:
 
 
 def _sizes(given: argparse.Namespace, call: Call) -> list[int]:
-    """Return the numbers of records that were asked for, or that the policy or P says."""
+    """Return the numbers of records from the command line, or else from the policy, or else from P."""
     for n in given.n or ():
         if n < 1:
-            raise SettingsError(f"-n {n} is not a number of records: it is 1 or more.")
+            raise SettingsError(f"-n {n} is not a number of records: it must be 1 or more.")
     sampler = call.function.settings.sampler
     fixed = None if sampler is None else traits_of(sampler).size
     sizes = given.n or policy().sizes.get(call.name) or ([] if fixed is None else [fixed])
     if not sizes:
         raise SettingsError(
-            f'How many records? Pass -n 1000, or put them into the policy: n = {{"{call.name}" = [1000]}} in '
-            f"[tool.privatize]."
+            f"How many records? Pass -n 1000, or put the number into the policy, in [tool.privatize]: "
+            f'n = {{"{call.name}" = [1000]}}.'
         )
     return list(dict.fromkeys(sizes))
 
 
 def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Calibrate for one number of records, or recall; say what came out."""
+    """Calibrate for one number of records, or recall the estimate; return its facts."""
     known = function.remembers(n, **arguments)
     start = time.perf_counter()
     try:
@@ -87,9 +87,9 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
     s = function.settings
     mechanism = weighted(s.mechanism, found.weights)
     try:
-        # As error_at() does, but from the estimate at hand: not all can be remembered.
+        # Not error_at(), which would calibrate again if the estimate cannot be remembered.
         error95 = error_of(s, found, 0.95)
-    except SettingsError:  # of this mechanism there is no such thing
+    except SettingsError:  # this mechanism has no such error
         error95 = None
     names = ("m", "k", "gamma", "rho", "bound", "norm", "failed", "looks", "seed")
     return {
@@ -106,7 +106,7 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
 
 def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:
     what = ("noise scale", "± with 95%")
-    if isinstance(function.settings.mechanism, Exponential):  # it chooses; there is no noise to speak of
+    if isinstance(function.settings.mechanism, Exponential):  # it chooses an answer and adds no noise
         what = ("temperature", "below best, 95%")
     rows = [("n", "sensitivity", "m", "k", "gamma", *what, "")]
     for row in facts["rows"]:
@@ -119,6 +119,6 @@ def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:
         counts = (f"{row['n']:,}", f"{row['sensitivity']:.6g}", f"{row['m']:,}", f"{row['k']:,}")
         error = "-" if row["error95"] is None else amount(row["error95"])
         rows.append((*counts, f"{row['gamma']:.4g}", amount(row["scale"]), error, how))
-    where = facts["store"] if facts["store"] != "memory" else "memory, which ends with this command"
+    where = facts["store"] if facts["store"] != "memory" else "memory, lost when this command ends"
     lines = [repr(function), columns(rows, right=range(7), indent="  "), f"  store: {where}"]
     return "\n".join([*lines, f"  report: {facts['report']}"] if "report" in facts else lines)

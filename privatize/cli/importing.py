@@ -1,4 +1,4 @@
-"""Private functions in somebody's modules: found by name, or all of them."""
+"""Import users' modules, and find private functions in them: one by its name, or all."""
 
 import hashlib
 import importlib
@@ -77,7 +77,7 @@ def _single(target: str) -> types.ModuleType:
         if "" not in sys.path:
             sys.path.insert(0, "")
         return importlib.import_module(target)
-    except (Exception, SystemExit) as error:  # a module is anybody's code
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise ImportError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
 
 
@@ -94,12 +94,12 @@ def _load(file: Path) -> types.ModuleType:
     module = importlib.import_module(name)
     if Path(getattr(module, "__file__", None) or "").resolve() == file:
         return module
-    # Another module has that name: this one gets one of its own.
-    # The same in every process, since it is part of the keys of estimates.
+    # Another module has that name, so this one gets a name of its own. It must be
+    # the same in every process, since it is part of the keys of estimates.
     digest = hashlib.sha256(os.fsencode(file)).hexdigest()[:16]
     spec = importlib.util.spec_from_file_location(f"{name}__{digest}", file)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{file.name} is no module.")
+        raise ImportError(f"{file.name} is not a Python module.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
@@ -112,14 +112,14 @@ _Listed = tuple[str, PrivateFunction[..., Any], type | None]
 def functions(module: types.ModuleType, holder: type | None = None, path: str = "") -> Iterator[_Listed]:
     """Yield the private functions of a module, their names, and the classes that they are methods of."""
     for name, value in list(vars(module if holder is None else holder).items()):
-        plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-        if isinstance(plain, PrivateFunction):
-            yield _named(plain, f"{module.__name__}:{path}{name}"), plain, holder
+        inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if isinstance(inner, PrivateFunction):
+            yield _named(inner, f"{module.__name__}:{path}{name}"), inner, holder
         elif isinstance(value, type) and value.__module__ == module.__name__:
             yield from functions(module, value, f"{path}{name}.")
 
 
 def _named(function: PrivateFunction[..., Any], found: str) -> str:
-    """Return a function's own name, if that leads to it, or else where it was found."""
+    """Return a function's own module and name, if they lead to it, or else where it was found."""
     module, path = function.__module__, getattr(function, "__qualname__", function.__name__)
     return f"{module}:{path}" if _inside(sys.modules.get(module), path) is function else found

@@ -24,7 +24,7 @@ _LEDGER = Argument("--ledger", metavar="URL", help=_WHERE)
 
 
 def whereabouts(given: str | None) -> str | None:
-    """Return where budgets are kept, unless in memory: where budgets look, unless told otherwise."""
+    """Return where the ledger is, by default the one that `Budget` uses; None if it is in memory."""
     found = ledger_place(given or None, "--ledger")
     hide(found or "")
     return None if found == "memory" else found
@@ -35,13 +35,13 @@ def _place(given: argparse.Namespace) -> str:
 
 
 def _nothing(given: argparse.Namespace) -> str:
-    return f"no budget has been begun in {_place(given)}"
+    return f"no budget has been opened in {_place(given)}"
 
 
 def _budgets(
-    given: argparse.Namespace, names: list[str], look: Callable[[Ledger, Terms], dict[str, Any]]
+    given: argparse.Namespace, names: list[str], facts_of: Callable[[Ledger, Terms], dict[str, Any]]
 ) -> list[dict[str, Any]] | None:
-    """Look at the budgets with these names, or at all; return what was found, or None without a ledger."""
+    """Return facts about the budgets with these names, or about all; None if there is no ledger."""
     url = whereabouts(given.ledger)
     if url is None:
         raise SettingsError(
@@ -54,7 +54,7 @@ def _budgets(
             if name not in known:
                 listed = ", ".join(map(repr, known)) or "none"
                 raise SettingsError(f"There is no budget {name!r} in {ledger.url}. There are: {listed}.")
-        return [look(ledger, known[name]) for name in dict.fromkeys(names or known)]
+        return [facts_of(ledger, known[name]) for name in dict.fromkeys(names or known)]
     if names:
         raise SettingsError(f"There is no budget {names[0]!r}: {_nothing(given)}.")
     return None
@@ -64,12 +64,12 @@ def _amounts(amount: Any) -> dict[str, float]:
     return {symbol: float(getattr(amount, symbol)) for symbol in _SYMBOLS}
 
 
-def _summary(ledger: Ledger, begun: Terms) -> dict[str, Any]:
-    """Return a budget for programs: its caps, what was spent and what is left."""
-    facts: dict[str, Any] = {"name": begun.name, "composition": begun.composition, "created": begun.created}
-    facts |= {"charges": begun.charges, "cap": _amounts(begun.cap)}
+def _summary(ledger: Ledger, terms: Terms) -> dict[str, Any]:
+    """Return facts about a budget for JSON: its caps, what was spent and what is left."""
+    facts: dict[str, Any] = {"name": terms.name, "composition": terms.composition, "created": terms.created}
+    facts |= {"charges": terms.charges, "cap": _amounts(terms.cap)}
     try:
-        budget = Budget.begun(begun.name, ledger)
+        budget = Budget.begun(terms.name, ledger)
         spent = budget.spent
         facts |= {"spent": _amounts(spent), "left": _amounts(budget.remaining), "note": spent.note}
         facts |= {"average_gamma": budget.average_gamma, "statement": budget.statement}
@@ -78,8 +78,8 @@ def _summary(ledger: Ledger, begun: Terms) -> dict[str, Any]:
     return facts
 
 
-def _entire(ledger: Ledger, begun: Terms) -> dict[str, Any]:
-    return _summary(ledger, begun) | {"history": ledger.history(begun.name)}
+def _with_history(ledger: Ledger, terms: Terms) -> dict[str, Any]:
+    return _summary(ledger, terms) | {"history": ledger.history(terms.name)}
 
 
 def _problems(budgets: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def show(given: argparse.Namespace) -> Outcome:
     privatize ledger show survey-2026 --ledger ledger.db
     """
     if given.name is not None:
-        (budget,) = _budgets(given, [given.name], _entire) or []
+        (budget,) = _budgets(given, [given.name], _with_history) or []
         problems = _problems([budget])
         return Outcome(_history(budget), {"ledger": _place(given)} | budget, 1 if problems else 0, problems)
     budgets = _budgets(given, [], _summary) or []
@@ -115,7 +115,7 @@ def show(given: argparse.Namespace) -> Outcome:
 
 def _table(budgets: list[dict[str, Any]]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or any(each["cap"]["delta"] for each in budgets)]
-    rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "begun")]
+    rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "opened")]
     for each in budgets:
         spent = [_spent(each, symbol) for symbol in symbols]
         day = each["created"].partition("T")[0]
@@ -131,12 +131,12 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
 
 def _history(budget: dict[str, Any]) -> str:
     symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
-    head = f"budget {visible(budget['name'])}, begun {budget['created']}, composition {budget['composition']}"
+    top = f"budget {visible(budget['name'])}, opened {budget['created']}, composition {budget['composition']}"
     rows = [("", *symbols)]
     for name in ("cap", "spent", "left"):
         known = budget[name]
         rows.append((name, *("?" if known is None else f"{known[s]:.6g}" for s in symbols)))
-    lines = [head, columns(rows, right=range(1, 4), indent="  ")]
+    lines = [top, columns(rows, right=range(1, 4), indent="  ")]
     if not budget["history"]:
         return "\n".join([*lines, "no charges yet"])
     lines += [f"in all {budget['statement']}"] if "statement" in budget else []
@@ -144,10 +144,10 @@ def _history(budget: dict[str, Any]) -> str:
 
 
 def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
-    """Return every charge as a line, with what is unusual about any of them."""
+    """Return every charge as a line, without the columns in which all charges are as usual."""
     usual = {"strength": "sampled", "purpose": "answer", "part": "", "who": ""}
-    wide = [name for name, value in usual.items() if any(row[name] != value for row in history)]
-    names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *wide]
+    unusual = [name for name, value in usual.items() if any(row[name] != value for row in history)]
+    names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *unusual]
     table = [["no.", "at (UTC)", *names[2:]]]
     for row in history:
         shown = row | {"at": moment(row["at"]), "gamma": row["charged"], "dataset": row["dataset"] or "-"}
@@ -181,10 +181,10 @@ def verify(given: argparse.Namespace) -> Outcome:
     return Outcome(text, facts, 1 if problems else 0, problems)
 
 
-def _verified(ledger: Ledger, begun: Terms) -> dict[str, Any]:
-    facts: dict[str, Any] = {"name": begun.name, "charges": begun.charges}
+def _verified(ledger: Ledger, terms: Terms) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": terms.name, "charges": terms.charges}
     try:
-        spent = Budget.begun(begun.name, ledger).verify()
+        spent = Budget.begun(terms.name, ledger).verify()
         return facts | {"spent": _amounts(spent), "note": spent.note}
     except LedgerError as error:
         return facts | {"spent": None, "problem": one_line(error)}
@@ -209,7 +209,7 @@ def export(given: argparse.Namespace) -> Outcome:
 
     privatize ledger export --format csv -o charges.csv
     """
-    budgets = _budgets(given, [] if given.name is None else [given.name], _entire)
+    budgets = _budgets(given, [] if given.name is None else [given.name], _with_history)
     if budgets is None:
         raise LedgerError(f"There is nothing to export: {_nothing(given)}.")
     everything = {"ledger": _place(given), "budgets": budgets}

@@ -33,7 +33,7 @@ class _Usage(Exception):  # noqa: N818 - a signal to main
     """The command line was not understood."""
 
 
-# Errors whose messages are for users; of others the type is shown as well.
+# Errors whose messages are written for users; for all others, the type is shown as well.
 _OURS = (_Usage, PrivatizeError, DatabaseError)
 _FORESEEN = (*_OURS, sqlite3.Error, ValueError, ImportError, OSError)
 
@@ -47,7 +47,7 @@ class _Parser(argparse.ArgumentParser):
         epilog = f"example:\n{textwrap.indent(examples, '  ')}\n\n{more}"
         settings |= {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
         super().__init__(prog=prog, description=about, epilog=epilog, **settings)
-        # No default, or that of a command would win over what was said before it.
+        # Without a default, because a command's default would override `privatize --json command`.
         for name, about in (("--json", "print one JSON document"), ("--debug", "show where an error arose")):
             self.add_argument(name, action="store_true", default=argparse.SUPPRESS, help=about)
         for argument in command.arguments:
@@ -76,18 +76,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     privatize demo
 
     exit codes:
-      0    done, and what was looked at holds
-      1    it does not: an audit fails, a check finds problems, a ledger or an estimate is damaged, doctor
-           finds something broken, or a function cannot be calibrated
-      2    wrong usage, or it could not be done
+      0    done, and nothing is wrong
+      1    something is wrong: an audit fails, a check finds problems, a ledger or an estimate is damaged,
+           doctor finds something broken, or a function cannot be calibrated
+      2    wrong usage, or the command could not be carried out
       130  interrupted
     """
     words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser()
     with contextlib.suppress(ImportError):
         importlib.import_module("argcomplete").autocomplete(parser)
-    # Also where the command line was not understood.
-    as_facts, debug, resumed = "--json" in words, "--debug" in words, ""
+    # Read from the words themselves, because these also matter when parsing fails.
+    as_facts, debug, hint = "--json" in words, "--debug" in words, ""
     hide(*words, *(os.environ.get(name, "") for name in ("PRIVATIZE_STORE", "PRIVATIZE_LEDGER")))
     try:
         given, rest = parser.parse_known_args(words)
@@ -97,11 +97,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             if as_facts:
                 raise _Usage("a command is missing (see privatize --help)")
             return _print(given.parser.format_help(), WRONG)
-        resumed = given.interrupted
-        with _alone(as_facts), _warned():
+        hint = given.interrupted
+        with _only_json(as_facts), _warned():
             found = given.run(given)
     except KeyboardInterrupt:
-        return _failed(f"interrupted{resumed}", INTERRUPTED, debug, as_facts)
+        return _failed(f"interrupted{hint}", INTERRUPTED, debug, as_facts)
     except BrokenPipeError:
         return _closed()
     except Exception as error:
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print(text: str, code: int = FINE) -> int:
-    """Print to stdout, whatever it can show, and to nobody if nobody reads it."""
+    """Print to stdout; replace characters that it cannot encode, and ignore a closed pipe."""
     coding = sys.stdout.encoding or "utf-8"
     try:
         print(text.encode(coding, "replace").decode(coding), flush=True)
@@ -120,20 +120,20 @@ def _print(text: str, code: int = FINE) -> int:
         _closed()
     except OSError as error:  # a full disk
         _closed()
-        print(f"privatize: what was found cannot be written: {one_line(error)}", file=sys.stderr)
+        print(f"privatize: the output cannot be written: {one_line(error)}", file=sys.stderr)
         return WRONG
     return code
 
 
 def _closed() -> int:
-    """Let the interpreter flush into nothing at its end: whoever was reading has seen enough."""
+    """Redirect stdout to the null device: its reader has closed it, and Python's last flush would fail."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return FINE
 
 
 def _failed(error: Exception | str, code: int, debug: bool, as_facts: bool) -> int:
-    """Say in one line what went wrong; before it, where, if that is wanted."""
+    """Print in one line what went wrong, after the traceback if --debug is given; return the code."""
     message = one_line(error)
     kind = "KeyboardInterrupt" if isinstance(error, str) else type(error).__name__.lstrip("_")
     if not isinstance(error, (str, *_FORESEEN)):
@@ -147,24 +147,24 @@ def _failed(error: Exception | str, code: int, debug: bool, as_facts: bool) -> i
 
 
 @contextlib.contextmanager
-def _alone(wanted: bool) -> Iterator[None]:
-    """Keep stdout for the one document: what modules and workers print goes to stderr meanwhile."""
+def _only_json(wanted: bool) -> Iterator[None]:
+    """Keep stdout for the JSON document: what modules and workers print goes to stderr."""
     if not wanted:
         yield
         return
-    kept = None
+    saved = None
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
         if sys.stdout.fileno() == 1:
-            kept = os.dup(1)
+            saved = os.dup(1)
             os.dup2(2, 1)
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
     finally:
-        if kept is not None:
-            os.dup2(kept, 1)
-            os.close(kept)
+        if saved is not None:
+            os.dup2(saved, 1)
+            os.close(saved)
 
 
 @contextlib.contextmanager

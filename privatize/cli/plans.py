@@ -1,4 +1,4 @@
-"""`privatize plan`: what every bound needs for a promise, side by side."""
+"""`privatize plan`: compare how many pairs each bound needs for a promise."""
 
 import argparse
 import math
@@ -42,7 +42,7 @@ def plans(given: argparse.Namespace) -> Outcome:
     """
     if given.gamma is None and not isinstance(given.m, int):
         raise SettingsError(
-            "plan needs --gamma 0.05, say, for the pairs that it takes, or --m 557 for what they support."
+            "plan needs --gamma 0.05 (to find the number of pairs) or --m 557 (to find the least gamma)."
         )
     seconds = cost(given.cost)
     if given.workers < 1:
@@ -52,7 +52,7 @@ def plans(given: argparse.Namespace) -> Outcome:
     rows = [_row(given.gamma, mode, bound, seconds, given.workers) for bound in bounds for mode in modes]
     facts = {"gamma": given.gamma, "m": given.m, "cost": seconds, "workers": given.workers, "rows": rows}
     if all("problem" in row for row in rows):
-        raise PlanError(_hopeless(given.gamma, rows))
+        raise PlanError(_why_impossible(given.gamma, rows))
     return Outcome(_text(given, seconds, rows), facts)
 
 
@@ -68,13 +68,13 @@ def _row(gamma: float | None, mode: Any, bound: Any, seconds: float, workers: in
     return row | numbers | {"evaluations": 2 * found.m, "seconds": took}
 
 
-def _hopeless(gamma: float | None, rows: list[dict[str, Any]]) -> str:
-    """Say why no row will do: once, if it is the same for all."""
-    said = list(dict.fromkeys(row["problem"] for row in rows))
-    if len(said) == 1 or any(row["least_m"] is None for row in rows):
-        return str(said[0])
+def _why_impossible(gamma: float | None, rows: list[dict[str, Any]]) -> str:
+    """Return why no plan is possible: one reason, or what each bound needs."""
+    reasons = list(dict.fromkeys(row["problem"] for row in rows))
+    if len(reasons) == 1 or any(row["least_m"] is None for row in rows):
+        return str(reasons[0])
     needs = ", ".join(f"{row['bound']} {row['least_m']:,}" for row in rows)
-    return f"gamma={gamma:g} is out of reach of {rows[0]['m']:,} pairs. At least it takes: {needs}."
+    return f"gamma={gamma:g} is out of reach of {rows[0]['m']:,} pairs. The bounds need at least: {needs}."
 
 
 def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]]) -> str:
@@ -92,7 +92,7 @@ def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]])
         f"(--cost) on {cores}."
     )
     if any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows):
-        lines.append("tolerance, balanced is what @privatize(gamma=...) does unless told otherwise.")
+        lines.append("tolerance, balanced is the default of @privatize(gamma=...).")
     if any(row["bound"] == "marginal" and "problem" not in row for row in rows):
         lines.append("marginal holds on average over calibrations, the others for nearly every single one.")
     return "\n".join(lines)

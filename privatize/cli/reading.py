@@ -1,7 +1,7 @@
-"""Databases that are only read: none is created, begun, or written.
+"""Open stores and ledgers for reading only: no database is created or changed.
 
-A file is copied first, with sqlite's own means, so that one that may not be written can be read too, and
-what is read is of one moment.
+A SQLite file is first copied, with SQLite's own backup. So a file without write permission can be read
+too, and everything that is read is from one moment.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def reading(kind: Callable[..., Any], url: str, table: str, what: str) -> Iterat
 
 
 def tables(database: Database, table: str, what: str, copy: Path | None = None) -> set[str]:
-    """Return which tables there are, and copy a file if that is wanted; raises as `reading` does."""
+    """Return which tables there are, and copy the file if `copy` is given; raises as `reading` does."""
     if database.path is None:
         return _found(database, table)
     path = database.path
@@ -67,7 +67,7 @@ def tables(database: Database, table: str, what: str, copy: Path | None = None) 
     if empty and table == "budgets":
         raise DatabaseError(f"{path} is empty: its content is missing. Restore it from a backup.")
     if empty:
-        raise NotThere  # just created, and nothing that could be lost
+        raise NotThere  # just created: a store without content has lost nothing
     try:
         with contextlib.closing(_open(path)) as source:
             found = source.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
@@ -85,7 +85,7 @@ def tables(database: Database, table: str, what: str, copy: Path | None = None) 
 
 
 def _found(database: Database, table: str) -> set[str]:
-    """Return which tables there are in a PostgreSQL; raise if it has not this one, or cannot be reached."""
+    """Return which tables PostgreSQL has; raise if this one is missing, or it cannot be reached."""
     if not database.postgres:
         raise NotThere  # in memory
     try:
@@ -102,10 +102,11 @@ def _found(database: Database, table: str) -> set[str]:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    """Open a file, and write nothing to it.
+    """Open a SQLite file, and write nothing to it.
 
-    Whoever may write takes away the companion files when it is closed, as a reader cannot. Where they
-    cannot be made, nobody writes, unless there is a log with something in it.
+    A connection that may write is tried first: when it closes, it removes SQLite's companion files (-wal,
+    -shm), which a read-only one cannot. Where these files cannot be created, the file can be opened as
+    immutable: nobody can be writing to it, unless there is a write-ahead log with content.
     """
     log = path.with_name(path.name + "-wal")
     modes = ["mode=rw", "mode=ro", *([] if log.exists() and log.stat().st_size else ["immutable=1"])]

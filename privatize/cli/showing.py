@@ -1,4 +1,4 @@
-"""How commands show things: tables, times, places without passwords, and JSON that every parser takes."""
+"""Format what commands print: tables, times, URLs without passwords, and JSON that every parser reads."""
 
 import json
 import math
@@ -14,32 +14,32 @@ from privatize.storage.places import without_password
 
 
 def as_json(facts: Any) -> str:
-    """Return facts as JSON; what it has no number for (infinity, NaN) becomes a text.
+    """Return facts as JSON; infinity and NaN, which JSON does not have, become strings.
 
     Examples
     --------
     >>> as_json({"gap": float("inf")})
     '{"gap": "Infinity"}'
     """
-    return json.dumps(_plain(facts), allow_nan=False, ensure_ascii=False)
+    return json.dumps(_for_json(facts), allow_nan=False, ensure_ascii=False)
 
 
-def _plain(value: Any) -> Any:
+def _for_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): _for_json(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _for_json(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_for_json(each) for each in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _for_json(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def one_line(error: BaseException | str) -> str:
-    r"""Return what an error says, in one line and without passwords.
+    r"""Return an error's message, in one line and without passwords.
 
     Examples
     --------
@@ -56,7 +56,7 @@ _secrets: set[str] = set()
 
 
 def hide(*urls: str) -> None:
-    """Remember the passwords in URLs: whatever says them from now on says stars."""
+    """Remember the passwords in URLs, so that `discreet` replaces them by stars from now on."""
     for url in urls:
         _, sign, rest = url.partition("://")
         if not sign:
@@ -67,7 +67,7 @@ def hide(*urls: str) -> None:
 
 
 def discreet(text: str) -> str:
-    """Return a text without the names and passwords in its URLs, and those that are to be hidden."""
+    """Return a text without the user names and passwords in its URLs, and without those that `hide` got."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "***", text)
     text = re.sub(r"(\w+://)[^\s'\"]*@", r"\1", text)
@@ -75,13 +75,13 @@ def discreet(text: str) -> str:
 
 
 def place(url: str) -> str:
-    """Return where a database is, as it may be shown."""
+    """Return a database's URL without its password, and hide that from now on."""
     hide(url)
     return without_password(url)
 
 
 def moment(text: str) -> str:
-    """Return a time in UTC, as a database has it, as people read it."""
+    """Return a time, as it is in a database (in UTC), in a form that is easy to read."""
     return text.replace("T", " ").removesuffix("Z")
 
 
@@ -114,7 +114,7 @@ def columns(rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), indent:
 
 
 def labelled(rows: Mapping[str, str | list[str]]) -> str:
-    """Return names and values, each on lines of its own; what is empty is left out.
+    """Return names and values, each on lines of its own; empty values are left out.
 
     Examples
     --------
@@ -136,7 +136,7 @@ _UNITS = {"years": 31557600.0, "days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people say it.
+    """Return a time in a suitable unit.
 
     Examples
     --------
@@ -165,5 +165,5 @@ def cost(text: str) -> float:
     except (KeyError, ValueError):
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ValueError(f"{text!r} is not a time: say 0.5, 500us, 10ms, 2s or 1min.")
+        raise ValueError(f"{text!r} is not a time: pass 0.5, 500us, 10ms, 2s or 1min.")
     return round(seconds, 12)

@@ -1,4 +1,4 @@
-"""`privatize store`: remembered estimates, listed, shown, forgotten, and carried elsewhere."""
+"""`privatize store`: list, show, forget, export and import remembered estimates."""
 
 import argparse
 import contextlib
@@ -21,13 +21,13 @@ from privatize.storage.estimates import Entry, Store
 from privatize.storage.places import store_place
 
 _SHORT = 10  # characters of a key that are shown
-_WHERE = "a path, sqlite:///... or postgresql://... (default: where private functions look)"
+_WHERE = "a path, sqlite:///... or postgresql://... (default: the one that private functions use)"
 _STORE = Argument("--store", metavar="URL", help=_WHERE)
 _KEY = "a key, or the beginning of one, as `store list` shows"
 
 
 def whereabouts(given: str | None) -> str:
-    """Return where estimates are remembered: where private functions look, unless told otherwise."""
+    """Return where the store is, by default the one that private functions use."""
     url = store_place("default" if given is None else given or None)
     hide(url)
     return url
@@ -49,7 +49,7 @@ def _writing(url: str) -> Iterator[Store]:
 
 def _nothing(url: str) -> str:
     if url == "memory":
-        return "nothing is remembered: PRIVATIZE_STORE is empty, so estimates end with their process"
+        return "nothing is remembered: PRIVATIZE_STORE is empty, so estimates are lost with their process"
     return f"nothing is remembered in {place(url)}"
 
 
@@ -88,12 +88,12 @@ def show_all(given: argparse.Namespace) -> Outcome:
 
 
 def _facts(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry for programs."""
+    """Return facts about an entry for JSON."""
     facts = entry["facts"]
-    plain = {name: entry[name] for name in ("key", "label", "n", "seed", "created", "pairs", "looks")}
-    plain |= {"function": facts.get("function"), "refused": bool(entry["failure"])}
-    plain |= {"finished": int(facts.get("checked", 0)), "seconds": facts.get("seconds")}
-    return plain | ({"damaged": entry["damaged"]} if "damaged" in entry else {})
+    found = {name: entry[name] for name in ("key", "label", "n", "seed", "created", "pairs", "looks")}
+    found |= {"function": facts.get("function"), "refused": bool(entry["failure"])}
+    found |= {"finished": int(facts.get("checked", 0)), "seconds": facts.get("seconds")}
+    return found | ({"damaged": entry["damaged"]} if "damaged" in entry else {})
 
 
 def _state(entry: dict[str, Any]) -> str:
@@ -102,7 +102,7 @@ def _state(entry: dict[str, Any]) -> str:
 
 
 def _short(entry: dict[str, Any], entries: list[dict[str, Any]]) -> str:
-    """Return the beginning of a key, as much as tells it from the others."""
+    """Return the beginning of a key, long enough to differ from all others."""
     key, length = str(entry["key"]), _SHORT
     while length < len(key) and sum(other["key"].startswith(key[:length]) for other in entries) > 1:
         length += 1
@@ -150,13 +150,13 @@ def show_one(given: argparse.Namespace) -> Outcome:
     }
     try:
         with _reading(url) as store:
-            whole = store.read(entry["key"])
+            full = store.read(entry["key"])
     except (ValueError, KeyError, NotThere) as error:
         facts["damaged"] = one_line(error)
         problem = f"{facts['damaged']}. It is made again when it is next needed."
         return Outcome(labelled(rows), facts, 1, (problem,))
-    facts["plans"] = _plans(whole)
-    rows["rounding"] = f"differs from run to run, by up to {whole.jitter:.3g}" if whole.jitter else ""
+    facts["plans"] = _plans(full)
+    rows["rounding"] = f"differs from run to run, by up to {full.jitter:.3g}" if full.jitter else ""
     rows["looks"] = list(map(_look, facts["plans"]))
     rows["refused"] = [f"{each['kind']}: {one_line(each['message'])}" for each in entry["failure"].values()]
     return Outcome(labelled(rows), facts)
@@ -164,7 +164,7 @@ def show_one(given: argparse.Namespace) -> Outcome:
 
 def _look(plan: dict[str, Any]) -> str:
     gap = plan["gap"]
-    value = "not all pairs are there" if gap is None else f"the k-th smallest gap is {gap:.6g}"
+    value = "not all pairs were measured" if gap is None else f"the k-th smallest gap is {gap:.6g}"
     return f"{plan['bound']}, gamma={plan['gamma']:g}, m={plan['m']}, k={plan['k']}: {value}"
 
 
@@ -207,7 +207,7 @@ def forget(given: argparse.Namespace) -> Outcome:
     privatize store forget --function app.stats:average_age
     """
     if [bool(given.keys), given.function is not None, given.all].count(True) != 1:
-        raise SettingsError("What to forget? Name keys, or --function NAME, or --all.")
+        raise SettingsError("What to forget? Pass keys, or --function NAME, or --all.")
     url = whereabouts(given.store)
     entries = _entries(url)
     if given.keys:
@@ -248,13 +248,13 @@ def export(given: argparse.Namespace) -> Outcome:
     """
     url, target, outcomes = whereabouts(given.store), _file(given.file), {}
     if os.path.lexists(target):
-        raise SettingsError(f"{target} is there already, and is not overwritten: name a new file.")
+        raise SettingsError(f"{target} exists already, and is not overwritten: name a new file.")
     if not target.parent.is_dir():
         raise SettingsError(f"There is no folder {target.parent} to write {target.name} into.")
     with tempfile.TemporaryDirectory(prefix=".privatize-", dir=target.parent) as folder:
         made = Path(folder) / "export.db"
         with contextlib.suppress(NotThere):
-            outcomes = _carry(url, str(made), given.keys)
+            outcomes = _copy(url, str(made), given.keys)
         if "copied" in outcomes.values():
             made.rename(target)
     if not outcomes:
@@ -264,7 +264,7 @@ def export(given: argparse.Namespace) -> Outcome:
 
 @command("import", _STORE, Argument("file", metavar="FILE", help="a store, as `store export` writes it"))
 def import_(given: argparse.Namespace) -> Outcome:
-    """Copy estimates from a file; what is there already stays.
+    """Copy estimates from a file; those that are there already stay as they are.
 
     privatize store import estimates.db
     """
@@ -272,7 +272,7 @@ def import_(given: argparse.Namespace) -> Outcome:
     if url == "memory":
         raise SettingsError("There is no store to import into: PRIVATIZE_STORE is empty. Pass --store FILE.")
     try:
-        outcomes = _carry(str(source), url, [])
+        outcomes = _copy(str(source), url, [])
     except NotThere:
         why = "there is nothing in it" if source.exists() else "there is no such file"
         raise SettingsError(f"{given.file} cannot be imported: {why}.") from None
@@ -287,8 +287,8 @@ def _file(text: str) -> Path:
     return Path(text.removeprefix("sqlite:///")).expanduser().absolute()
 
 
-def _carry(source: str, target: str, keys: list[str]) -> dict[str, str]:
-    """Copy estimates, each in a transaction, all of them or these; return what became of each."""
+def _copy(source: str, target: str, keys: list[str]) -> dict[str, str]:
+    """Copy all estimates, or those with these keys, each in a transaction; return the outcome of each."""
     outcomes: dict[str, str] = {}
     with _reading(source) as store, _writing(target) as other:
         entries = store.entries()
@@ -300,7 +300,7 @@ def _carry(source: str, target: str, keys: list[str]) -> dict[str, str]:
     return outcomes
 
 
-_OTHER = "left alone: another one, with another seed, is there under the same key"
+_OTHER = "not copied: another one, with another seed, is there under the same key"
 
 
 def _outcome(outcomes: dict[str, str], url: str, file: str, target: str) -> Outcome:
@@ -316,6 +316,6 @@ def _outcome(outcomes: dict[str, str], url: str, file: str, target: str) -> Outc
 
 GROUP = Command(
     "store",
-    "List, show, forget and carry remembered estimates.\n\nprivatize store list",
+    "List, show, forget, export and import remembered estimates.\n\nprivatize store list",
     actions=(show_all, show_one, forget, export, import_),
 )

@@ -1,1 +1,1 @@
-"""What holds for a whole program."""
+"""Settings for an entire program."""

@@ -1,4 +1,4 @@
-"""What holds for a whole program: configure(), and the policy in pyproject.toml."""
+"""Settings for an entire program: configure(), and the policy in pyproject.toml."""
 
 import contextvars
 import os
@@ -26,13 +26,13 @@ def configure(
     ----------
     store : str, Path or None
         Where estimates are remembered: a path or ``sqlite:///...``, ``postgresql://...``, or None for
-        this process only. Without it, the environment variable ``PRIVATIZE_STORE`` says so, then the
-        policy, and without these it is a file in the user's cache folder.
+        this process only. If it is not set here, the environment variable ``PRIVATIZE_STORE``
+        decides, then the policy; by default it is a file in the user's cache folder.
     workers : int, "inline", "ray", Dask client, executor, or object with map
-        Where sampled pairs are evaluated. None decides by itself: here, or on all cores if that is
-        much quicker.
+        Where sampled pairs are evaluated. None: in this process, or on all cores if that
+        is much faster.
     progress : bool or None
-        Whether calibration shows a bar. None: if it takes more than a second and somebody is watching.
+        Whether calibration shows a bar. None: if it takes more than a second, in a terminal or a notebook.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def configured(name: str, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Policy:
-    """What the table ``[tool.privatize]`` of the nearest pyproject.toml says.
+    """The table ``[tool.privatize]`` of the nearest pyproject.toml.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Policy:
     require_budget, require_sealed : bool
         Whether every release must have a budget, and every dataset be sealed.
     ledger, store : str or None
-        Where budgets and estimates are kept.
+        Where budgets and estimates are stored.
     sizes : dict
         Numbers of records, by function, whose estimates ``privatize check`` wants remembered.
     file : Path or None
@@ -97,9 +97,9 @@ class Policy:
 
 @dataclass
 class Lenient:
-    """Is active while `privatize check` imports modules: what breaks the policy is listed, not raised."""
+    """Active while `privatize check` imports modules: what breaks the policy is then listed, not raised."""
 
-    # Switched off at the end: threads and tasks that a module starts keep a copy of the context.
+    # Set to False at the end, because threads and tasks that a module starts keep a copy of the context.
     active: bool
 
 
@@ -111,8 +111,8 @@ _read: dict[str, Policy] = {}
 def policy() -> Policy:
     """Return the policy of the nearest pyproject.toml, read once for each working folder."""
     try:
-        here = os.getcwd()  # noqa: PTH109 - at every call: a Path costs ten times as much
-    except FileNotFoundError:  # the folder is gone
+        here = os.getcwd()  # noqa: PTH109 - runs at every call, and a Path costs ten times as much
+    except FileNotFoundError:  # the folder was deleted
         return Policy()
     found = _read.get(here)
     if found is None:
@@ -160,10 +160,10 @@ def _checked(table: Any, file: Path) -> Policy:
         raise PolicyError("[tool.privatize] is not a table.")
     for name, value in table.items():
         if name not in _KNOWN:
-            raise PolicyError(f"[tool.privatize] has {name!r}, which is not known: {', '.join(_KNOWN)}.")
+            raise PolicyError(f"[tool.privatize] has {name!r}, which is not one of {', '.join(_KNOWN)}.")
         fine, rule = _KNOWN[name]
         if not fine(value):
-            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it is {rule}.")
+            raise PolicyError(f"[tool.privatize] {name} = {value!r}: it must be {rule}.")
     rules = {"sizes" if name == "n" else name.replace("-", "_"): value for name, value in table.items()}
     for name in ("ledger", "store"):
         if name in rules:
@@ -172,7 +172,7 @@ def _checked(table: Any, file: Path) -> Policy:
 
 
 def _placed(place: str, folder: Path) -> str:
-    """Return a path in the policy from the folder of its file: the same one, wherever the program runs."""
+    """Return a path relative to the policy's file, so that it is the same wherever the program runs."""
     relative = place.removeprefix("sqlite:///")
     if "://" in relative or place == "memory":
         return place

@@ -1,4 +1,4 @@
-"""Numpy arrays, sparse matrices of SciPy's and tensors of torch's: their first axis counts the records."""
+"""Numpy arrays, SciPy's sparse matrices and torch's tensors: their first axis counts the records."""
 
 # ruff: noqa: D102 - the base class says what a method does
 
@@ -66,12 +66,12 @@ class Arrays(Container):
         flags = made.flags
         if made is not data and made.dtype is dtype and flags.owndata and flags.c_contiguous:
             return made
-        # Of strings the width may be another one.
+        # Converted strings may be wider than the few that were drawn.
         return _laid_out(made, made.dtype if made.dtype.kind in "USTO" else dtype)
 
 
 def _laid_out(data: Any, dtype: np.dtype[Any]) -> Any:
-    """Return the same values in an array of its own, in C order."""
+    """Return the same values in a new array, in C order."""
     made = (np.zeros if data.dtype.names else np.empty)(data.shape, dtype)
     _fill(made, data)
     return made
@@ -87,7 +87,7 @@ def _fill(made: Any, values: Any) -> None:
 
 
 class Sparse(Arrays):
-    """Sparse matrices of SciPy's, by rows."""
+    """SciPy's sparse matrices, whose records are rows."""
 
     def count(self, data: Any) -> int:
         if data.ndim != 2:
@@ -147,7 +147,7 @@ class Sparse(Arrays):
 
 
 class Tensors(Arrays):
-    """Tensors of torch's."""
+    """Torch's tensors."""
 
     def describe(self, data: Any) -> Schema:
         self.count(data)
@@ -178,7 +178,7 @@ class Tensors(Arrays):
         import torch
 
         made = torch.from_numpy(np.ascontiguousarray(values))
-        # Numbers drawn by numpy have no float type of torch's: the private data's is as good.
+        # A numpy sampler does not choose among torch's float dtypes, so the private data's is used.
         floats = values.dtype.kind == "f" == schema.dtype[0]
         return made.to(getattr(torch, schema.dtype)) if floats else made
 

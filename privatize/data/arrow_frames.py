@@ -14,7 +14,7 @@ from privatize.data.tabular import Tabular
 
 
 class ArrowTables(Tabular):
-    """Tables of pyarrow, which nobody can change in place."""
+    """Tables of pyarrow, which cannot be changed in place."""
 
     library = "pyarrow"
 
@@ -45,8 +45,8 @@ class ArrowTables(Tabular):
             known = drawn.combine_chunks().dictionary.to_pylist()
             places = [None if code < 0 else code for code in codes(values, known)]
             inside = pa.array(known, type=drawn.type.value_type)
-            kept = pa.array(places, type=drawn.type.index_type)
-            return pa.DictionaryArray.from_arrays(kept, inside, ordered=drawn.type.ordered)
+            indices = pa.array(places, type=drawn.type.index_type)
+            return pa.DictionaryArray.from_arrays(indices, inside, ordered=drawn.type.ordered)
         return pa.array(values, mask=missing, from_pandas=False).cast(drawn.type)
 
     def from_column(self, column: Column) -> Any:

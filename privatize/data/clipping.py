@@ -1,4 +1,4 @@
-"""How private values are converted to P's dtype and clipped to its support.
+"""Convert private values to P's dtype and clip them to its support.
 
 Every value is changed by itself, whatever the others are, so neighbouring datasets stay neighbours. Numbers
 and dates are clipped. Missing values, and values that P does not draw, become one that it does.
@@ -39,7 +39,7 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def with_none(values: list[Any], missing: Any) -> list[Any]:
-    """Return a list of values with None where they are missing, if that is known.
+    """Return a list of values with None where `missing` is true, or unchanged if `missing` is None.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def convert_values(values: Array, dtype: np.dtype[Any], support: Any, missing: M
     listed = with_none(values.ravel().tolist(), missing)
     if support is not None:
         listed = convert_choices(listed, support)
-    if dtype.kind == "U" and isinstance(inner, OneOf):  # as wide as the values, whatever few draws were
+    if dtype.kind == "U" and isinstance(inner, OneOf):  # wide enough for all, not just for the few drawn
         dtype = np.result_type(dtype, np.array(inner.values).dtype)
     made = np.empty(len(listed), dtype=dtype)
     made[:] = listed
@@ -94,8 +94,8 @@ def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: 
     """Return numbers in another dtype and, if a support is given, inside it.
 
     Numbers are clipped; missing ones, which P's support does not contain, become the middle of a bounded
-    support or the one finite end of a half-bounded one. Where P draws missing values too, they are NaN in
-    floats, and for the caller to mark in other dtypes.
+    support or the one finite end of a half-bounded one. Where P draws missing values too, they stay NaN in
+    floats; in other dtypes the caller has to mark them.
 
     Examples
     --------
@@ -117,17 +117,17 @@ def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: 
     if dtype.kind != "f":
         return found
     if inner is not None:
-        found = found + 0.0  # P's support has one zero, not two
-    # There are many NaNs, which code can tell apart: here there is one.
+        found = found + 0.0  # -0.0 becomes 0.0: P's support has one zero, not two
+    # NaNs can differ in their bits, which code can read: all of them become the usual one.
     return np.where(absent, np.array(np.nan, dtype=dtype), found) if optional and absent.any() else found
 
 
 def convert_floats(values: Any, drawn: Any, support: Any) -> Array | None:
-    """Return the same as `convert_numbers`, without warnings, in the usual case, or None.
+    """Return the same as `convert_numbers`, without warnings, in the usual case; otherwise None.
 
-    That is: arrays of float64, and a support with two ends. It takes a third of the time. What the usual case
-    is depends on no value: whether a record is missing must not change how others are converted, not even
-    the sign of a zero. What is returned is laid out as drawn records are, whatever the private array is like.
+    The usual case is arrays of float64 and a support of two floats, and takes a third of the time. It does
+    not depend on values: a missing record must not change how others are converted, not even the sign of a
+    zero. The result is laid out in memory as drawn records are, however the private array is laid out.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def convert_floats(values: Any, drawn: Any, support: Any) -> Array | None:
     found: Array = np.empty(values.shape, drawn.dtype)
     np.maximum(values, low, out=found)
     np.minimum(found, high, out=found)
-    np.add(found, 0.0, out=found)  # there is one zero, not two
+    np.add(found, 0.0, out=found)  # -0.0 becomes 0.0
     absent = found != found
     if np.count_nonzero(absent):
         found[absent] = fill_value(low, high)
@@ -156,11 +156,11 @@ def convert_floats(values: Any, drawn: Any, support: Any) -> Array | None:
 def _clip(values: Array, dtype: np.dtype[Any], ends: Any, absent: Mask) -> Array:
     low, high = (np.asarray(end, dtype=np.float64) for end in bounds(ends, dated=False))
     integers = dtype.kind in "iu"
-    if integers:  # integers inside the support, so that rounding does not leave it
+    if integers:  # rounded inward, so that rounding values does not leave the support
         low, high = np.ceil(low), np.floor(high)
     some = bool(absent.any())
     if integers and values.dtype.kind in "iu":
-        # In integers: as floats, those beyond 2^53 would not be told apart.
+        # As integers, because floats cannot represent all of them beyond 2^53.
         first, last = ends
         known = all(type(end) in (int, float) for end in ends)
         edges = (_known_edges if known else _edges)(first, last, dtype)
@@ -172,21 +172,21 @@ def _clip(values: Array, dtype: np.dtype[Any], ends: Any, absent: Mask) -> Array
 
 
 def _edges(low: Any, high: Any, dtype: Any) -> list[Array]:
-    """Return bounds as integers inside them, and infinite ones as the last integers that there are."""
+    """Return bounds rounded inward to integers, and infinite ones as the ends of the dtype's range."""
     limits = np.iinfo(dtype)
     found = []
     for given, last, inward in ((low, limits.min, np.ceil), (high, limits.max, np.floor)):
         end = np.asarray(given)
-        whole = cast_numbers(end if end.dtype.kind in "iu" else inward(end.astype(np.float64)), dtype)
-        found.append(np.where(np.isinf(end), np.array(last, dtype=dtype), whole))
+        rounded = cast_numbers(end if end.dtype.kind in "iu" else inward(end.astype(np.float64)), dtype)
+        found.append(np.where(np.isinf(end), np.array(last, dtype=dtype), rounded))
     return found
 
 
-_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # 2 and 2.0 are not the same
+_known_edges = functools.lru_cache(maxsize=256, typed=True)(_edges)  # for 2**63 and 2.0**63 they differ
 
 
 def fill_value(low: Any, high: Any) -> Any:
-    """Return the value that stands for a missing one: inside the support, public."""
+    """Return the value that replaces a missing one: it is public and inside the support."""
     with np.errstate(invalid="ignore"):
         middle = low / 2 + high / 2
     end = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
@@ -211,7 +211,7 @@ def convert_moments(values: Array, dtype: np.dtype[Any], support: Any, missing: 
         return np.where(inside, found, np.array(inner.unknown, dtype=dtype))
     if inner is None:
         return values.astype(dtype)
-    # In the support's own unit, days say: what is below it P does not draw.
+    # In the support's own unit, for example days, because P draws nothing finer.
     low, high = map(np.asarray, bounds(inner, dated=True))
     clipped = np.clip(values.astype(low.dtype), low, high)
     if not optional:
@@ -239,14 +239,14 @@ def convert_choices(values: list[Any], support: Any) -> list[Any]:
     if not isinstance(inner, OneOf):
         raise ValueError("its support is bounds, which only numbers and dates have")
     allowed = {_key(value): value for value in inner.values}
-    if {type(value) for value in inner.values} == {bool}:  # 0 and 1 are booleans too, where they are alone
+    if {type(value) for value in inner.values} == {bool}:  # P draws booleans only: 0 and 1 mean them
         allowed |= {_key(int(value)): value for value in inner.values}
     found = _look_up(values, allowed, inner.unknown)
     return with_none(found, [is_missing(value) for value in values]) if optional else found
 
 
 def codes(values: list[Any], known: list[Any]) -> list[int]:
-    """Return the place of each value among known ones, -1 where it is none of them.
+    """Return the place of each value among known ones, or -1 if it is not among them.
 
     Examples
     --------
@@ -261,13 +261,13 @@ def _look_up(values: list[Any], table: dict[tuple[str, Any], Any], otherwise: An
     for value in values:
         try:
             found.append(table.get(_key(value), otherwise))
-        except TypeError:  # not hashable: nothing that P draws
+        except TypeError:  # not hashable, so P does not draw it
             found.append(otherwise)
     return found
 
 
 def _key(value: Any) -> tuple[str, Any]:
-    """Return a value such that 1 and 1.0 are the same, and True is another."""
+    """Return a key that is the same for 1 and 1.0, and another one for True."""
     value = value.item() if isinstance(value, np.generic) else value
     kind = type(value)
     return ("number" if kind in (int, float) else kind.__name__, value)
@@ -276,20 +276,20 @@ def _key(value: Any) -> tuple[str, Any]:
 def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
     """Return numbers in another dtype; integers saturate, they never wrap."""
     if dtype.kind not in "iu" or values.dtype.kind == "b":
-        with np.errstate(over="ignore"):  # a warning would tell that a private number is huge
+        with np.errstate(over="ignore"):  # a warning would reveal that a private number is huge
             return values.astype(dtype)
     ends = np.iinfo(dtype)
     if values.dtype.kind in "iu":
         own = np.iinfo(values.dtype)
         found: Array = np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
         return found
-    # In float64, since float32 has no 2^31 - 1.
+    # In float64, since float32 cannot represent 2^31 - 1.
     rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
     with np.errstate(invalid="ignore"):
         inside: Array = np.clip(rounded, float(ends.min), last_float(ends)).astype(dtype)
     return inside
 
 
-def last_float(ends: np.iinfo[Any]) -> float:
+def last_float(ends: "np.iinfo[Any]") -> float:
     """Return the largest float that is inside a range of integers."""
     return float(np.nextafter(float(ends.max), 0)) if ends.bits > 52 else float(ends.max)

@@ -1,6 +1,6 @@
-"""Columns of data frames: what they hold, their values as arrays, and drawn ones on their way into a frame.
+"""Columns of data frames: what they hold, their values as arrays, and drawn ones before a frame is made.
 
-Columns of all libraries go through narwhals, which knows them all.
+Columns of all libraries go through narwhals, which supports them all.
 """
 
 import datetime as dt
@@ -18,25 +18,25 @@ Array = NDArray[Any]
 NUMPY_KINDS = {np.dtype("?"): "bool", np.dtype("f4"): "float", np.dtype("f8"): "float"}
 NUMPY_KINDS |= dict.fromkeys(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")), "int")
 _SPELLED = {dtype: str(dtype) for dtype in NUMPY_KINDS}
-# What columns of narwhals' dtypes hold: of whatever else, something that no code here understands.
+# What columns of narwhals' dtypes hold; a dtype that is not listed is "other", which is never converted.
 _KINDS = {"Boolean": "bool", "String": "text", "Categorical": "category", "Enum": "category"}
 _KINDS |= {"Datetime": "date", "Date": "date", "Duration": "duration", "Float32": "float", "Float64": "float"}
 _KINDS |= {f"{sign}Int{bits}": "int" for sign in ("", "U") for bits in (8, 16, 32, 64)}
 _CATEGORIES = ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
-# What is known of native dtypes, other than those that hold categories or a fill value, which may be private.
+# Caches by native dtype, without those that have categories or a fill value, which may be private.
 _known_kinds: dict[Any, str] = {}
 _known_dtypes: dict[Any, np.dtype[Any]] = {}
 
 
 def narwhals(column: Any) -> Any:
-    """Return a column of any library as a series of narwhals'."""
+    """Return a column of any library as a narwhals series."""
     import narwhals as nw
 
     return nw.from_native(column, series_only=True)
 
 
 def arrays(data: Any) -> list[Any]:
-    """Return what the columns of a pandas frame, or a series, are in: faster than series, and no copies."""
+    """Return the arrays of a pandas frame's columns, or of a series: faster than series, without copies."""
     if data.ndim == 1:
         bare = isinstance(data.dtype, np.dtype) and data.dtype.kind not in "mM"
         return [data.to_numpy() if bare else data.array]
@@ -60,7 +60,7 @@ def is_numpy_number(dtype: Any) -> bool:
 
 
 def kind_of(column: Any) -> str:
-    """Return what a column holds, by its dtype alone: values are not looked at."""
+    """Return what a column holds, by its dtype alone, never by its values."""
     dtype = dtype_of(column)
     found = known_kind(dtype)
     if found is None:
@@ -88,7 +88,7 @@ def code_of(dtype: Any, kind: str) -> str:
     if kind == "category":
         return f"category of {'numbers' if _has_numbers(dtype) else 'texts'}"
     text = str(dtype)
-    if text.startswith("Sparse"):  # which names its fill value
+    if text.startswith("Sparse"):  # the full name has the fill value in it
         return "Sparse"
     return text if kind != "other" or len(text) < 40 else type(dtype).__name__
 
@@ -119,7 +119,7 @@ def numpy_dtype(column: Any) -> np.dtype[Any]:
 
 
 def same_dtype(one: Any, other: Any, *, categories: bool = True) -> bool:
-    """Tell whether two columns are of the very same dtype; or only of one that has no categories."""
+    """Tell whether two columns have the same dtype; without `categories`, never for categorical ones."""
     return bool(dtype_of(one) == dtype_of(other)) and (categories or kind_of(one) != "category")
 
 
@@ -129,7 +129,7 @@ def moments_of(column: Any) -> Array:
     if isinstance(getattr(series.dtype, "time_zone", None), str):
         series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     values: Array = series.to_numpy()
-    if values.dtype.kind == "O":  # days of arrow's in pandas
+    if values.dtype.kind == "O":  # pyarrow's dates in pandas
         values = np.array([None if is_missing(day) else day for day in values], dtype="M8[us]")
     return values
 
@@ -137,7 +137,7 @@ def moments_of(column: Any) -> Array:
 def values_of(column: Any) -> tuple[Array, Array | None]:
     """Return a column's values, and which are missing beyond NaN, NaT and None.
 
-    What dtype the values have follows from the column's dtype alone, not from what is missing.
+    The dtype of the values depends on the column's dtype alone, not on what is missing.
     """
     dtype, kind = dtype_of(column), kind_of(column)
     if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
@@ -168,20 +168,20 @@ def array_of_column(column: Any) -> Any:
 
 @dataclass(frozen=True)
 class Column:
-    """A drawn column on its way into a frame.
+    """A drawn column before it becomes part of a frame.
 
     Attributes
     ----------
     values : array
-        The values; of a categorical one their codes.
+        The values, or their codes if there are categories.
     missing : array or None
         Which of them are missing.
     categories : tuple or None
         What the codes stand for, if the values are codes.
     plain : bool
-        Whether these are plain values, and not categories.
+        Whether the frame gets the values themselves, not a column of a categorical dtype.
     ordered : bool
-        Whether these have an order.
+        Whether the categories have an order.
     zone : str or None
         Time zone of instants, which are in UTC.
     wide : bool
@@ -197,7 +197,7 @@ class Column:
     wide: bool = False
 
     def array(self) -> Array:
-        """Return it as an array: NaN, NaT or None where a value is missing."""
+        """Return the column as an array: NaN, NaT or None where a value is missing."""
         values = self.values
         if self.categories is not None:
             values = array_of(self.categories)[values]
@@ -212,10 +212,10 @@ class Column:
         return found
 
     def listed(self) -> list[Any]:
-        """Return it as values of Python's own."""
+        """Return the column as a list of Python values."""
         if self.categories is not None:
             return with_none([self.categories[code] for code in self.values.tolist()], self.missing)
-        if self.values.dtype.kind in "iub":  # integers, though some are missing
+        if self.values.dtype.kind in "iub":  # they stay integers even if some are missing
             return with_none(self.values.tolist(), self.missing)
         array = self.array()
         if array.dtype.kind == "M" and (array.dtype != "M8[D]" or self.zone is not None):
@@ -240,7 +240,7 @@ def array_of(values: Sequence[Any]) -> Array:
 
 
 def stable_column(array: Array, kind: str) -> Column:
-    """Return a drawn array as a column whose dtype follows from what the private data is, not from values."""
+    """Return a drawn array as a column whose dtype depends on the private column's kind, not on values."""
     if array.dtype.kind != "O" or kind not in ("bool", "text", "object", "category"):
         return Column(array)
     missing = np.array([is_missing(value) for value in array.tolist()], dtype=bool)

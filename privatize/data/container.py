@@ -1,4 +1,4 @@
-"""What every container of records can do, and which adapter knows the container of a dataset."""
+"""The base class of the adapters of containers, and the registry that finds the adapter of a dataset."""
 
 import functools
 from abc import ABC, abstractmethod
@@ -13,20 +13,20 @@ from privatize.data.schema import Schema
 from privatize.errors import DataError
 
 Positions = NDArray[np.intp]
-# Values that nobody can change in place: what holds only these needs no deep copy.
+# Types whose values cannot be changed in place: a container of only these needs no deep copy.
 IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
 
 
 class Container(ABC):
-    """The adapter of a container. Its defaults are those of arrays whose first axis counts the records."""
+    """The base class of adapters. Its defaults suit arrays whose first axis counts the records."""
 
     def count(self, data: Any) -> int:
-        """Return the number of records, or refuse what is no dataset."""
+        """Return the number of records, or refuse what is not a dataset."""
         return len(data)
 
     @abstractmethod
     def describe(self, data: Any) -> Schema:
-        """Return the schema, or refuse what is no dataset."""
+        """Return the schema, or refuse what is not a dataset."""
 
     def head(self, data: Any, n: int) -> Any:
         """Return the first n records."""
@@ -63,7 +63,7 @@ class Container(ABC):
         return self.fresh(self.head(drawn, n)), self.fresh(self.neighbour(drawn, position, n))
 
     def comparable(self, data: Any) -> Any:
-        """Return all that two equal datasets have in common, as arrays and values of Python's."""
+        """Return everything that must be the same in equal datasets, as arrays and Python values."""
         return data
 
     def alike(self, one: Any, other: Any) -> bool:
@@ -71,23 +71,23 @@ class Container(ABC):
         return self.describe(one) == self.describe(other)
 
     def cast(self, drawn: Any, schema: Schema) -> Any:  # noqa: ARG002
-        """Return drawn records in the container of the private data where that is easy, or as they are."""
+        """Return drawn records in the container of the private data where that is easy, or unchanged."""
         return drawn
 
     def to_array(self, drawn: Any) -> Any:
-        """Return drawn records as an array, where another container than theirs can be private data's."""
+        """Return drawn records as an array, from which they can be cast to another container."""
         raise NotImplementedError
 
     def from_array(self, values: NDArray[Any], schema: Any) -> Any:  # noqa: ARG002
-        """Return an array as a dataset of this container with a schema, or as it is if that cannot be."""
+        """Return an array as a dataset of this container with a schema, or unchanged if it does not fit."""
         return values
 
     @abstractmethod
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
-        """Return a copy of private records as P would draw them, where it draws this very container."""
+        """Return a copy of private records as P would draw them, if P draws the same container."""
 
     def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        """Return a copy of private records as P would draw them: arrays, which are cast to this container."""
+        """Return a copy of private records as P would draw them, if P draws arrays."""
         return self.convert(data, self.from_array(drawn, self.describe(data)), support)
 
 
@@ -95,7 +95,7 @@ _LIBRARIES: dict[str, Callable[[str], Container | None]] = {}
 
 
 def register(library: str, get: Callable[[str], Container | None]) -> None:
-    """Add a library by what returns the adapter of a class, given its name, when one turns up."""
+    """Register a library with a function that returns the adapter of a class, given the class's name."""
     _LIBRARIES[library] = get
 
 
@@ -111,7 +111,7 @@ def _of_type(cls: type) -> Container | None:
 
 
 def find(data: Any) -> Container | None:
-    """Return the adapter of a dataset, or None if it is none."""
+    """Return the adapter of a dataset, or None if the object is not a dataset."""
     cls: Any = type(data)
     return _of_type(cls)
 
@@ -149,8 +149,8 @@ def convert(data: Any, drawn: Any, support: Any = None) -> Any:
     """Return a copy of private records as P would draw them: in its dtypes and, if given, inside its support.
 
     Each record is changed by itself, so neighbouring datasets stay neighbours. Numbers are clipped; missing
-    values and values that P does not draw become one that it does (see `privatize.data.clipping`). Nothing
-    but the values is left of the given container (see `Container.fresh`).
+    values and values that P does not draw become one that it does (see `privatize.data.clipping`). Only the
+    values are taken from the given container (see `Container.fresh`).
 
     Parameters
     ----------

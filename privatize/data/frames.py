@@ -1,6 +1,6 @@
 """Data frames and series as other packages see them: names, columns, labels, numbers.
 
-Plain functions that ask the adapter of the frame's library.
+The functions call the adapter of the frame's library.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ register("pyarrow", _pyarrow)
 
 
 def kind(data: Any) -> tuple[str, str] | None:
-    """Return ("frame" or "series", library) of a frame or a series, and None of everything else.
+    """Return ("frame" or "series", library) for a frame or a series, and None for everything else.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def kind(data: Any) -> tuple[str, str] | None:
 
 def _of(data: Any) -> Tabular:
     found = find(data)
-    assert isinstance(found, Tabular)  # noqa: S101 - others are asked for their kind first
+    assert isinstance(found, Tabular)  # noqa: S101 - callers check `kind` first
     return found
 
 
@@ -136,7 +136,7 @@ def replaced(data: Any, at: int, values: Any) -> Any:
     return _of(data).replaced(data, at, values)
 
 
-# --- as answers -------------------------------------------------------------------------------
+# --- as outputs -------------------------------------------------------------------------------
 
 
 def numbers(data: Any) -> list[Any]:
@@ -156,12 +156,12 @@ def with_numbers(seen: Any, values: list[Any]) -> Any:
 
 
 def labels(data: Any) -> list[list[str]]:
-    """Return the names of columns and the labels of rows, the first of them, as strings."""
+    """Return the names of the columns and the labels of the first 100 rows, as strings."""
     if _of(data).library == "pandas":
         rows = data.index[:100].tolist()
     else:
-        held = [column for column in columns(data) if kind_of(column) not in ("int", "float")]
-        listed = [narwhals(column).to_list()[:100] for column in held]
+        rest = [column for column in columns(data) if kind_of(column) not in ("int", "float")]
+        listed = [narwhals(column).to_list()[:100] for column in rest]
         rows = listed[0] if len(listed) == 1 else list(zip(*listed, strict=True))
     return [[repr(name) for name in names(data)], [repr(row) for row in rows]]
 

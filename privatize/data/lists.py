@@ -19,7 +19,7 @@ from privatize.data.schema import ListSchema, Schema
 from privatize.data.support import OneOf, is_fixed, split, unwrap
 from privatize.errors import DataError
 
-_ODD = (
+_WRONG_TYPE = (
     "The records of the list are not all of the type that P draws: numbers, booleans, dates of the same time "
     "zone. Convert them, or have the sampler draw what they are."
 )
@@ -57,7 +57,7 @@ class Lists(Container):
         copied = self.copy(data)
         if not isinstance(support, dict):
             return _convert_column(copied, drawn, support)
-        # Records are dicts with P's keys: what one lacks is missing, what P lacks is left out.
+        # Records get P's keys: one that a record lacks becomes a missing value, and other keys are left out.
         if not all(isinstance(record, dict) for record in [*copied, *drawn]):
             raise DataError("The records of the list are not all dicts, as those that P draws are.")
         names = list(drawn[0])
@@ -90,21 +90,21 @@ def _convert_column(values: list[Any], drawn: list[Any], support: Any) -> list[A
     if isinstance(inner, OneOf):
         return clipping.convert_choices(values, support)
     example = next((value for value in drawn if not clipping.is_missing(value)), None)
-    if example is None:  # all that was drawn is missing: the bounds tell
+    if example is None:  # all drawn values are missing: take the type of the bounds
         example = inner[0].item() if isinstance(inner[0], np.generic) else inner[0]
     zone = example.tzinfo if isinstance(example, dt.datetime) else None
     integers = isinstance(example, int) and not isinstance(example, bool)
     dtype = "M8[us]" if isinstance(example, dt.date) else "i8" if integers else "f8"
     array, missing = _to_array(values, np.dtype(dtype), zone)
     if array.ndim != 1:
-        raise DataError(_ODD)
+        raise DataError(_WRONG_TYPE)
     found = clipping.convert_values(array, array.dtype, inner, missing).tolist()
     if dtype == "M8[us]":
-        found = [_like(moment, example) for moment in found]
+        found = [_match_type(moment, example) for moment in found]
     return clipping.with_none(found, missing) if optional else found
 
 
-def _like(moment: dt.datetime, example: dt.date) -> dt.date:
+def _match_type(moment: dt.datetime, example: dt.date) -> dt.date:
     """Return a time in UTC as a date, or as a time in a time zone, as the example is."""
     if not isinstance(example, dt.datetime):
         return moment.date()
@@ -119,18 +119,18 @@ def _moment(value: Any, zone: Any) -> Any:
     if isinstance(value, np.datetime64):
         return value.astype("M8[us]")
     if not isinstance(value, dt.date):
-        raise DataError(_ODD)
+        raise DataError(_WRONG_TYPE)
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
     elif zone is not None:
-        raise DataError(_ODD)
+        raise DataError(_WRONG_TYPE)
     return np.datetime64(value, "us")
 
 
 def _to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[Any, Any]:
-    """Return a list as an array that P's dtype can be made from, and which values are missing.
+    """Return a list as an array that can be cast to P's dtype, and which values are missing.
 
-    Value by value: what becomes of one does not depend on what the others are.
+    Each value is converted by itself: the result does not depend on the other values.
     """
     if dtype.kind in "UO":
         return clipping.objects(data), None
@@ -139,7 +139,7 @@ def _to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[
     try:
         values = np.array(data, dtype=object)
     except ValueError:  # ragged
-        raise DataError(_ODD) from None
+        raise DataError(_WRONG_TYPE) from None
     flat = values.ravel().tolist()
     missing = np.array([clipping.is_missing(value) for value in flat], dtype=bool)
     present = clipping.with_none(flat, missing)
@@ -172,5 +172,5 @@ def _number(value: Any) -> Any:
     if isinstance(value, decimal.Decimal | fractions.Fraction):
         value = float(value)
     if not isinstance(value, int | float):
-        raise DataError(_ODD)
+        raise DataError(_WRONG_TYPE)
     return float(value) if isinstance(value, float) else int(value)

@@ -1,4 +1,4 @@
-"""Whether private data fits what P draws, by their schemas alone; and if not, what to do about it."""
+"""Compare the schema of private data with that of P's draws, and say what to do if they do not fit."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ from privatize.data.support import is_fixed, split
 _NUMBERS, _STRINGS = ("int", "float"), ("text", "category", "object")
 _CONVERT = "Convert it, or have the sampler draw what it is."
 _FIXES = {
-    "category": "Its values must be of the same type: convert it with astype, or write P's as they are.",
+    "category": "Its values must be of the same type: convert it with astype, or give P values of that type.",
     "bool": "Convert it to booleans (astype('boolean') where some are missing).",
     "date": "Convert it to dates of the same time zone (pd.to_datetime(...)), or give dates(...) its tz=.",
 }
@@ -129,7 +129,7 @@ def _column_matches(own: ColumnSchema, drawn: ColumnSchema) -> bool:
 def _index_in_words(schema: FrameSchema) -> str:
     index = schema.index
     if index is None:
-        return "no index but the rows' numbers"
+        return "no index except row numbers"
     named = f" named {', '.join(index.names)}" if index.names != ("None",) else ""
     return f"an index ({index.kind}) of {', '.join(map(bare, index.dtypes))}{named}"
 
@@ -164,5 +164,5 @@ def _advice(less: list[Any], more: list[Any], own: FrameSchema) -> str:
         return f": {indexed[0]!r} is the index. Pass data.reset_index()."
     if more:
         rename = f"data.rename(columns={{{more[0]!r}: {less[0]!r}}})"
-        return f", and has {more!r}, which it does not draw. Rename them ({rename}), or adapt P."
-    return ". Draw only those that there are (sampler=P[['age', 'sex']], say), or add them."
+        return f", and has {more!r}, which it does not draw. Rename them ({rename}), or change P."
+    return ". Draw only columns that it has (as in sampler=P[['age', 'sex']]), or add the others."

@@ -30,13 +30,13 @@ class PandasFrames(Tabular):
     def dtypes(self, data: Any) -> list[Any]:
         if self.form == "series":
             return [data.dtype]
-        known = getattr(getattr(data, "_mgr", None), "get_dtypes", None)  # `dtypes` makes a series of them
+        known = getattr(getattr(data, "_mgr", None), "get_dtypes", None)  # `dtypes` makes a series: slower
         return list(data.dtypes if known is None else known())
 
     def index(self, data: Any) -> IndexSchema | None:
         index = data.index
         kind = type(index).__name__
-        if kind == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers: that must not decide
+        if kind == "RangeIndex":  # pandas 3 makes one of any evenly spaced integers: ignore that
             kind = "Index"
         if kind == "Index" and index.name is None and index.dtype.kind in "iu":
             return None
@@ -66,7 +66,7 @@ class PandasFrames(Tabular):
         return self.take(data, np.arange(len(data))[:n])
 
     def concat(self, parts: Sequence[Any]) -> Any:
-        # Without those that are empty, whose dtypes pandas would otherwise let have a say.
+        # Without empty parts, because pandas would let their dtypes change the result's.
         filled = [part for part in parts if len(part)] or [parts[0]]
         return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
 
@@ -78,33 +78,36 @@ class PandasFrames(Tabular):
         found = []
         for at in positions:
             index: Any = pd.RangeIndex(len(self.places(data, at)))
-            if indexed:  # from the labels alone: frequencies and unused levels tell of other records
+            if indexed:  # from the labels alone: frequencies and unused levels reveal other records
                 index = pandas_layout.joined(pandas_layout.labels_of(data.index[at]), data.index.names)
             taken = [pandas_layout.taken(part, at) for part in parts]
             found.append(self.assemble(taken, self._labels(data), index))
         return found
 
     def _labels(self, data: Any) -> Any:
-        """Return the names of columns for another frame."""
+        """Return the names of the columns, for another frame."""
         return [data.name] if self.form == "series" else pandas_layout.own_labels(data.columns)
 
     # -- columns
 
     def assemble(self, parts: list[Any], names: Any, index: Any = None) -> Any:
         if self.form == "series":
-            # Drawn columns are read by pandas; rows that are taken keep the dtype that they have.
+            # pandas infers the dtype of drawn columns; rows that are taken keep their dtype.
             return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
         heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
         if all(type(part) is np.ndarray for part in parts):
             dtypes = {part.dtype for part in parts}
-            if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: quicker to make, and to use
+            if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
                 return pd.DataFrame(np.array(parts).T, index, heads, copy=False)
-        # Both copy into one block for each of numpy's dtypes, in C order; the first is quicker.
+        # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
         build = getattr(pd.DataFrame, "_from_arrays", None)
         if build is not None:
             return build(parts, heads, index, verify_integrity=index is None)
-        series = (pd.Series(part, index, None if index is None else part.dtype) for part in parts)
-        return pd.DataFrame(dict(enumerate(series)), index).set_axis(heads, axis=1)
+        rows = pd.RangeIndex(len(parts[0])) if index is None and parts else index
+        series = (pd.Series(part, rows, None if index is None else part.dtype) for part in parts)
+        made = pd.DataFrame(dict(enumerate(series)), rows)
+        made.columns = heads
+        return made
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
         dtype = drawn.dtype
@@ -112,7 +115,7 @@ class PandasFrames(Tabular):
             places = codes(values, dtype.categories.tolist())
             return pd.Series(pd.Categorical.from_codes(places, dtype=dtype))
         if isinstance(values, list):
-            if isinstance(dtype, np.dtype):  # whose strings are missing as NaN, as pandas reads them
+            if isinstance(dtype, np.dtype):  # where pandas marks a missing string by NaN
                 values = [np.nan if value is None else value for value in values]
             return pd.Series(values, dtype=dtype)
         series = pd.Series(values)
@@ -132,7 +135,7 @@ class PandasFrames(Tabular):
                 return _strings(column.categories).take(places, allow_fill=missing is not None)
             if column.plain:
                 return self.from_column(Column(array_of(column.categories)[values], missing))
-            typed = tuple((type(value), value) for value in column.categories)  # 1 and True are not the same
+            typed = tuple((type(value), value) for value in column.categories)  # 1 is not the category True
             return pd.Categorical.from_codes(places, dtype=_category_dtype(typed, column.ordered))
         if values.dtype.kind == "b" and missing is not None:
             return pd.arrays.BooleanArray(values, missing.copy())
@@ -148,7 +151,7 @@ class PandasFrames(Tabular):
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         if self.form == "series":
             return pd.Series(column.array, index=data.index, name=data.name)
-        made = data.copy()  # an answer shares nothing with the estimate that it is made after
+        made = data.copy()  # a released frame must share nothing with the one from calibration
         made.isetitem(at, column.array)
         return made
 
@@ -175,7 +178,7 @@ class PandasFrames(Tabular):
         return self.assemble(self._converted(data, drawn, ends[:width]), self._labels(drawn), index)
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
-        """Return the columns of private data as P would draw them: of numpy's numbers quickly."""
+        """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
         parts = list(zip(columns.arrays(data), self.dtypes(drawn), ends, strict=True))
         made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
         if all(part is not None for part in made):
@@ -188,9 +191,9 @@ class PandasFrames(Tabular):
 
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:
-    """Tell whether numpy's numbers become numpy's numbers, without a mark for missing ones."""
+    """Tell whether numpy's numbers become numpy's numbers, and none has to be marked as missing."""
     inner, _ = unwrap(support)
-    arrays = type(inner) is tuple and np.ndarray in map(type, inner)  # whose shapes have to be checked
+    arrays = type(inner) is tuple and np.ndarray in map(type, inner)  # their shapes must be checked
     if arrays or not is_numpy_number(own) or not is_numpy_number(drawn):
         return False
     return drawn.kind == "f" or not isinstance(support, Maybe)
@@ -203,7 +206,7 @@ def _category_dtype(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _strings(values: tuple[str, ...]) -> Any:
-    """Return strings as an array of pandas', from which they are taken by code."""
+    """Return strings as a pandas array, from which values are taken by their codes."""
     return pd.Series(list(values), dtype=_usual_dtypes()[1]).array
 
 
@@ -214,7 +217,7 @@ def _usual_dtypes() -> tuple[Any, Any]:
 
 
 def _without_unit(code: str) -> str:
-    """Return what a dtype is, without the unit of dates, which P's is cast to."""
+    """Return the name of a dtype without the unit of dates, since private dates are cast to P's unit."""
     if code.startswith("category"):
         return "category"
     return re.sub(r"^datetime64\[(ns|us|ms|s)", "datetime64[", code)

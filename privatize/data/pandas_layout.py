@@ -1,4 +1,4 @@
-"""How pandas lays frames out: blocks, cells, labels and indexes, and what of them is shared."""
+"""Parts of pandas frames (rows, cells, labels, indexes) that share nothing with other frames."""
 
 import contextlib
 import copy
@@ -26,25 +26,25 @@ def joined(labels: list[Any], names: Any) -> Any:
 
 
 def taken(array: Any, at: Any) -> Any:
-    """Return rows of what a column is in: numpy's may be a view, others are in memory of their own."""
+    """Return rows of a column's array: numpy's may be a view, others share nothing that can be changed."""
     made = array[at] if type(at) is slice else array.take(at)
     if type(made) is np.ndarray:
         return own_cells(made) if made.dtype.kind == "O" else made
     if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
         return made.copy()
-    inside = made.__arrow_array__()  # which nobody can change, but chunks can be seen
-    whole = inside.num_chunks == 1 and not inside.chunk(0).offset
-    return made if whole else pd.array(made.tolist(), dtype=made.dtype)
+    inside = made.__arrow_array__()  # cannot be changed, but its chunks can be seen
+    one_chunk = inside.num_chunks == 1 and not inside.chunk(0).offset
+    return made if one_chunk else pd.array(made.tolist(), dtype=made.dtype)
 
 
 def own_cells(cells: Any) -> Any:
-    """Return an array of objects that are its own too, if they can be changed in place."""
+    """Return an array of objects, with copies of them if any can be changed in place."""
     immutable = {type(cell) for cell in cells} <= IMMUTABLE
     return cells if immutable else objects([copy.deepcopy(cell) for cell in cells])
 
 
 def with_own_cells(data: Any) -> Any:
-    """Return a frame or a series whose cells are its own too, if they can be changed in place."""
+    """Return a frame or a series, with copies of the objects in its cells if any can be changed in place."""
     for at, array in enumerate(arrays(data)):
         if array.dtype != object or (made := own_cells(array)) is array:
             continue
@@ -56,13 +56,13 @@ def with_own_cells(data: Any) -> Any:
 
 
 def own_labels(labels: Any) -> Any:
-    """Return the names of columns for another frame: what is written into one stays there."""
+    """Return column names for another frame: what is written into one frame's does not change the other's."""
     return labels.view() if is_read_only(labels.dtype) else labels.copy(deep=True)
 
 
 @functools.cache
 def is_read_only(dtype: Any) -> bool:
-    """Tell whether pandas keeps everybody from writing into an index: from 3.1 on, of some strings."""
+    """Tell whether an index of a dtype cannot be written into: from pandas 3.1 on, of some strings."""
     if not isinstance(dtype, pd.StringDtype):
         return False
     made = pd.Index(["a"], dtype=dtype)
@@ -73,7 +73,7 @@ def is_read_only(dtype: Any) -> bool:
 
 
 def heads(names: tuple[Any, ...]) -> Any:
-    """Return the names of drawn columns as an index: making one costs as much as all else in a frame."""
+    """Return the names of drawn columns as an index, if possible from a cache: making one is slow."""
     if not all(type(name) is str for name in names):
         return pd.Index(names, tupleize_cols=False)
     return own_labels(known_heads(names))
@@ -83,5 +83,5 @@ def heads(names: tuple[Any, ...]) -> Any:
 def known_heads(names: tuple[str, ...]) -> Any:
     """Return names of columns as an index that all frames with these names share."""
     made = pd.Index(names)
-    made.get_indexer(made)  # where each is, now and not in one of several threads
+    made.get_indexer(made)  # makes its lookup table now, and not in one of several threads
     return made

@@ -1,4 +1,4 @@
-"""Datasets as columns: their named parts, and their values as arrays whose equal values are equal."""
+"""Split datasets into named parts and columns, and make columns of different types comparable."""
 
 import contextlib
 import datetime as dt
@@ -64,7 +64,7 @@ def columns_of(data: Any) -> Iterator[Array]:
 
 
 def comparable(values: Array) -> Array:
-    """Return a column such that equal values are equal whatever type they came in."""
+    """Return a column in which equal values compare equal, whatever their types were."""
     if values.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
             return values.astype(np.float32)

@@ -31,7 +31,7 @@ class PolarsFrames(Tabular):
 
     def _laid_out(self, rows: Any) -> Any:
         for at, column in enumerate(self.columns(rows)):
-            if column.dtype == pl.Categorical:  # codes by order of appearance, whatever was read before
+            if column.dtype == pl.Categorical:  # so that codes do not depend on earlier data
                 rows = self.with_column(rows, at, column.cast(pl.String).cast(column.dtype))
         return rows
 

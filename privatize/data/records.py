@@ -2,7 +2,7 @@
 
 A dataset is a numpy array or a torch tensor (the first axis counts the records), a list, a data frame or a
 series, a sparse matrix (by rows), or a tuple or dict of such containers that are aligned record by record, as
-in ``(X, y)``. Plain functions that ask the adapter of the container.
+in ``(X, y)``. The functions call the adapter of the dataset's container.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize.data import frames  # noqa: F401 - which registers frames
+from privatize.data import frames  # noqa: F401 - the import registers frames
 from privatize.data.aligned import Dicts, Tuples
 from privatize.data.arrays import Arrays, Sparse, Tensors
 from privatize.data.container import Positions, find, of, register
@@ -45,7 +45,7 @@ def count(data: Any) -> int:
 def describe(data: Any) -> Schema:
     """Return the schema of a dataset: containers, names, dtypes, shapes, never n or values.
 
-    What its public JSON leaves out of it may tell about values, so it is for comparing with what P draws.
+    It may reveal something about values, which its public JSON leaves out, so it is only compared with P's.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def take(data: Any, positions: Positions) -> Any:
 
 
 def record(data: Any, at: int) -> Any:
-    """Return one record: of a frame or a sparse matrix a row of the same kind."""
+    """Return one record; of a frame or a sparse matrix, one with a single row."""
     return of(data).record(data, at)
 
 
@@ -138,14 +138,14 @@ def cast(drawn: Any, schema: Schema | None) -> Any:
     """Return drawn records in the container of the private data, where that is easy.
 
     A drawn array becomes a list, a series, a tensor, or a frame with the private data's column names, if that
-    is what the private data is; a drawn series becomes an array or a list. What the library does to the
-    private data in turn is `convert`. Everything else stays, and is found not to fit.
+    is what the private data is; a drawn series becomes an array or a list. Everything else is returned
+    unchanged, and `match` refuses it. What happens to the private data is in `convert`.
     """
     return drawn if schema is None else of(drawn).cast(drawn, schema)
 
 
 def match(drawn: Any, schema: Schema, support: Any = None) -> Any:
-    """Return drawn records in the container of the private data, or refuse. Names public facts only.
+    """Return drawn records in the container of the private data, or refuse; errors name public facts only.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def misfit(drawn: Any, support: Any) -> str | None:
 
 
 def is_same_kind(data: Any, drawn: Any) -> bool:
-    """Tell whether both are arrays of one dtype and shape but for n, so that nothing needs to be compared."""
+    """Tell whether both are arrays of numbers that differ in n at most, so that their schemas are equal."""
     return (
         type(data) is type(drawn) is np.ndarray
         and data.dtype == drawn.dtype

@@ -17,18 +17,18 @@ Label = Any
 
 
 class Schema(ABC):
-    """What a dataset is. Its string says so in words, and names nothing that may be taken from values."""
+    """The kind of a dataset. `str` describes it in words, without anything that may be taken from values."""
 
     libraries: frozenset[str] = frozenset({"numpy"})
-    """The packages that its containers are from; numpy is in all of them."""
+    """The packages that the containers are from; numpy is always one of them."""
     container: tuple[str, str]
-    """The package and the class of its container."""
+    """The package and the class of the container."""
 
     @abstractmethod
     def to_json(self, *, public: bool = False) -> list[Any]:
-        """Return it as JSON, as it is in keys.
+        """Return the schema as JSON, as in the keys of estimates.
 
-        A public one lacks what may be taken from values: widths of strings, digits, fields in columns.
+        If public, leave out what may be taken from values: widths of strings, digits, fields in columns.
         """
 
 
@@ -73,7 +73,7 @@ class ArraySchema(Schema):
 
 
 class SparseSchema(ArraySchema):
-    """A sparse matrix of SciPy's, whose records are rows; its place is its layout."""
+    """A SciPy sparse matrix, whose records are rows; `place` is its format."""
 
     libraries, container, tag = frozenset({"numpy", "scipy"}), ("scipy", "csr_array"), "sparse"
 
@@ -82,7 +82,7 @@ class SparseSchema(ArraySchema):
 
 
 class TensorSchema(ArraySchema):
-    """A tensor of torch's; its dtype is a string, its place is its device."""
+    """A torch tensor; `dtype` is a string, `place` is its device."""
 
     libraries, container, tag = frozenset({"numpy", "torch"}), ("torch", "Tensor"), "tensor"
 
@@ -130,7 +130,7 @@ class ColumnSchema(NamedTuple):
 
     @property
     def public_dtype(self) -> str:
-        """Its dtype without what may be taken from values."""
+        """The dtype without what may be taken from values."""
         return bare(self.dtype) if self.kind == "other" else self.dtype
 
 
@@ -181,7 +181,7 @@ def _as_lists(value: Any) -> Any:
 
 
 def bare(code: str) -> str:
-    """Return the name of a dtype, without what it has in brackets, where that may be taken from values."""
+    """Return the name of a dtype, without the part in brackets if that may be taken from values."""
     dates = code.startswith(("datetime", "period", "interval"))
     return code if dates else re.split(r"[\[({<]", code, maxsplit=1)[0]
 
@@ -217,7 +217,7 @@ def _dtype_code(dtype: np.dtype[Any], public: bool) -> Any:
 
 
 def _in_words(dtype: np.dtype[Any]) -> str:
-    """Return what a dtype is, without widths: how long the longest string is tells about the data."""
+    """Return a dtype in words, without widths: the length of the longest string reveals data."""
     if dtype.subdtype is not None:
         return f"{_in_words(dtype.subdtype[0])} of shape {dtype.subdtype[1]}"
     if dtype.names is not None:

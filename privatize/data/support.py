@@ -1,4 +1,4 @@
-"""P's support: what its values lie in.
+"""P's support: the range or the set that its values are in.
 
 A support is a pair ``(low, high)`` of bounds, a `OneOf` of fixed values, a `Maybe` of either where P draws
 missing values too, a dict of these by column, a tuple of them for aligned containers, or None where nothing
@@ -21,7 +21,7 @@ class OneOf:
     values : tuple
         What P draws.
     unknown : object
-        What stands for everything else, missing values included.
+        What replaces every other value, including missing ones.
 
     Examples
     --------
@@ -38,12 +38,12 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Maybe:
-    """A support of which missing values are a part.
+    """A support that includes missing values.
 
     Attributes
     ----------
     inner : pair, OneOf or None
-        The support of what is not missing.
+        The support of the values that are not missing.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Maybe:
 
 
 def unwrap(support: Any) -> tuple[Any, bool]:
-    """Return the support of what is not missing, and whether missing values are a part of it.
+    """Return the support of values that are not missing, and whether missing values are allowed too.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def unwrap(support: Any) -> tuple[Any, bool]:
 
 
 def is_fixed(support: Any) -> bool:
-    """Tell whether a support, or that of what is not missing, is one of fixed values."""
+    """Tell whether a support is a `OneOf`, or a `Maybe` of one."""
     return isinstance(unwrap(support)[0], OneOf)
 
 
@@ -98,7 +98,7 @@ def bounded(support: Any) -> bool:
 
 
 def split(support: Any, keys: Sequence[Any]) -> list[Any]:
-    """Return the supports of a dataset's parts: by their names, or one after the other; or refuse it.
+    """Return the supports of a dataset's parts, by name or in order, or refuse a support that does not fit.
 
     Examples
     --------
@@ -120,16 +120,16 @@ def split(support: Any, keys: Sequence[Any]) -> list[Any]:
 
 
 def bounds(support: Any, *, dated: bool) -> tuple[Any, Any]:
-    """Return the two ends of a support, or refuse what are no bounds of numbers, or of dates."""
+    """Return the two ends of a support, or refuse one that is not bounds of numbers, or of dates."""
     if not is_pair(support) or (np.asarray(support[0]).dtype.kind in "mM") != dated:
         what = "dates or durations" if dated else "numbers"
-        raise ValueError(f"its support is no pair of bounds, and not one of fixed values, for {what}")
+        raise ValueError(f"its support is neither a pair of bounds nor fixed values for {what}")
     low, high = support
     return low, high
 
 
 def join(supports: Iterable[Any]) -> Any:
-    """Return a support that holds all of several, as a mixture's does.
+    """Return a support that contains several others, as a mixture's does.
 
     Examples
     --------
@@ -158,5 +158,5 @@ def _scalar(end: Any) -> Any:
 
 
 def _form(support: Any) -> Any:
-    """Return what must be the same of two supports to join them."""
+    """Return what two supports must have in common to be joined."""
     return "bounds" if is_pair(support) else len(support) if type(support) is tuple else type(support)

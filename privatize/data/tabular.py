@@ -1,7 +1,7 @@
 """What data frames and series of all libraries have in common: columns with names, dtypes and values.
 
-Columns go through narwhals. Rows are taken with each library's own words: they are taken for every sampled
-pair, and a detour would cost more than the work itself.
+Columns go through narwhals. Rows are taken with each library's own functions: that happens for every sampled
+pair, and narwhals would take longer than the work itself.
 """
 
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
@@ -21,7 +21,7 @@ from privatize.errors import DataError
 
 
 class Columnar(Container):
-    """What the data frames, or the series, of a library do in their own ways."""
+    """The frames, or the series, of a library: the methods in which libraries differ."""
 
     library: str
 
@@ -42,7 +42,7 @@ class Columnar(Container):
 
     @abstractmethod
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
-        """Return values, in UTC if they are times, as a column of the dtype of another one."""
+        """Return values, in UTC if they are times, as a column with the dtype of a drawn one."""
 
     @abstractmethod
     def from_column(self, column: Column) -> Any:
@@ -56,7 +56,7 @@ class Columnar(Container):
 
     @abstractmethod
     def rows(self, data: Any, *positions: Any) -> list[Any]:
-        """Return rows at positions, or slices, without all else of what they were in: chunks, attributes."""
+        """Return rows at positions, or slices, as new frames without the chunks and attributes of `data`."""
 
     def places(self, data: Any, at: Any) -> Any:
         """Return positions, or a slice, as positions."""
@@ -80,7 +80,7 @@ class Columnar(Container):
 
 
 class Tabular(Columnar):
-    """The data frames, or the series, of a library: what they do in the same way."""
+    """The frames, or the series, of a library: the methods that are the same for all."""
 
     def record(self, data: Any, at: int) -> Any:
         return self.take(data, np.array([at])) if self.form == "frame" else data[at]
@@ -97,7 +97,7 @@ class Tabular(Columnar):
     def kinds(self, data: Any) -> list[str]:
         """Return what the columns hold."""
         found = [columns.known_kind(dtype) for dtype in self.dtypes(data)]
-        if None in found:  # a column costs more to have than its dtype
+        if None in found:  # columns take longer to get than dtypes
             return [columns.kind_of(column) for column in self.columns(data)]
         return found  # type: ignore[return-value]
 
@@ -141,7 +141,7 @@ class Tabular(Columnar):
         return self.assemble(made, [column.name for column in schema.columns])
 
     def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
-        # As arrays, which mark nothing as missing: a column that can would, and P's arrays never do.
+        # As arrays, because P's arrays cannot mark values as missing, and a column might.
         found = [columns.values_of(column) for column in self.columns(data)]
         ends = [support] if self.form == "series" else _per_column(support, len(found))
         parts = zip(found, ends, strict=True)
@@ -165,7 +165,7 @@ class Tabular(Columnar):
         kind = columns.kind_of(drawn)
         if kind == "other" and not columns.same_dtype(own, drawn):
             raise DataError(
-                "A column of an unusual dtype is not of the very dtype that the sampler draws. Convert it, "
+                "A column has an unusual dtype, which is not the dtype that the sampler draws. Convert it, "
                 "or have the sampler draw what it is."
             )
         if kind == "other" or (support is None and columns.same_dtype(own, drawn, categories=False)):
@@ -173,7 +173,7 @@ class Tabular(Columnar):
         values, missing = columns.values_of(own)
         if kind not in ("text", "category", "object"):
             return self._convert_ordered(values, missing, drawn, support)
-        # Of codes that are numbers, what fills a gap is no code.
+        # With None for missing values: the number that fills a gap in `values` may be a category.
         listed = clipping.convert_choices(clipping.with_none(values.tolist(), missing), support)
         if kind == "text":
             listed = [value if isinstance(value, str) else None for value in listed]
@@ -186,7 +186,7 @@ class Tabular(Columnar):
         found = clipping.convert_values(values, dtype, support, missing)
         if moments:
             return self.native(found, np.isnat(found), drawn)
-        # Where P draws missing values they stay; where nothing is known too, if the column can have them.
+        # Missing values stay if P draws them, or if the support is unknown and the column can mark them.
         nullable = not isinstance(columns.dtype_of(drawn), np.dtype)
         if not (isinstance(support, Maybe) or (support is None and nullable)):
             return self.native(found, None, drawn)

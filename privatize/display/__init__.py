@@ -1,1 +1,1 @@
-"""Charts and cards: what a person sees. Knows no class of ours."""
+"""Charts and cards, for values of any class: this package knows no other class of the library."""

@@ -14,7 +14,7 @@ Rows = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Card:
-    """What a person sees of something.
+    """A title, rows and a chart, to be shown as text or as HTML.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Card:
     note : str
         A line that comes after them.
     shares : tuple of float
-        How full the bar beside each row is; without bars by default.
+        How full the bar beside each row is; no bars by default.
     """
 
     title: str
@@ -89,7 +89,7 @@ def _bar(share: float) -> str:
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with a head, which scrolls by itself where the screen is too narrow."""
+    """Return a table with a head, which scrolls by itself if the screen is too narrow."""
     top = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -101,7 +101,7 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def preview(value: Any) -> str:
-    """Return any value as HTML: as it shows itself in a notebook, or else its repr, cut where it is long."""
+    """Return any value as HTML: what a notebook shows, or else its repr, cut if it is long."""
     shown = getattr(value, "_repr_html_", None)
     inner = shown() if callable(shown) else None
     if isinstance(inner, str):
@@ -113,8 +113,8 @@ def preview(value: Any) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """Return a page that needs nothing else, for light and dark, wide and narrow screens."""
-    from importlib import resources  # which takes longer to import than all of this package
+    """Return a self-contained page for light and dark, wide and narrow screens."""
+    from importlib import resources  # it takes longer to import than all of this package
 
     style = resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     return (

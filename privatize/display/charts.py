@@ -1,4 +1,4 @@
-"""Charts as plain descriptions, drawn as SVG that needs nothing else, or with matplotlib."""
+"""Describe charts, and draw them as self-contained SVG or with matplotlib."""
 
 import html
 import itertools
@@ -15,7 +15,7 @@ Color = Literal["blue", "red", "green", "orange", "gray"]
 
 _WIDTH, _HEIGHT = 440.0, 260.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 14.0, 12.0, 40.0
-_POINTS = 300  # more than these cannot be told apart
+_POINTS = 300  # more points than these could not be seen
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Layer:
         A line; steps that jump at each x; an area between `y` and `top`; points; an upright line at
         each x; a level line at each y; an upright stroke from `y` to `top` at each x.
     x, y, top : sequence of float
-        Where.
+        Coordinates.
     label : str
-        What the legend says; nothing if it is empty.
+        Its text in the legend; if empty, it is not in the legend.
     color : str
         Name of a color.
     dashed : bool
-        Whether a line is.
+        Whether a line is dashed.
     """
 
     kind: Literal["line", "step", "band", "point", "upright", "level", "interval"]
@@ -55,13 +55,13 @@ class Chart:
     title, x, y : str
         What it shows, and what the axes are.
     layers : tuple of Layer
-        What is in it.
+        Its content.
     log : str
         Which axes are logarithmic: "", "x", "y" or "xy".
     names : tuple of str
         Labels at x = 0, 1, ... in place of numbers.
     limits : tuple
-        Where the y axis must begin and end, if it must.
+        Where the y axis begins and ends; by default, so that everything is visible.
     """
 
     title: str
@@ -74,7 +74,7 @@ class Chart:
 
 
 def thin(count: int, most: int = _POINTS) -> list[int]:
-    """Return at most so many indices of a sequence, evenly spread, both ends among them.
+    """Return at most `most` indices of a sequence, evenly spread, including both ends.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def thin(count: int, most: int = _POINTS) -> list[int]:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Where numbers are on an axis, and which of them are written."""
+    """An axis: where numbers are on it, and which of them are labelled."""
 
     low: float
     high: float
@@ -180,10 +180,10 @@ def _frame(chart: Chart, across: _Axis, up: _Axis) -> str:
 
 
 def _names(names: Sequence[str]) -> list[tuple[float, str]]:
-    """Return as many names as there is room for."""
+    """Return as many names as fit on the axis, and where they are."""
     longest = max(3, *(min(len(name), 12) for name in names))
-    room = max(1, int((_WIDTH - _LEFT - _RIGHT) / (7 * longest)))
-    shown = thin(len(names), max(2, room))
+    fitting = max(1, int((_WIDTH - _LEFT - _RIGHT) / (7 * longest)))
+    shown = thin(len(names), max(2, fitting))
     return [(float(i), names[i] if len(names[i]) <= 12 else names[i][:11] + "…") for i in shown]
 
 

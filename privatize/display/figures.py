@@ -1,4 +1,4 @@
-"""Numbers as people write them: read from arguments, and shown."""
+"""Read numbers from arguments, and write them as people do."""
 
 import math
 import operator
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a float, and whatever is none as NaN."""
+    """Return a number as a float, and anything else as NaN."""
     try:
         return math.nan if isinstance(value, bool | str) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -17,7 +17,7 @@ def as_float(value: Any) -> float:
 
 
 def as_integer(value: Any) -> int:
-    """Return an integer as an int, and whatever is none as -1, which no count and no seed is."""
+    """Return an integer as an int, and anything else as -1, which is never a valid count or seed."""
     try:
         return -1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -25,7 +25,7 @@ def as_integer(value: Any) -> int:
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """Return a number in a few digits, as people write it: with an exponent only far from 1.
+    """Return a number in a few digits, with an exponent only if it is very large or very small.
 
     Examples
     --------

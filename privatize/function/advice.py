@@ -1,20 +1,20 @@
-"""What is said when a private run ends without an answer: fixed texts, which hold nothing of the data."""
+"""Messages for a private run that ends without an answer. They are fixed and contain nothing of the data."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What a function is called in messages, how to run it on public data, and usual causes of failures."""
+    """A function's name in messages, how to run it on public data, and usual causes of failures."""
 
     name: str
     trial: str
     causes: str = ""
 
-    def about(self, text: str, places: list[str] | None = None) -> str:
-        """Return one of the texts below for this function, with the first few of some places."""
+    def about(self, message: str, places: list[str] | None = None) -> str:
+        """Fill in one of the messages below for this function, with at most five of the places."""
         return (
-            text.format(name=self.name, trial=self.trial, places=" and ".join((places or [])[:5]))
+            message.format(name=self.name, trial=self.trial, places=" and ".join((places or [])[:5]))
             + self.causes
         )
 
@@ -27,7 +27,7 @@ _KEEP = (
 )
 FAILED = f"{{name}}() failed on the private data. {_HIDDEN} {_TRY}, with the same other arguments."
 INTERNAL = (
-    f"{{name}}() could not bring the private data into the form that P draws, or handle its answer. "
+    f"{{name}}() could not convert the private data to the form that P draws, or handle its answer. "
     f"{_HIDDEN} {_TRY}, and compare the two datasets."
 )
 UNFIT = (
@@ -53,11 +53,11 @@ CHANGED = (
 )
 REACHABLE = (
     "The private data can be reached from {0}() itself, through {1}, so it would take part in the "
-    "calibration. Pass the data as an argument only. If what is there is public and only has the values of "
-    "a private column, leave that column out of it, or sort it and round its numbers to fewer digits: a mere "
-    "copy has the same values."
+    "calibration. Pass the data as an argument only. If what is there is public and merely has the values of "
+    "a private column, leave that column out of it, or sort it and round its numbers to fewer digits, so "
+    "that it is not taken for a copy."
 )
 BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
-    "records that the answer is to hide. Bootstrap from public data, or name P without looking at any."
+    "records that the answer is to hide. Bootstrap from public data, or name P without looking at any data."
 )

@@ -1,4 +1,4 @@
-"""What is asked without data: how many records, and a dataset without any; by a slip it may be the data."""
+"""Read the arguments of methods such as estimate(), which need no private data but may get it by mistake."""
 
 import operator
 from typing import Any
@@ -14,10 +14,11 @@ from privatize.samplers.base import traits_of
 def questions(
     definition: Definition, calibrator: Calibrator, name: str, given: list[Any], *, several: bool = True
 ) -> tuple[list[Question], bool]:
-    """Return the questions that a method of this name was asked by its arguments, and if they are several.
+    """Return the questions that a method's arguments ask, and whether n is a list.
 
-    They are the number of records, or several, and the function's other arguments; and ``like=``, a dataset
-    without records. By a slip they may be the data, which no frame of an error may hold: they are taken out.
+    The arguments are the number of records n or a list of such numbers, the function's other arguments, and
+    ``like=``, a dataset without records. They are removed from `given`: a user may have passed the private
+    data by mistake, which no frame of an error may hold.
     """
     args, kwargs = given
     given.clear()
@@ -44,9 +45,9 @@ def questions(
 
 
 def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:
-    """Return the error for what is no number of records, or None if it is one, or several.
+    """Return the error for an n that is neither a number of records nor a list of them; None if it is.
 
-    It says nothing about what was passed instead but its type: it may be the data.
+    Unless n is an integer, the error shows only its type: a user may have passed the private data.
     """
     for each in n if several and isinstance(n, list | tuple) else [n]:
         if not 1 <= as_integer(each) < 2**53:
@@ -59,7 +60,7 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
 
 
 def _not_empty(like: Any) -> SettingsError | None:
-    """Return the error for a `like=` that has records, or is no dataset; None if it is empty or absent."""
+    """Return the error for a `like=` that has records or is not a dataset; None if it is empty or absent."""
     try:
         size = 0 if like is None else records.count(like)
     except PrivatizeError:

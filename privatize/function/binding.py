@@ -1,7 +1,6 @@
-"""Which arguments are the dataset, and which are the rest.
+"""Split the arguments of a call into the dataset and the rest.
 
-The dataset is what is private; every other argument is public and part of the function that
-is being calibrated.
+The dataset is private. Every other argument is public, and part of the function that is calibrated.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _FIXED = frozenset({Placeholder, type(None), bool, int, float, str})
 
 
 def _bits(value: Any) -> Any:
-    """Return what is equal for the same value alone: 0.0 and -0.0 are not, nor are NaN of either sign."""
+    """Return a value to compare; a float as its bits, because 0.0 == -0.0 and NaN != NaN."""
     return struct.pack("<d", value) if type(value) is float else value
 
 
@@ -55,7 +54,7 @@ class Call:
     args, kwargs : tuple, dict
         Its arguments, with placeholders.
     open : str or None
-        The one required parameter that was left open, for mechanisms that fill it.
+        The one required parameter that was not passed, for mechanisms that fill it.
     """
 
     function: Callable[..., Any]
@@ -63,7 +62,7 @@ class Call:
     kwargs: Mapping[str, Any]
     open: str | None
     key: tuple[tuple[Any, ...], Mapping[str, Any]]  # the arguments with defaults filled in
-    _plain: Any = field(default=False, init=False, repr=False, compare=False)  # False until it is asked for
+    _comparable: Any = field(default=False, init=False, repr=False, compare=False)  # False: not computed yet
 
     def bare(self) -> bool:
         """Tell whether the dataset is the only argument."""
@@ -75,25 +74,25 @@ class Call:
         args, kwargs = self.key
         return [list(args), sorted(kwargs.items())]
 
-    def plain(self) -> tuple[Any, ...] | None:
-        """Return the public arguments as a tuple to compare; None if one could change or hide something."""
-        if self._plain is False:
+    def comparable(self) -> tuple[Any, ...] | None:
+        """Return the public arguments as a tuple to compare; None if one is no number, string or None."""
+        if self._comparable is False:
             args, kwargs = self.key
             values = (*args, *kwargs.values())
             fixed = all(type(value) in _FIXED for value in values)
             found = (
                 (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if fixed else None
             )
-            object.__setattr__(self, "_plain", found)
-        return cast("tuple[Any, ...] | None", self._plain)
+            object.__setattr__(self, "_comparable", found)
+        return cast("tuple[Any, ...] | None", self._comparable)
 
     def shared(self) -> list[tuple[str, Any]]:
-        """Return the arguments that are not copied, so that the function could change them, with names."""
-        if self.plain() is not None:
+        """Return names and values of the arguments that the function could change: they are not copied."""
+        if self.comparable() is not None:
             return []
         try:
             names = list(inspect.signature(self.function).parameters)
-        except (TypeError, ValueError):  # builtins and some compiled functions have none
+        except (TypeError, ValueError):  # builtins and some compiled functions have no signature
             names = []
         placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
         found = (*placed, *self.kwargs.items())
@@ -109,7 +108,7 @@ class Call:
 
         def fill(value: Any) -> Any:
             if type(value) is not Placeholder:
-                # The function may fit it: the caller's own would be left with what it learned.
+                # A copy: the function may fit it, and what it learned would stay in the caller's own.
                 return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
                 return data[value.index - 1] if value.index else data
@@ -162,7 +161,7 @@ class Binding:
         aligned = data is not None and not isinstance(data, str)
         try:
             signature = inspect.signature(function)
-        except (TypeError, ValueError):  # builtins and some compiled functions have none
+        except (TypeError, ValueError):  # builtins and some compiled functions have no signature
             if names is not None or coins:
                 raise SettingsError(
                     f"{label}() has no signature that Python can see, so data= and coins= cannot name its "
@@ -178,7 +177,7 @@ class Binding:
 
     @functools.cached_property
     def _alone(self) -> Call | None:
-        """The call that has nothing but the dataset, in first place; None if there is no such call."""
+        """The call whose only argument is the dataset, in first place; None if that cannot be called."""
         first = next(iter(self.signature.parameters.values()), None)
         if first is None or first.kind not in _POSITIONAL or self.names != (first.name,) or self.aligned:
             return None
@@ -188,7 +187,7 @@ class Binding:
             return None
 
     def bound(self, method: Callable[..., Any]) -> Binding:
-        """Return the same parameters of a method of another object."""
+        """Return this binding for the same method of another object."""
         made = replace(self, function=method)
         if self._alone is not None:
             vars(made)["_alone"] = replace(self._alone, function=method)
@@ -219,7 +218,7 @@ class Binding:
             raise ArgumentError(f"The arguments do not fit {self.label}{self.signature}.") from None
 
     def _taken(self, given: dict[str, Any], name: str) -> Any:
-        """Take a part of the dataset out of the arguments; of variadic ones it is the first."""
+        """Remove a part of the dataset from the arguments: of a variadic parameter the first value."""
         signature = self.signature
         variadic = signature.parameters[name].kind in _VARIADIC
         if name not in given or (variadic and not given[name]):
@@ -244,7 +243,7 @@ class Binding:
         for name in self.coins:
             if name in given:
                 raise ArgumentError(
-                    f"{self.label}{signature} gets {name!r} from the public coins. Leave it out."
+                    f"{self.label}{signature} gets a seeded generator as {name!r}, by coins=. Leave it out."
                 )
             given[name] = Placeholder("coin")
         missing = [
@@ -283,7 +282,7 @@ def _refuse_unknown(names: Sequence[str], signature: inspect.Signature, label: s
 
 
 def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
-    """Return the first parameter that can be a dataset, after that of a method's object."""
+    """Return the first parameter that can be a dataset, after a method's self or cls."""
     taken = (*coins, *(function.keywords if isinstance(function, functools.partial) else ()))
     candidates = [
         p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken

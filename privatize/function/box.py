@@ -6,7 +6,7 @@ from typing import Any
 class Box:
     """Private arguments, the dataset among them, and what the raw function returned."""
 
-    # Filled and emptied by plain stores, not by methods: an interrupt cannot come in between.
+    # Attributes are set directly, not by methods, so that no interrupt comes in between.
     __slots__ = ("args", "data", "kwargs", "started", "value")
 
     def __init__(self) -> None:

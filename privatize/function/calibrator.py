@@ -1,7 +1,8 @@
-"""Calibrator: makes and recalls the estimates of one function, however it is bound and set.
+"""Calibrator: makes and recalls the estimates of one function, for all its methods and settings.
 
-A private function shares its calibrator by reference with its methods, its replacements, itself under the P
-of sealed data, and models that are trained by the same function: each finds what another has recalled.
+A private function shares its calibrator with its bound methods, with what `replace` returns, with itself
+under the P of sealed data, and with models that are trained by the same function. Each of them finds the
+estimates that another has made.
 """
 
 import contextlib
@@ -49,9 +50,9 @@ class Estimate:
     key : str or None
         Its key in the store, if it has one.
     holds : callable
-        Tells whether what it depends on is still what it was.
+        Tells whether everything that it depends on is unchanged.
     guard : ChangeGuard or None
-        What tells that quickly, where the function can change nothing but what the guard sees.
+        A quicker check of the same, for functions that can change only what the guard sees.
     """
 
     sensitivity: Sensitivity
@@ -60,7 +61,7 @@ class Estimate:
     guard: ChangeGuard | None = None
 
     def snapshot(self, asked: Question) -> Snapshot | ChangeGuard:
-        """Return what the function could change, taken before a private run."""
+        """Record what the function could change, before a private run."""
         if self.guard is not None and self.guard.same():
             return self.guard
         return Snapshot(asked.call.function, asked.call.shared())
@@ -70,13 +71,13 @@ class Calibrator:
     """The estimates of one function: templates of P, guards, and a memory in front of the store."""
 
     def __init__(self) -> None:
-        # By key, plan and floor, and by where it is stored: whoever names another store expects it there too.
+        # By key, plan, floor and store: whoever names another store expects the estimate there, too.
         self.memory: dict[tuple[str, Plan, float | None, Any], Sensitivity] = {}
-        # By short names, with the questions whose ids are in them. With None where there is no guard: nothing
-        # is kept alive, and whatever gets such an id later has no guard either.
+        # By short names, which contain ids: the question keeps those objects alive. Without a guard
+        # there is None: nothing is kept alive, and an object that gets the same id later has no guard either.
         self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate] | tuple[None, None]] = {}
         self._met: dict[tuple[Any, ...], weakref.ref[Any]] = {}  # functions and objects, by short names
-        # By ids of settings and samplers, which are kept with what they name.
+        # By ids of settings and samplers. The values refer to these objects, so that no id is used again.
         self._templates: dict[tuple[int, str | None], Template] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
 
@@ -98,7 +99,7 @@ class Calibrator:
         return _put(self._templates, at, Template(settings)) if found is None else found
 
     def under(self, definition: Definition, sampler: Any) -> Definition:
-        """Return a definition under the P of sealed data."""
+        """Return the definition with the P of sealed data."""
         settings = definition.settings
         at = id(settings), id(sampler)
         found = self._under.get(at)
@@ -107,34 +108,34 @@ class Calibrator:
         return replace(definition, settings=found[2])
 
     def recall(self, asked: Question, box: Box | None = None) -> Estimate:
-        """Return the estimate for a question, or make it; in the box is data that must not be part of it."""
+        """Return the estimate for a question, or make it. It must not depend on the data in the box."""
         short = asked.short()
         _, known = self.guarded.get(short, (None, None)) if short else (None, None)
         if known is not None and known.holds():
             return known
-        estimate, held = self._made(asked, short, box)
-        if held:
+        estimate, unchanged = self._made(asked, short, box)
+        if unchanged:
             return estimate
         if box is None:
             warn_changed(asked.definition.name)
             return Estimate(estimate.sensitivity, None, lambda: False)
-        # Once more: something may have been loaded when it was first used.
-        estimate, held = self._made(asked, short, box)
-        if held:
+        # Once more: something may have been loaded on first use.
+        estimate, unchanged = self._made(asked, short, box)
+        if unchanged:
             return estimate
-        # It would leave something of its private run behind as well: so it is not run, and nothing is spent.
+        # A private run would leave something behind, too. So the function is not run, and nothing is spent.
         places = asked.left_by_a_public_run(estimate.sensitivity.coin_seed)
         raise errors.PrivateRunError(asked.definition.advice.about(UNSTEADY, places))
 
     def _made(self, asked: Question, short: tuple[Any, ...] | None, box: Box | None) -> tuple[Estimate, bool]:
-        """Return the estimate from memory, from the store, or anew; and whether it held to the end."""
+        """Return the estimate, remembered or new, and whether what it depends on is unchanged."""
         settings = asked.settings
         guardable = short is not None and self._met_again(short, asked.call.function)
-        watching = guard(asked.call.function, asked.template.libraries) if guardable else None
+        changes = guard(asked.call.function, asked.template.libraries) if guardable else None
         facts = asked.facts()
-        key, seen = _key(asked, facts, watching, box)
+        key, seen = _key(asked, facts, changes, box)
         if key is None:
-            # What cannot be encoded counts by its type here: it has no key, but the rest can be compared.
+            # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
             return Estimate(asked.calibrate(_seed(settings), None), None, holds), holds()
@@ -143,44 +144,44 @@ class Calibrator:
         known = self.memory.get(at)
         if known is not None:
             estimate = Estimate(known, key, holds)
-            if guardable and seen and (watching is None or watching.same()):
-                if watching is not None:
-                    estimate = Estimate(known, key, watching.same, watching if watching.simple else None)
-                _put(self.guarded, short, (None, None) if watching is None else (asked, estimate))
+            if guardable and seen and (changes is None or changes.same()):
+                if changes is not None:
+                    estimate = Estimate(known, key, changes.same, changes if changes.simple else None)
+                _put(self.guarded, short, (None, None) if changes is None else (asked, estimate))
             return estimate, True
         known, store = _remembered(asked, key)
-        held = holds()
-        if held:
+        unchanged = holds()
+        if unchanged:
             _put(self.memory, at, known)
         else:
             _Writer(store)(store.forget, key)
-        return Estimate(known, key, holds), held
+        return Estimate(known, key, holds), unchanged
 
     def _met_again(self, short: tuple[Any, ...], function: Any) -> bool:
-        """Tell whether a guard is worth its time: many an object is asked just once."""
+        """Tell whether a guard is worth its time: many objects are used just once."""
         if short in self.guarded:
             return self.guarded[short][1] is not None
         target = function.__self__ if type(function) is types.MethodType else function
         met = self._met.get(short)
         if met is not None and met() is target:
             return True
-        with contextlib.suppress(TypeError):  # what has no weak references has no guard either
+        with contextlib.suppress(TypeError):  # an object without weak references gets no guard
             _put(self._met, short, weakref.ref(target))
         return False
 
 
-def _put(held: dict[Any, Any], at: Any, value: Any) -> Any:
-    if len(held) >= _MOST:
-        held.clear()
-    held[at] = value
+def _put(cache: dict[Any, Any], at: Any, value: Any) -> Any:
+    if len(cache) >= _MOST:
+        cache.clear()
+    cache[at] = value
     return value
 
 
 # --- what an estimate depends on --------------------------------------------------------------
 
 
-def apart(name: str, value: Any, box: Box) -> None:
-    """Refuse what the private data can be reached from."""
+def refuse_reachable(name: str, value: Any, box: Box) -> None:
+    """Refuse a value from which the private data can be reached."""
     try:
         identity_of(value, version="", private=Private(box.data))
     except PrivateReachable as error:
@@ -188,21 +189,21 @@ def apart(name: str, value: Any, box: Box) -> None:
 
 
 def _key(
-    asked: Question, facts: list[Any], watching: ChangeGuard | None, box: Box | None
+    asked: Question, facts: list[Any], changes: ChangeGuard | None, box: Box | None
 ) -> tuple[str | None, bool]:
-    """Return the key of an estimate, if it has one, and whether it is of what the guard watches."""
-    # In a frame of its own: those that calibrate must not hold the data, nor all that a function can reach.
-    read: dict[tuple[int, str], Any] | None = None if watching is None else {}
+    """Return the key of an estimate, if it has one, and whether the guard saw the same values as the key."""
+    # A frame of its own: frames that calibrate must hold neither the data nor all that a function can reach.
+    read: dict[tuple[int, str], Any] | None = None if changes is None else {}
     private, name = None if box is None else Private(box.data), asked.definition.name
     try:
         key = token(facts, name, version=asked.settings.version, private=private, read=read)
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
-    return key, watching is None or read is None or watching.saw(read)
+    return key, changes is None or read is None or changes.saw(read)
 
 
 def _holds(facts: list[Any], version: str | None, digest: str | None) -> bool:
-    """Tell whether what an estimate depends on is still what it was."""
+    """Tell whether everything that an estimate depends on is unchanged."""
     return identity_of(facts, version=version) == digest
 
 
@@ -225,7 +226,7 @@ class _Writer:
 
 
 def store_of(settings: Settings) -> Store:
-    """Return where estimates are remembered."""
+    """Return the store in which estimates are remembered."""
     return open_store(store_place(settings.store))
 
 
@@ -258,11 +259,11 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
     for which in ("*", mine):
         if which in entry.failure:
             raise errors.restore(entry.failure[which])
-    entry.looks = store.look(key, plan)  # before anything is seen
+    entry.looks = store.look(key, plan)  # before any gap is seen
     if "marginal" in {look.bound for look in entry.looks} and len(entry.looks) > 1:
         raise errors.PlanError(
             f"bound='marginal' holds for one look at the gaps only, and {name}() has been calibrated for "
-            f"n={asked.n} with another plan. Call {name}.forget() to begin anew.",
+            f"n={asked.n} with another plan. Call {name}.forget() to start again.",
             gamma=plan.gamma,
             m=plan.m,
             bound=plan.bound,
@@ -275,7 +276,7 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
     try:
         found = asked.calibrate(entry.seed, entry)
     except errors.CalibrationError as error:
-        # Remembered too: trying again must not be a way to a luckier estimate.
+        # A failure is remembered, too: trying again must not be a way to a luckier estimate.
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
         write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
         raise

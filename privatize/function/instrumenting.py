@@ -1,4 +1,4 @@
-"""Making other people's functions private where they are, for a while or from then on."""
+"""Make other people's functions private in their own modules, for a `with` block or for good."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def instrument(*targets: str, **settings: Any) -> Instrumented:
     """Make functions private in their own modules, from now on, or inside a ``with`` block.
 
     Whoever reads ``module.function`` then gets the private one. Names that were imported before
-    (``from module import function``) keep the raw one: a warning names the modules that have such.
+    (``from module import function``) keep the raw one, and a warning lists them.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _find(target: str) -> tuple[Any, str, Any]:
         raise SettingsError(f'{target!r} is not "package.module:function".')
     try:
         owner: Any = importlib.import_module(module)
-    except Exception as error:  # a module is anybody's code
+    except Exception as error:  # importing a module may raise anything
         what = f"{type(error).__name__}: {error}"
         raise SettingsError(f"{target!r}: the module cannot be imported: {what}") from None
     *parents, name = path.split(".")
@@ -98,13 +98,13 @@ def _find(target: str) -> tuple[Any, str, Any]:
         owner = getattr(owner, parent, None)
     if not callable(getattr(owner, name, None)):
         raise SettingsError(f"{target!r}: there is no function of that name.")
-    # As it is in a class: a static method stays one, and is not bound to the class that was named.
+    # From a class without binding: a static method stays one, and a class method is not bound to this class.
     read = inspect.getattr_static if isinstance(owner, type) else getattr
     return owner, name, read(owner, name)
 
 
 def _warn_of_others(target: str, raw: Any, owner: Any) -> None:
-    """Say which modules have imported the raw function before."""
+    """Warn of the modules that have imported the raw function before."""
     holders = []
     for name, module in list(sys.modules.items()):
         with contextlib.suppress(Exception):  # a lazy module may raise anything when it is looked at

@@ -1,4 +1,4 @@
-"""How private functions are pickled: by name where that finds them, otherwise by value."""
+"""Pickle private functions: by name if they can be found by it, otherwise by value."""
 
 import sys
 from typing import Any, Self
@@ -20,7 +20,7 @@ class Pickled:
         raise NotImplementedError
 
     def __deepcopy__(self, memo: Any = None) -> Self:
-        return self  # its calls to itself go to this one
+        return self  # when the function calls itself, it calls this object
 
     __copy__ = __deepcopy__
 
@@ -31,16 +31,16 @@ class Pickled:
         found: Any = sys.modules.get(module)
         for part in name.split("."):
             found = getattr(found, part, None)
-        # cloudpickle ships __main__ by value, since workers have another one.
+        # cloudpickle sends functions of __main__ by value, because workers have another __main__.
         pickler = sys._getframe(1).f_globals.get("__name__", "")
-        shipped = module == "__main__" and pickler.startswith("cloudpickle")
-        if found is self and not shipped and not by_value(module):
+        sent = module == "__main__" and pickler.startswith("cloudpickle")
+        if found is self and not sent and not by_value(module):
             return str(name)
         root = None if self._root is self else self._root
         state = {"function": self._original, "settings": self._settings, "root": root}
         return object.__new__, (type(self),), {"made of": state, "attributes": self._attributes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # If it calls itself, the function is being made at this moment, and has no defaults yet.
+        # A function that calls itself is still being unpickled at this moment, and has no defaults yet.
         type(self).__init__(self, **state["made of"], unfinished=True)  # type: ignore[call-arg]
         vars(self).update(state["attributes"])

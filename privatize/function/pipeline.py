@@ -1,8 +1,8 @@
-"""The release pipeline: the one way of a call from private arguments to a private answer.
+"""The release pipeline: every step of a call from private arguments to a private answer.
 
-The rule that everything here follows: private arguments live in one `Box`, which is emptied
-before any error is raised. Errors are raised by frames that have let go of arguments and
-values, without cause, context or traceback of anything that has seen private data.
+The rule that everything here follows: private arguments are in one `Box`, which is emptied
+before any error is raised. Errors are raised by frames that hold no arguments or values any
+more, without cause, context or traceback of anything that has seen private data.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
 from privatize.function.binding import Call
 from privatize.function.box import Box
-from privatize.function.calibrator import Calibrator, Estimate, apart
+from privatize.function.calibrator import Calibrator, Estimate, refuse_reachable
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import active_guards
 from privatize.function.release import Release
@@ -40,26 +40,26 @@ from privatize.samplers.tables import columns_of, values_of
 
 
 class Defined(Protocol):
-    """A private function, as the pipeline knows it."""
+    """What the pipeline needs of a private function."""
 
     calibrator: Calibrator  # what makes its estimates
 
     @property
     def definition(self) -> Definition:
-        """What it is made of."""
+        """The raw function, its parameters and the promise."""
 
 
 def released(function: Defined, box: Box, *, entire: bool) -> Any:
     """Return an entire release or its value, or raise from a frame that holds nothing private."""
-    try:  # at once, and nothing is called before: an interrupt would leave the box as it is
+    try:  # the first statement: an interrupt before it would leave the box full
         definition, calibrator = function.definition, function.calibrator
         inside, raw = active_guards(), definition.binding.function
         own = [guard for guard in inside if guard.root is definition.root]
         if not entire and any(guard.calls(raw) for guard in own):
-            return raw(*box.args, **box.kwargs)  # it calls itself: its noise comes later
+            return raw(*box.args, **box.kwargs)  # it calls itself: the outer call adds noise
         nested = (None, _nested(definition, inside[-1].root)) if inside else None
         outcome, failure = nested or _attempted(definition, calibrator, box, entire)
-    finally:  # also if an interrupt comes before or after what follows could see to it
+    finally:  # also after an interrupt, wherever it came
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:
         raise failure
@@ -90,7 +90,7 @@ def _attempted(
     failure: BaseException
     try:
         return _run(definition, calibrator, box, entire), None
-    except BaseException as error:  # all of them leave through the same door
+    except BaseException as error:  # whatever it is, only its stripped form is raised
         failure = error
     bare = _bare(failure, definition.advice.about(INTERNAL), box.started)
     del failure  # its traceback leads to this frame
@@ -126,16 +126,16 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
         definition = calibrator.under(definition, subjects.sampler)
     asked, positions = _compare(definition, calibrator.template(definition), call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
-    if charge is not None:  # before the work of calibrating: there may be nothing left
+    if charge is not None:  # before calibrating, which is wasted if the budget is used up
         _check(subjects, charge)
     estimate = calibrator.recall(asked, box)
     sensitivity = estimate.sensitivity
     function = asked.function(sensitivity.coin_seed)
     _convert(asked, box, positions)
-    if charge is not None:  # data that does not fit has cost nothing; what follows is spent, come what may
+    if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
         _reserve(subjects, _charge(asked, subjects), estimate)  # again: P may have changed meanwhile
     before = estimate.snapshot(asked)
-    box.started = True  # from here on nothing but fixed texts leaves, and names that the code has
+    box.started = True  # from here on errors contain only fixed messages and names from the code
     left: list[str] = []
     try:
         returned = _evaluate(asked, box, function, sensitivity)
@@ -145,7 +145,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
         raise errors.PrivateRunError(asked.definition.advice.about(FAILED))
     if left:
         raise errors.PrivateRunError(asked.definition.advice.about(LEFT, left))
-    if not estimate.holds():  # the noise is for what it was
+    if not estimate.holds():  # the noise is for the function as it was
         raise errors.PrivateRunError(asked.definition.advice.about(CHANGED))
     if box.value is None:
         raise errors.PrivateRunError(asked.definition.advice.about(UNFIT))
@@ -165,7 +165,7 @@ class _Subjects:
 def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
     """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
     name, settings, binding = definition.name, definition.settings, definition.binding
-    if call.plain() is None and hidden_in(call.others()):
+    if call.comparable() is None and hidden_in(call.others()):
         raise errors.SealedError(
             f"{name}() was given sealed data as an argument that is not its dataset. Only the dataset is "
             f"opened: pass it as {', '.join(binding.names)}."
@@ -192,11 +192,11 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
     return replace(found, budgets=budgets)
 
 
-def _declared(parts: tuple[Any, ...], budgets: list[Any], wanted: bool) -> _Subjects:
-    """Return what was declared about the parts of sealed data; with one P, if that is wanted."""
+def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Subjects:
+    """Return what was declared about the parts of sealed data. If P is needed, they must agree on it."""
     carry = [carried(part) for part in parts]
     known = [sampler for sampler, _ in carry if sampler is not None]
-    if wanted and any(other != known[0] for other in known):
+    if needs_p and any(other != known[0] for other in known):
         raise errors.SettingsError(
             f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of them "
             f"together, privatize(sampler=...)."
@@ -216,8 +216,8 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
         raise errors.DataError(
             "The dataset is empty: there is nobody to answer about, and nothing to answer."
         )
-    if not template.fixed:  # P may be made of the data, and say so in an error
-        apart(definition.name, template.sampler, box)
+    if not template.fixed:  # P may be made of the data, and an error could show P
+        refuse_reachable(definition.name, template.sampler, box)
     alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
     if template.draws_public and is_private(template.sampler, box.data):
@@ -227,12 +227,12 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
 
 
 def _charge(asked: Question, subjects: _Subjects) -> Charge:
-    """Return what a release costs, as far as that is known before its estimate is."""
+    """Return what a release costs, as far as that is known before the calibration."""
     s = asked.settings
     law = declare(s.sampler)
-    # A class of the user's own, or one that is derived from ours, may say anything about itself.
+    # A class of the user's own, or one that is derived from ours, may claim any kind of composition.
     mechanism = complete(s.mechanism)
-    said = type(mechanism) if s.own_mechanism else BaseMechanism
+    trusted = type(mechanism) if s.own_mechanism else BaseMechanism
     return Charge(
         function=asked.definition.name,
         key="",
@@ -240,7 +240,7 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
         people=subjects.people,
         n=asked.n,
         mechanism=type(s.mechanism).__name__,
-        kind=said.composition_kind(mechanism, s.epsilon, s.delta),
+        kind=trusted.composition_kind(mechanism, s.epsilon, s.delta),
         epsilon=s.epsilon,
         delta=s.delta,
         gamma=0.0 if subjects.dataset else s.gamma,
@@ -269,19 +269,19 @@ def _reserve(subjects: _Subjects, charge: Charge, estimate: Estimate) -> None:
 
 
 def _check(subjects: _Subjects, charge: Charge) -> None:
-    """Refuse a release that one of the budgets cannot pay."""
+    """Refuse a release that one of the budgets cannot pay for."""
     for budget in subjects.budgets:
         budget.afford(charge)
 
 
 def _convert(asked: Question, box: Box, positions: Any) -> None:
-    """Convert the data to what P draws, as calibration has done with what it has drawn."""
+    """Convert the data to the form that P draws, as calibration converts its draws."""
     drawn, support = asked.template.records(), asked.template.support
     box.value = convert_floats(box.data, drawn, support) if positions is None else None
     if box.value is not None:
         box.data, box.value = box.value, None
         return
-    with np.errstate(all="ignore"), silence.quiet():  # a warning would tell of a private number
+    with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
         if positions is not None:
             box.data = records.take(box.data, positions)
         box.data = records.convert(box.data, drawn, support)
@@ -290,11 +290,12 @@ def _convert(asked: Question, box: Box, positions: Any) -> None:
 def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
     """Run the raw function once on the private data; tell whether it returned.
 
-    What it returned is in the box: the flat vector, or None if that is not finite or of another structure.
+    What it returned is then in the box, as a flat vector; or None, if that is not finite or has another
+    structure.
     """
     hush, entered = silence.quiet(), level()
     returned = interrupted = False
-    try:  # plainly: an interrupt could come between entering and what a `with` would protect
+    try:  # not by `with`: an interrupt could come after entering and before what `with` protects
         hush.__enter__()
         try:
             with rng_guard(found.coin_seed) as rng, hush.everywhere():
@@ -321,7 +322,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
     """Add noise to the vector in the box, and return a release or its value."""
     settings, mechanism = asked.settings, asked.settings.mechanism
     used = weighted(mechanism, found.weights)
-    # The user's own may warn of what it gets.
+    # A mechanism of the user's own could quote the raw answer in a warning.
     with contextlib.nullcontext() if settings.own_mechanism else silence.quiet():
         noised = used.release(
             box.value,

@@ -1,8 +1,8 @@
-"""scikit-learn: estimators in, private estimators out.
+"""Private estimators for scikit-learn.
 
-A decorated function may return a fitted estimator as it is (see `privatize.outputs.models` for the
-classes that are known); `fitted` says what to release of others. `PrivateEstimator` is the
-same as an estimator of scikit-learn's own kind.
+A decorated function may return a fitted estimator of the classes that `privatize.outputs.models`
+knows. For other classes `fitted` says what to release. `PrivateEstimator` does the same with the
+interface of a scikit-learn estimator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CAUSES = (
     " For a model the usual causes are labels in y that P does not draw, or only one class; "
     "OneHotEncoder without categories=; missing values in a column that P leaves unbounded."
 )
-_CALIBRATOR = Calibrator()  # of all private estimators: they train by the same functions
+_CALIBRATOR = Calibrator()  # shared by all private estimators, which train by the same functions
 
 
 def fitted(
@@ -67,8 +67,8 @@ def fitted(
         What else it needs, and is the same for every dataset: it is published as it was on data from
         P, and compared at every evaluation. Class labels and feature names need not be named.
     constrain : bool
-        Whether what is released is brought to where it is valid: probabilities that sum to 1, positive
-        variances, semidefinite covariance matrices, orthonormal components. It costs no privacy.
+        Whether what is released is made valid: probabilities that sum to 1, positive variances,
+        semidefinite covariance matrices, orthonormal components. It costs no privacy.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def fitted(
 
 
 def fit(X: Any, y: Any, estimator: Any, *shaping: Any) -> Any:  # noqa: N803 - scikit-learn's name
-    """Train a copy of an estimator: what a private estimator makes private."""
+    """Train a copy of an estimator. This is the function that a private estimator makes private."""
     return _shaped(clone(estimator).fit(X, y), *shaping)
 
 
@@ -110,24 +110,24 @@ def _shaped(estimator: Any, attributes: Any, constants: Any, constrain: bool) ->
     return fitted(estimator, attributes, constants=constants, constrain=constrain)
 
 
-def _taken(part: Any, drawn: Any) -> Any:
-    """Return X or y as what P draws, where scikit-learn takes it for the same and values do not matter."""
-    taken = isinstance(drawn, np.ndarray) and not is_sealed(part)
-    if taken and (isinstance(part, np.memmap) or _foreign(part)):
-        with contextlib.suppress(Exception):  # its own code, which has seen the data: it is refused as it is
+def _as_array(part: Any, drawn: Any) -> Any:
+    """Return X or y as an array if P draws arrays and scikit-learn would convert it to one."""
+    wanted = isinstance(drawn, np.ndarray) and not is_sealed(part)
+    if wanted and (isinstance(part, np.memmap) or _foreign(part)):
+        with contextlib.suppress(Exception):  # which may quote the data; the part itself is refused later
             return np.asarray(part)
     return part
 
 
 def _is_column(y: Any, drawn: Any) -> bool:
-    """Tell whether labels are a column where P draws a plain array of them."""
+    """Tell whether y is a column vector where P draws a one-dimensional array."""
     return type(y) is np.ndarray and y.ndim == 2 and y.shape[1] == 1 and np.ndim(drawn) == 1
 
 
 def _foreign(part: Any) -> bool:
-    """Tell whether something is like an array to numpy, and unknown here."""
+    """Tell whether numpy can convert something to an array, but this library does not know its class."""
     if isinstance(part, np.ndarray) or not hasattr(type(part), "__array__"):
-        return False  # of a masked array not all is data
+        return False  # not a masked array either: its masked values are no data
     try:
         records.count(part)
     except DataError:
@@ -136,7 +136,7 @@ def _foreign(part: Any) -> bool:
 
 
 def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
-    """Say what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
+    """Return what is wrong with the number of rows or columns of X, or with its dtype, which are public."""
     shape: Any = () if is_sealed(X) else getattr(X, "shape", ())
     rows, columns = shape if isinstance(shape, tuple) and len(shape) == 2 else (2, 1)
     if shape and getattr(getattr(X, "dtype", None), "kind", "") == "c":
@@ -147,13 +147,13 @@ def _misshaped(X: Any) -> str:  # noqa: N803 - scikit-learn's name
 
 
 class _Delegated:
-    """A method of the private model, which is there only if the model has it.
+    """An attribute or method of the private model, which exists only if the model has it.
 
-    It is handed out, not called: what it is called with passes through no frame of ours.
+    A method is returned, not called, so that its arguments pass through no frame of ours.
     """
 
-    def __init__(self, text: str, *, learned: bool = False) -> None:
-        self.__doc__, self.learned = text, learned
+    def __init__(self, doc: str, *, learned: bool = False) -> None:
+        self.__doc__, self.learned = doc, learned
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -161,7 +161,7 @@ class _Delegated:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
-        # A copy that is not fitted says so, whatever the one that was passed has learned.
+        # Before fit(), an unfitted copy raises the usual error, even if the estimator itself is fitted.
         fitted_one = vars(instance).get("estimator_")
         if fitted_one is None and self.learned:
             raise AttributeError(f"PrivateEstimator has no {self.name} before fit().")
@@ -174,15 +174,15 @@ class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     estimator : estimator
-        What is trained: any that a decorated function may return, pipelines included. What comes before
-        a private estimator in a pipeline sees the data raw, so put the pipeline inside.
+        What is trained: any that a decorated function may return, pipelines included. The steps before
+        a private estimator in a pipeline see the raw data, so put the pipeline inside.
     epsilon, gamma, sampler
         The promise: see `privatize.privatize`. P draws pairs (X, y), or X alone if the
         estimator learns without labels.
     attributes, constants : sequence of str, optional
         What to release, and what else the model needs, as in `fitted`.
     constrain : bool
-        Whether what is released is brought to where it is valid.
+        Whether what is released is made valid.
     mechanism, delta, bound, samples, domain, min_sensitivity, timeout, seed, version, workers, store, \
 progress, budget
         As for `privatize.privatize`.
@@ -236,14 +236,14 @@ progress, budget
                 setattr(self, name, value)
 
     def _function(self, labels: bool = False) -> PrivateFunction[..., Any]:
-        """Return the private function that trains; made anew only where a parameter is another object."""
+        """Return the private function that trains; a new one only if a parameter is another object."""
         if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
             what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
             raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
         given = [getattr(self, name) for name in _OPTIONS]
-        told = [*given, labels and self.sampler is None]  # which is that of sealed data
+        options = [*given, labels and self.sampler is None]  # without a sampler, P is that of sealed data
         known = _MADE.get(self)
-        if known is None or not all(map(operator.is_, known[0], told)):
+        if known is None or not all(map(operator.is_, known[0], options)):
             settings = Settings(**dict(zip(_OPTIONS, given, strict=True)))
             if self.sampler is not None:
                 labels = isinstance(Template(settings).records(), tuple)
@@ -252,7 +252,7 @@ progress, budget
             settings = replace(settings, data=("X", "y") if labels else "X")
             advice = Advice("fit", trial, _CAUSES)
             made = PrivateFunction(function, settings, calibrator=_CALIBRATOR, advice=advice)
-            known = _MADE[self] = told, made
+            known = _MADE[self] = options, made
         return known[1]
 
     def fit(self, X: Any, y: Any = None) -> PrivateEstimator:  # noqa: N803 - scikit-learn's name
@@ -273,11 +273,11 @@ progress, budget
             sealed = self.sampler is None
             drawn = (None, None) if sealed else _CALIBRATOR.template(function.definition).records()
             if labelled:
-                X, y = _taken(X, drawn[0]), _taken(y, drawn[1])  # noqa: N806 - scikit-learn's name
+                X, y = _as_array(X, drawn[0]), _as_array(y, drawn[1])  # noqa: N806 - scikit-learn's name
                 column = _is_column(y, drawn[1])
                 y = y[:, 0] if column else y
             else:
-                X = _taken(X, drawn)  # noqa: N806 - scikit-learn's name
+                X = _as_array(X, drawn)  # noqa: N806 - scikit-learn's name
             wrong = _misshaped(X)
             if not wrong:
                 released: Release = function.release(*((X, y) if labelled else (X,)), *self._shaping())
@@ -286,7 +286,7 @@ progress, budget
             if y is not None and not labelled:
                 wrong += " y was passed, so P may have to draw pairs (X, y): samplers.labelled(P, 'column')."
         except PrivateRunError as error:
-            failed = str(error)  # a fixed text
+            failed = str(error)  # a fixed message
         finally:
             del X, y
         if wrong:
@@ -309,14 +309,14 @@ progress, budget
         return self._function().estimate(n, *self._shaping(), **more)
 
     def _shaping(self) -> tuple[Any, ...]:
-        """Return what the function that trains gets beside the data."""
+        """Return the other arguments of the function that trains."""
         return self.estimator, self.attributes, self.constants, self.constrain
 
     @property
     def score(self) -> Any:
-        """A model's score on private data would be one more answer about it: it is refused.
+        """The model's score method, but only inside a private function, which adds noise to what it returns.
 
-        Inside a function that is private itself it can be called, since noise comes later.
+        Elsewhere it is refused: a score on private data would be one more answer about the people in it.
         """
         if not evaluating():
             raise ScoreError(
@@ -331,7 +331,7 @@ progress, budget
     predict = _Delegated("Predict with the private model.")
     predict_proba = _Delegated("Predict the probabilities of classes with the private model.")
     predict_log_proba = _Delegated("Predict the logarithms of the probabilities of classes.")
-    decision_function = _Delegated("Return how far points are on one side or the other.")
+    decision_function = _Delegated("Return how far points are from the decision boundary, with a sign.")
     transform = _Delegated("Transform with the private model.")
     inverse_transform = _Delegated("Undo `transform`.")
     get_feature_names_out = _Delegated("Return the names of what `transform` returns.")
@@ -341,17 +341,17 @@ progress, budget
 
     @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator] # it has no types
     def fit_transform(self, X: Any, y: Any = None) -> Any:  # noqa: N803 - scikit-learn's name
-        """Fit, and transform the same records: what is returned is about each of them, and not private."""
+        """Fit, and transform the same records. The result is about single records and is not private."""
         try:
             return self.fit(X, y).transform(X)
         finally:
             del X, y
 
     def __sklearn_clone__(self) -> PrivateEstimator:
-        # The same budget, workers and P, not copies: copied books would be spent twice.
-        told = self.get_params(deep=False)
-        kept = ("sampler", "mechanism", "workers", "budget")
-        return type(self)(**{n: v if n in kept else clone(v, safe=False) for n, v in told.items()})
+        # The same budget, workers and P, not copies: a copied budget could be spent twice.
+        given = self.get_params(deep=False)
+        shared = ("sampler", "mechanism", "workers", "budget")
+        return type(self)(**{n: v if n in shared else clone(v, safe=False) for n, v in given.items()})
 
     def __sklearn_is_fitted__(self) -> bool:
         return "estimator_" in vars(self)

@@ -38,8 +38,8 @@ from privatize.storage.estimates import warn
 P = ParamSpec("P")
 R = TypeVar("R")
 
-REQUIRED: Any = inspect.Parameter.empty  # stands where an option must be given
-# What belongs to a private function itself; everything else on it the user has put there.
+REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
+# Attributes that a private function sets itself. The user has set all others.
 _OWN = frozenset(
     {"_original", "_settings", "_root", "_target", "_advice", "calibrator", "definition", "__wrapped__"}
 )
@@ -77,8 +77,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         raw = original.__func__ if isinstance(original, classmethod) else original
         _refuse_private(raw)
         self._original, self._settings, self._advice = original, settings, advice
-        self._root: PrivateFunction[Any, Any] = self if root is None else root  # that it calls by its name
-        self._target: Any = None  # what it is bound to, as a method
+        self._root: PrivateFunction[Any, Any] = self if root is None else root  # what it calls as itself
+        self._target: Any = None  # the object or class that it is bound to, as a method
         self.calibrator = Calibrator() if calibrator is None else calibrator
         # Name, documentation and module, but not attributes: they could be anything, ours included.
         functools.update_wrapper(cast("Any", self), raw, updated=())
@@ -86,11 +86,11 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         self.__name__: str = label_of(raw)
         if not unfinished:
             settings.obey(self.__name__, policy())
-            _ = self.definition  # or refused
+            _ = self.definition  # raises if the function cannot be made private
 
     @functools.cached_property
     def definition(self) -> Definition:
-        """What it is made of."""
+        """The raw function, its parameters and the promise."""
         binding = Binding.of(self.__wrapped__, self._settings.data, self._settings.coins)
         name = self.__name__ if self.__name__.isidentifier() else "f"
         star = "*" if binding.aligned else ""
@@ -100,7 +100,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     @property
     def settings(self) -> Settings:
-        """What it was told, checked."""
+        """The options of `privatize`, checked."""
         return self._settings
 
     @property
@@ -123,7 +123,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return a private answer for the dataset among the arguments."""
-        try:  # an interrupt inside it must not leave the arguments in this frame either
+        try:  # an interrupt in here must not leave the arguments in this frame
             box = Box()
             box.args, box.kwargs = args, kwargs
         finally:
@@ -132,7 +132,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
     def release(self, /, *args: P.args, **kwargs: P.kwargs) -> Release:
         """Return a private answer together with what was promised about it."""
-        try:  # an interrupt inside it must not leave the arguments in this frame either
+        try:  # an interrupt in here must not leave the arguments in this frame
             box = Box()
             box.args, box.kwargs = args, kwargs
         finally:
@@ -140,15 +140,15 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return cast("Release", released(self, box, entire=True))
 
     def estimate(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Calibrate ahead of time, or recall: the sensitivity for n records. Needs no private data.
+        """Return the sensitivity for n records, calibrated now or remembered. Needs no private data.
 
         ``estimate(n, ...)`` takes the number of records first, or as ``n=``; a list of them gives a list
         of estimates. The function's other arguments, those that are not the dataset, follow. ``like=`` is a
         dataset without records whose container, column names and dtypes are the private data's, where P
-        draws something that is made into it (an array for a data frame, say).
+        draws something that is converted to it (an array for a data frame, say).
         """
         given = [args, kwargs]
-        del args, kwargs  # they may be the data, by a slip, which no frame of an error may hold
+        del args, kwargs  # by mistake they may be the data, which no frame of an error may hold
         return _estimated(self, "estimate", given, lambda found: found)
 
     def error_at(
@@ -227,7 +227,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return _estimated(self, "epsilon_for", given, least)
 
     def remembers(self, /, n: int, *args: Any, **kwargs: Any) -> bool:
-        """Tell whether the estimate for n records is remembered, and fresh: calling would not calibrate.
+        """Tell whether the estimate for n records is remembered, so that a call would not calibrate.
 
         Takes what `estimate` takes. Nothing is evaluated.
         """
@@ -237,14 +237,14 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
             return key is not None and store_of(self._settings).read(key).checked >= self._settings.plan.m
-        except (KeyError, ValueError, DatabaseError):  # there is nothing, or nothing that can be read
+        except (KeyError, ValueError, DatabaseError):  # there is no entry, or it cannot be read
             return False
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
-        """Forget estimates, so that the next call calibrates anew. Returns how many there were.
+        """Forget estimates, so that the next call calibrates again. Return how many there were.
 
         ``forget(n, ...)`` takes what `estimate` takes. Without arguments, all estimates of functions of this
-        name go.
+        name are forgotten.
         """
         given: list[Any] = [args, kwargs]
         del args, kwargs
@@ -299,7 +299,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return PrivateFunction(self._original, chosen, calibrator=self.calibrator, root=self._root)
 
     def __get__(self, instance: Any, owner: type | None = None) -> PrivateFunction[..., R]:
-        """Bind like a function: a method's instance is one more public argument."""
+        """Bind as functions do: a method's instance is one more public argument."""
         if isinstance(self._original, classmethod):
             target = owner if owner is not None else type(instance)
         elif isinstance(self._original, staticmethod) or instance is None:
@@ -327,14 +327,14 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 def _estimated(
     function: PrivateFunction[..., Any], name: str, given: list[Any], read: Callable[[Any], Any]
 ) -> Any:
-    """Return what is read from the estimates that a method was asked for: one, or several."""
+    """Return what `read` returns for the estimate that a method asks for; a list if it asks for several."""
     asked, many = questions(function.definition, function.calibrator, name, given)
     found = [read(function.calibrator.recall(each).sensitivity) for each in asked]
     return found if many else found[0]
 
 
 def _refuse_private(function: Any) -> None:
-    """Refuse to make private what is private already, under another promise."""
+    """Refuse a function that is private already, under another promise."""
     inner, seen = function, 0
     while inner is not None and seen < 100:
         if isinstance(inner, PrivateFunction):
@@ -385,7 +385,7 @@ def privatize(
         The promise may fail on this share of random neighbouring pairs of datasets.
     sampler : Sampler, scipy.stats distribution or callable
         The public distribution P of a record (see `privatize.samplers`). The promise is
-        made with respect to it. Without one, that of the sealed data which it is called with.
+        made with respect to it. By default that of the sealed data in a call.
     mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
         How the answer is released.
     delta : float
@@ -408,7 +408,7 @@ def privatize(
     coins : sequence of str
         Parameters that receive a seeded `numpy.random.Generator` at every evaluation.
     domain : {"clip", "as-is"}, optional
-        Whether private records are brought into P's support before the function sees them. By
+        Whether private records are clipped to P's support before the function sees them. By
         default they are if P is bounded.
     min_sensitivity : float, optional
         A floor for the estimate. Without one an estimate of zero is refused.
@@ -417,18 +417,18 @@ def privatize(
     seed : int, optional
         Seed of the calibration, for reproducible estimates. Noise is never seeded.
     version : str, optional
-        Vouches for what the function's fingerprint cannot see or encode (files, a connection):
-        change it when that changes. Otherwise such an estimate is not remembered.
+        Stands for what the function's fingerprint cannot see or encode (files, a connection):
+        change it when that changes. Without it such an estimate is not remembered.
     workers : int, "inline", "ray", Dask client, executor, or object with map, optional
         Where the sampled pairs are evaluated: a number of processes, in this one, or a cluster. By
-        default what `privatize.configure` says, or else it decides by itself. The private
+        default what `privatize.configure` sets, or else it is chosen automatically. The private
         data is only ever evaluated in this process.
     store : str, Path or None
         Where estimates are remembered: a path or URL, or None for this process only. By default
-        what `privatize.configure` says.
+        what `privatize.configure` sets.
     progress : bool, optional
-        Whether calibration shows a bar. By default if it takes more than a second and somebody is
-        watching.
+        Whether calibration shows a bar. By default if it takes more than a second and runs in a
+        terminal or a notebook.
     budget : Budget, optional
         What every answer is charged to, beside the budgets of ``with`` blocks and of sealed data.
 

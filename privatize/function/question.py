@@ -40,13 +40,13 @@ class Definition:
     name, label : str
         The function's name, and that with its module.
     advice : Advice
-        What is said where a private run ends without an answer.
+        Messages for a private run that ends without an answer.
     binding : Binding
         The raw function, and which of its parameters are the dataset.
     settings : Settings
-        What `privatize` was told.
+        The options of `privatize`.
     root : object
-        The private function that calls of the function to itself go to.
+        The private function that the function calls when it calls itself.
     """
 
     name: str
@@ -58,21 +58,21 @@ class Definition:
 
     @functools.cached_property
     def _method(self) -> Binding:
-        """The parameters of the function as a method, of whichever object."""
+        """The parameters of the function as a method of any object."""
         return self._of(types.MethodType(self.binding.function, self))
 
     def _of(self, method: Any) -> Binding:
         return Binding.of(method, self.settings.data, self.settings.coins)
 
     def bound(self, method: Any) -> Definition:
-        """Return the same as a method of some object."""
-        plain = type(method) is types.MethodType
-        return replace(self, binding=self._method.bound(method) if plain else self._of(method))
+        """Return the same definition for a method of an object."""
+        usual = type(method) is types.MethodType
+        return replace(self, binding=self._method.bound(method) if usual else self._of(method))
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A function of data that P did not draw: it sees what private data would be converted to."""
+    """A function of data that P did not draw, which is converted first, as private data is."""
 
     function: Callable[[Any], Any]
     drawn: Any
@@ -100,7 +100,7 @@ class Question:
     n : int
         Number of records.
     schema : Schema or None
-        What drawn records are converted to, to be like the private data; None if they are.
+        What drawn records are cast to, to match the private data; None if they match already.
     """
 
     definition: Definition
@@ -115,22 +115,22 @@ class Question:
         return self.definition.settings
 
     def short(self) -> tuple[Any, ...] | None:
-        """Return what names the estimate as long as the function is the same; None if there is more to it."""
-        plain, function = self.call.plain(), self.call.function
-        if self.schema is not None or plain is None or type(self.settings.key) is not KeySettings:
+        """Return a quick key, valid as long as the function is unchanged; None if the estimate needs more."""
+        others, function = self.call.comparable(), self.call.function
+        if self.schema is not None or others is None or type(self.settings.key) is not KeySettings:
             return None
         if type(function) is not types.MethodType:
-            return self.n, id(self.settings), id(function), plain
-        # A method is made anew whenever it is read. Objects that hold nothing else may have a guard.
+            return self.n, id(self.settings), id(function), others
+        # A method is a new object whenever it is read. Only objects that hold nothing but atoms have a guard.
         state = attribute_of(function.__self__, "__dict__")
         if type(state) is not dict or any(type(value) not in ATOMS for value in state.copy().values()):
             return None
-        return self.n, id(self.settings), id(function.__func__), id(function.__self__), plain
+        return self.n, id(self.settings), id(function.__func__), id(function.__self__), others
 
     def facts(self) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""
         call, schema = self.call, self.schema
-        # Of the libraries whose objects, and so whose methods, the function gets.
+        # The libraries whose objects, and so whose methods, the function gets.
         names = self.template.libraries | (set() if schema is None else schema.libraries)
         versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
         return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr()]
@@ -151,11 +151,11 @@ class Question:
         return Converted(self.function(s0), self.template.records(), self.template.support)
 
     def guard(self) -> RecursionGuard:
-        """Return what lets the function's calls to itself run raw while it is evaluated."""
+        """Return the guard that lets the function's calls to itself run raw while it is evaluated."""
         return self.worker_context()()
 
     def worker_context(self) -> Callable[[], RecursionGuard]:
-        """Return what makes such a guard in other processes."""
+        """Return a function that makes such a guard, for other processes."""
         functions = self.call.function, self.settings.pair, self.settings.batch
         return functools.partial(RecursionGuard, self.definition.root, *functions)
 
@@ -164,7 +164,7 @@ class Question:
         return _first(given, _first(self.settings.workers, configured("workers", None)))
 
     def calibrate(self, seed: int, memory: Memory | None) -> Sensitivity:
-        """Evaluate the pairs that no memory has, and return the estimate."""
+        """Evaluate the pairs that are not remembered, and return the estimate."""
         settings = self.settings
         return self.guard().run(
             estimate_sensitivity,

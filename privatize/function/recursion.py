@@ -1,6 +1,6 @@
-"""Telling a private function's calls to itself from calls by something that merely interrupts it.
+"""Tell a private function's calls to itself from calls by something that merely interrupts it.
 
-A function that calls itself needs the raw answers of the inner calls, since its noise comes later. A signal
+A function that calls itself needs the raw answers of the inner calls: the outer call adds noise. A signal
 handler, a callback of a window, a finalizer or a trace function that runs meanwhile, in the same thread, must
 not get a raw answer. Both have the evaluation's frame above them. What tells them apart is the code in
 between: a call is the function's own if every frame down to it runs the function, something that its
@@ -26,7 +26,7 @@ from privatize.identity.origin import is_installed
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Libraries that call functions which they are given, and never one of the user's that was not given to them.
+# Libraries that call a user's function only if it was passed to them.
 _LIBRARIES = frozenset(
     {
         *("numpy", "scipy", "pandas", "polars", "pyarrow", "torch", "sklearn", "joblib", "statsmodels"),
@@ -45,10 +45,10 @@ _running: contextvars.ContextVar[tuple[RecursionGuard, ...]] = contextvars.Conte
 class RecursionGuard:
     """Says, while it is active, that a private function is being evaluated in this thread.
 
-    As a context it is active inside; `run` does the same for one call.
+    As a context manager it is active in its block; `run` does the same for one call.
     """
 
-    # Switched off, not just forgotten: contexts that were copied meanwhile keep it.
+    # `active` becomes False at the end, because contexts that were copied meanwhile still have the guard.
     __slots__ = ("_before", "_functions", "_thread", "_walk", "active", "root")
 
     def __init__(self, root: Any, *functions: Any) -> None:
@@ -57,11 +57,11 @@ class RecursionGuard:
         self._walk: _Walk | None = None
 
     def run(self, act: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call something, in a context of its own: what it sets in context variables ends with it."""
+        """Call a function in a copy of the context: what it sets in context variables ends with the call."""
         try:
             return contextvars.copy_context().run(self._run, act, args, kwargs)
         finally:
-            self.active = False  # a plain store: nothing can come in between
+            self.active = False  # not by a method: an interrupt could come in between
 
     def _run(self, act: Callable[..., R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         self.__enter__()
@@ -76,13 +76,13 @@ class RecursionGuard:
         _running.set(self._before)
 
     def calls(self, called: Any = None) -> bool:
-        """Tell whether the function that is being evaluated has itself made the call that runs now."""
+        """Tell whether the function that is being evaluated has itself made the current call."""
         if self._thread != threading.get_ident():
             return False
         if self._walk is None:
             self._walk = _Walk((*self._functions, called))
         frame, last = sys._getframe(1), None
-        while frame is not None and _is_ours(frame):  # from what was called to its caller
+        while frame is not None and _is_ours(frame):  # up to the caller of the private function
             frame = frame.f_back  # type: ignore[assignment] # there may be none
         # Then up to a frame of ours that evaluates the function, or is an inner call that was checked before.
         while frame is not None and not _is_ours(frame):
@@ -117,14 +117,14 @@ def _is_library(module: Any) -> bool:
 
 
 class _Walk:
-    """The code of functions, and that of everything of the user's own which it names."""
+    """The code of functions, and of everything of the user's own that their code names."""
 
     def __init__(self, functions: tuple[Any, ...]) -> None:
         self.entries: set[Any] = set()
         self.named: set[Any] = set()
         self._attributes: set[str] = set()
         self._owners: list[Any] = []  # modules and classes that attributes are read from
-        self._done: dict[tuple[int, bool], Any] = {}  # with the objects, so that their ids stay their own
+        self._done: dict[tuple[int, bool], Any] = {}  # with the objects, so that no id is used again
         todo = [(function, True) for function in functions]
         while todo:
             while todo:
@@ -156,7 +156,7 @@ class _Walk:
 
 
 def _is_own(value: Any) -> bool:
-    """Tell whether a module, class or function may be the user's own, also if it is installed."""
+    """Tell whether a module, class or function may be the user's own, even if it is installed."""
     return not _is_library(value.__name__ if isinstance(value, types.ModuleType) else value.__module__)
 
 
@@ -164,7 +164,7 @@ def _inside(value: Any) -> list[Any]:
     """Return the functions that a callable consists of."""
     if isinstance(value, type | types.ModuleType):
         return []
-    try:  # not by getattr: the attributes of somebody's objects may be code
+    try:  # not by getattr: reading an attribute of a user's object may run code
         parts = [object.__getattribute__(value, "__dict__").get("__wrapped__")]
     except AttributeError:
         parts = []

@@ -74,11 +74,11 @@ class Release:
     noise: Any = field(default="", repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
-        """Return the two ends between which the raw answer is, in the form of the answer itself.
+        """Return the ends of an interval that contains the raw answer, in the form of the answer itself.
 
-        With this probability over the noise, for each number by itself, and for what the function makes
-        of the data as P allows it (records outside P are moved to its edge first). It is computed from the
-        answer and the public scale of the noise, so it tells no more than the answer does.
+        The probability is over the noise, for each number by itself. The raw answer is the function's on
+        the data as P allows it: records outside P's support are clipped to it first. The interval is
+        computed from the answer and the public scale of the noise, so it tells no more than the answer.
 
         Parameters
         ----------
@@ -100,8 +100,8 @@ class Release:
     @property
     def expected_error(self) -> Any:
         """The mean distance of each number from the raw one: a number, or an array if they differ."""
-        whole = self._parts()[1].integers()
-        return _one(mean_error(self.noise, self.scale, whole, rounded=np.ndim(self.scale) > 0))
+        integers = self._parts()[1].integers()
+        return _one(mean_error(self.noise, self.scale, integers, rounded=np.ndim(self.scale) > 0))
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the noise around the answer: where the raw one may be.
@@ -118,7 +118,7 @@ class Release:
         return onto(self._chart(), ax)
 
     def _parts(self) -> tuple[NDArray[np.float64], Structure]:
-        """Return the answer's numbers and its structure; refuse what has no noise."""
+        """Return the answer's numbers and its structure; refuse an answer whose numbers have no noise."""
         if not self.noise:
             raise SettingsError(
                 f"{self.mechanism} does not add noise to the numbers of an answer, so there is no interval "
@@ -126,10 +126,10 @@ class Release:
             )
         try:
             structure = describe(self.value)
-        except OutputError:  # it was changed since
+        except OutputError:  # the value was changed after the release
             raise SettingsError(
-                f"The answer is a {type(self.value).__name__}, which has no numbers any more to put an "
-                f"interval around."
+                f"The answer is now a {type(self.value).__name__}, which has no numbers to put an interval "
+                f"around."
             ) from None
         if any(isinstance(node, Model) for node in structure.nodes()):
             raise SettingsError(
@@ -137,15 +137,15 @@ class Release:
                 f"noise on each number that it has learned is in `scale`."
             )
         vector = structure.flatten(self.value)
-        if np.isinf(vector).any():  # what was too large for a narrow type, such as float16, is infinite in it
+        if np.isinf(vector).any():  # a number that is too large for a narrow type, such as float16
             most = _of_types(structure, _MOST, _LARGEST)
             vector = np.clip(vector, -most, most)
         return vector, structure
 
     def _widths(self, structure: Structure, confidence: float) -> NDArray[np.float64]:
         """Return how far each number is from the raw one at most, with this probability."""
-        whole, rounded = structure.integers(), np.ndim(self.scale) > 0
-        return half_widths(self.noise, self.scale, check_confidence(confidence), whole, rounded=rounded)
+        integers, rounded = structure.integers(), np.ndim(self.scale) > 0
+        return half_widths(self.noise, self.scale, check_confidence(confidence), integers, rounded=rounded)
 
     def _chart(self) -> Chart:
         """Return a density around one number, or intervals around several."""
@@ -180,7 +180,7 @@ class Release:
         return Chart("where the raw answer may be", "answer", "density", layers)
 
     def card(self) -> Card:
-        """Return what a person sees of the release, its value first."""
+        """Return the release as a card, its value first."""
         rows: Rows = [
             ("promise", promise(self.epsilon, self.delta, self.gamma)),
             ("on average over calibrations", f"gamma={round_up(self.average_gamma)}"),
@@ -220,7 +220,7 @@ def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
     estimate : Sensitivity
         What the noise is calibrated to.
     confidence : float
-        With which probability, for each number by itself.
+        The probability, for each number by itself.
     """
     mechanism, wanted = settings.mechanism, check_confidence(confidence)
     noise = complete(mechanism).noise
@@ -249,10 +249,10 @@ _DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}
 
 
 def _rounding(structure: Structure, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return by how much rounding to its own type may move each number that is at most so large.
+    """Return how far rounding to its own type may move each number of at most these sizes.
 
-    Once when it was released, and once as the end of an interval: the two may add up to one step. An integer
-    beyond 2^53 is rounded before that, too.
+    It is rounded once when it is released, and once as the end of an interval: the two may add up to one
+    step. An integer beyond 2^53 is also rounded before that.
     """
     steps = _of_types(structure, _DIGITS, 2.0**-52)
     steps = np.where(structure.integers(), np.where(sizes < 2.0**52, 0.0, 2.0**-51), steps)
@@ -277,10 +277,10 @@ def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
     def enough(epsilon: float) -> bool:
         try:
             return bool(np.max(error_at(epsilon)) <= error)
-        except SettingsError:  # too large: the mechanism is not proven there, the classic Gaussian, say
+        except SettingsError:  # so large that the mechanism is not proven there: the classic Gaussian, say
             return True
 
-    if np.max(error_at(_LEAST)) <= error:  # it is always allowed, so whatever else is wrong is said here
+    if np.max(error_at(_LEAST)) <= error:  # every mechanism allows it, so other mistakes are raised here
         return _LEAST
     low, high = _LEAST, 1.0
     while not enough(high):

@@ -1,4 +1,4 @@
-"""Settings: the one list of options, what each may be, and what of them an estimate depends on."""
+"""Settings: all options, what each may be, and which of them an estimate depends on."""
 
 import functools
 import math
@@ -26,7 +26,7 @@ from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 
-_ENVIRONMENT = {"environment": True}  # where an estimate is made and kept, and who watches
+_ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class KeySettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything that `privatize` was told, checked once: its fields are the options.
+    """The options of `privatize`, one field for each, checked once.
 
     See `privatize` for the meaning of each.
 
@@ -96,14 +96,14 @@ class Settings:
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
         if self.batch is True and mechanism.evaluate:
             raise SettingsError(
-                f"batch=True is for functions whose numbers get noise as they are, and {mechanism.name} "
-                f"asks the function in its own way. Pass batch=function, which returns all scores or lattice "
-                f"values for a stack of datasets."
+                f"batch=True is for mechanisms that add noise to the function's own numbers, and "
+                f"{mechanism.name} does not. Pass batch=function, which returns all scores or lattice values "
+                f"for a stack of datasets."
             )
-        executor(self.workers, self.timeout)  # or refused
+        executor(self.workers, self.timeout)  # raises if they do not go together
 
     def obey(self, name: str, rules: Policy) -> None:
-        """Refuse what the policy does not allow a function of this name."""
+        """Refuse settings that break the policy, for a function of this name."""
         if rules.file is None:  # there is no policy
             return
         problems = rules.problems(self.epsilon, self.delta, self.gamma, budget=True)
@@ -112,7 +112,7 @@ class Settings:
 
     def card(self, signature: str) -> Card:
         """Return the promise of a private function, as a card."""
-        clipped = "are brought into P's support" if self.domain == "clip" else "are taken as they are"
+        clipped = "are clipped to P's support" if self.domain == "clip" else "are taken as they are"
         rows = [
             ("promise", promise(self.epsilon, self.delta, self.gamma)),
             ("mechanism", repr(self.mechanism)),
@@ -125,12 +125,12 @@ class Settings:
         return Card(f"private {signature}", rows)
 
     def _identity(self) -> list[Any]:
-        """Return what an estimate depends on: not where it is made and kept, nor who watches."""
+        """Return what an estimate depends on: not where it is made or stored, progress, or budget."""
         named = [getattr(self, each.name) for each in fields(self) if each.init and not each.metadata]
         return [*named, *([] if self.support_to_clip is None else [self.support]), self.plan]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Executors and clients cannot be shipped, and are of no use in a worker.
+        # Executors and clients cannot be pickled, and are of no use in a worker.
         return vars(self) | {"workers": None}
 
     @property
@@ -146,7 +146,7 @@ class Settings:
 
     @functools.cached_property
     def key(self) -> KeySettings | list[Any]:
-        """What the gaps depend on of the settings; one value if none of it can change."""
+        """The settings that the gaps depend on; one value if none of them can change."""
         own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
         found = (streams.SCHEME, *own, self.seed, self.timeout)
         mechanism = self.own_mechanism and getattr(type(self.mechanism), "immutable", False)
@@ -165,10 +165,10 @@ _Check = Callable[[str, Any], Any]
 
 
 def _short(value: Any) -> str:
-    """Return a wrong value as a text that is not too long."""
+    """Return a wrong value as a string that is not too long."""
     try:
         text = repr(value)
-    except Exception:  # of anybody's class, or an integer of too many digits
+    except Exception:  # an object of any class, or an integer of too many digits
         return f"a {type(value).__name__}"
     return text if len(text) < 100 else text[:97] + "..."
 
@@ -203,7 +203,7 @@ def _by(check: Callable[[Any], Any]) -> _Check:
 def _names(name: str, value: Any) -> Any:
     several = isinstance(value, str | tuple | list | None)
     if not several or not all(isinstance(each, str) for each in value or ()):
-        raise SettingsError(f"{name}={_short(value)} is not the name of a parameter, or several.")
+        raise SettingsError(f"{name}={_short(value)} is not the name of a parameter, or a list of names.")
     if name == "coins" and isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value

@@ -1,6 +1,6 @@
 """Hide what Python itself reports while a function runs on private data: it may quote the data.
 
-The filters of `warnings` belong to the process, and any thread that leaves ``catch_warnings`` puts back
+The filters of `warnings` belong to the process, and any thread that leaves ``catch_warnings`` restores
 those that it found. So the thread of a private run has filters of its own for that time, and so have the
 threads that it starts: the module `warnings` gets a class whose attributes differ by thread. Warnings of
 other threads are dropped while the function itself runs, since it may have given them work. So are the
@@ -20,12 +20,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-# Whether `warnings` tells threads apart by itself: from Python 3.14 on, where that was asked for.
+# Whether `warnings` itself has a state for each thread: from Python 3.14 on, if that is switched on.
 _APART = bool(getattr(sys.flags, "context_aware_warnings", False))
 
 
 class _Filters(list[Any]):
-    """Filters of a private run, so that no thread puts them back for everybody after the run."""
+    """Filters of a private run; a type of its own, so that no thread restores them for all after the run."""
 
     def __getitem__(self, at: Any) -> Any:
         found = super().__getitem__(at)
@@ -37,16 +37,16 @@ def _drop(*_: Any) -> None:
 
 
 class _Run:
-    """The state of `warnings` for one private run: what ``catch_warnings`` changes and puts back.
+    """The state of `warnings` for one private run: what ``catch_warnings`` changes and restores.
 
-    As a context it hides the warnings of other threads as well.
+    As a context manager it hides the warnings of other threads as well.
     """
 
     __slots__ = ("quoted", "state", "thread", "threads")
 
     def __init__(self) -> None:
         self.thread = threading.get_ident()
-        self.threads: list[threading.Thread] | None = None  # those that there were when the function began
+        self.threads: list[threading.Thread] | None = None  # those that were running when the function began
         self.state: dict[str, Any] = {
             "filters": _Filters([("ignore", None, Warning, None, 0)]),
             "showwarning": _drop,
@@ -62,7 +62,7 @@ class _Run:
 
 
 _now: list[_Run] = []  # the runs that are under way
-_turn = threading.RLock()  # for whoever begins or ends one
+_turn = threading.RLock()  # held while a run is added or removed
 
 
 def _renew() -> None:
@@ -88,7 +88,7 @@ def _mine(now: list[_Run] = _now) -> _Run | None:
 
 
 def _attribute(name: str) -> property:
-    # What it needs is bound here: warnings are still raised when Python ends, and this module is cleared.
+    # Globals are bound as defaults: warnings are still raised when Python ends and has cleared this module.
     def get(module: Any, mine: Any = _mine, now: list[_Run] = _now) -> Any:
         run = mine() if now else None
         return vars(module)[name] if run is None else run.state[name]
@@ -210,11 +210,11 @@ class quiet:  # noqa: N801 - it is used like a function
         self._run: Any = None
 
     def __enter__(self) -> quiet:
-        if _APART:  # pragma: no cover - on the versions that others are tested on
+        if _APART:  # pragma: no cover - not on the version that coverage is measured on
             self._run = warnings.catch_warnings(action="ignore")
             self._run.__enter__()
             return self
-        if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # or it was reloaded
+        if warnings.__dict__["_showwarnmsg"] is not _installed.get("_showwarnmsg"):  # not yet, or reloaded
             _install()
         self._run = _Run()
         with _turn:

@@ -1,4 +1,4 @@
-"""Template: what P draws, for private data to be compared with and converted to."""
+"""Template: records drawn from P, which private data is compared with and converted to."""
 
 import functools
 from typing import Any
@@ -24,13 +24,13 @@ class Template:
         self.sampler: Any = settings.sampler
         self._settings = settings
         self.traits = traits_of(self.sampler)
-        # Whether P never changes, and is made of no function of the user's.
+        # Whether P never changes and contains no function of the user's own.
         self.fixed = self.traits.immutable and self.traits.stable
         # Whether P may draw from public records, which must not be the private ones.
         self.draws_public = not self.fixed or any(bootstraps(self.sampler))
         self._support: Any = settings.support_to_clip
         self._known: tuple[str, Any] | None = None  # P's state, and the records that it drew
-        self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the one to match
+        self._matched: tuple[Any, Any, Any] | None = None  # such records, a schema, and the target schema
 
     @property
     def support(self) -> Any:
@@ -39,7 +39,7 @@ class Template:
 
     def records(self) -> Any:
         """Return two records that P draws."""
-        # What is made of functions may draw something else later; without a state, every doubt is a new look.
+        # A P with functions in it may draw something else later. If its state is unknown, it is drawn again.
         state = "stable" if self.traits.stable else identity_of(self.sampler)
         if self._known is None or state is None or self._known[0] != state:
             self._known = state or "", self._draw()
@@ -48,7 +48,7 @@ class Template:
     def _draw(self) -> Any:
         many = draw(self.sampler, _MANY, streams.stream(0, streams.PILOT))
         few = draw(self.sampler, 2, streams.stream(0, streams.PILOT, 1))
-        # Of a list all: the first two may have nothing but missing values.
+        # All of a list: its first two records may have nothing but missing values.
         drawn = many if type(many) is list else records.head(many, 2)
         if not records.alike(drawn, few) or _code(drawn) != _code(few):
             raise SamplerError(
@@ -65,7 +65,7 @@ class Template:
         problem = records.misfit(drawn, self.support)
         if problem is not None:
             raise SettingsError(
-                f"domain='clip' brings private records into P's support, which {self.sampler!r} does not "
+                f"domain='clip' clips private records to P's support, which {self.sampler!r} does not "
                 f"allow: {problem}. Or use domain='as-is', and clip inside the function."
             )
         with np.errstate(all="ignore"):
@@ -73,16 +73,16 @@ class Template:
         if not records.equal(converted, many):
             raise SamplerError(
                 f"{self.sampler!r} draws records outside its own support {self.support!r}, so private data "
-                f"would be brought into something else than what is calibrated. Widen the support, or clip "
+                f"would be converted to something else than what is calibrated. Widen the support, or clip "
                 f"what is drawn."
             )
 
     def match(self, schema: Any) -> Any:
-        """Return the schema that drawn records are converted to for data of a schema; None if they fit."""
+        """Return the schema that drawn records are cast to for data of a schema; None if they fit."""
         drawn, known = self.records(), self._matched
         if known is None or known[0] is not drawn or known[1] != schema:
-            adopted = records.match(drawn, schema, self.support)
-            made = None if adopted is drawn else records.describe(adopted)
+            cast = records.match(drawn, schema, self.support)
+            made = None if cast is drawn else records.describe(cast)
             target = None if made is None or made == records.describe(drawn) else made
             known = self._matched = drawn, schema, target
         return known[2]
@@ -94,14 +94,14 @@ class Template:
 
     @functools.cached_property
     def libraries(self) -> frozenset[str]:
-        """The packages that what P draws is from."""
+        """The packages that the objects which P draws come from."""
         try:
             return records.describe(self.records()).libraries
-        except Exception:  # calibration says what is wrong with P
+        except Exception:  # calibration reports what is wrong with P
             return frozenset({"numpy"})
 
 
 def _code(drawn: Any) -> Any:
-    """Return the schema of drawn records, without how long their texts happen to be."""
+    """Return the schema of drawn records, without the lengths of their strings."""
     schema = records.describe(drawn).to_json()
     return "an array of text" if schema[0] == "array" and str(schema[1])[1:2] in ("U", "S") else schema

@@ -32,7 +32,7 @@ from privatize.outputs.structure import Number
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
 _HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")
 _NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
-_CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one
+_CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one charge
 _MEANING: dict[type, str] = {
     Exponential: "the chosen response's score is within {} of the best one",
     Bernstein: "each value on the lattice is within ± {} of the raw one",
@@ -64,7 +64,7 @@ class Report:
         return f"<report on {self.title}: {len(self.html):,} characters of HTML; save(file) writes it>"
 
     def _repr_html_(self) -> str:
-        # In a frame of its own: a notebook's style and the page's leave each other alone.
+        # An iframe, so that the notebook's styles and the page's do not affect each other.
         return (
             f"<iframe title='{html.escape(self.title)}' style='width:100%;height:36em;"
             f"border:1px solid #8884' srcdoc='{html.escape(self.html)}'></iframe>"
@@ -84,9 +84,9 @@ def report(
     """Put a private function's promise on one page: what it is, what it costs, what it means.
 
     The page has the function and P, the plan, the gaps and the estimate, the noise and how far off
-    answers are, failures in calibration, the audit and the ledger if there are, and everything that
-    is needed to reproduce it. It needs no private data, and holds none; a budget's page says which questions
-    were asked, and of what.
+    answers are, failures in calibration, the audit and the ledger if there are any, and everything
+    that is needed to reproduce it. It neither needs nor contains private data. With a budget, it lists which
+    functions were called, and on which datasets.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def report(
     for each in audits:
         _check_audit(each, function, estimates)
     for size, made in zip(sizes, found, strict=True) if audit is True else ():
-        # What is not remembered is calibrated again; with its seed, the same estimate is audited.
+        # An estimate that is not remembered is made again for the audit; its seed makes it the same one.
         same = function if made.key is not None else function.replace(seed=made.sensitivity.seed)
         audits.append(auditor.audit(same, size, *args, **kwargs))
     subject = _Subject(function, args, kwargs)
@@ -153,7 +153,7 @@ def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
 
 
 def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[Sensitivity]) -> None:
-    """Refuse an audit of something else: the page would say that this was checked."""
+    """Refuse an audit of something else: the page would say that this function was checked."""
     s = function.settings
     ours = (function.__name__, type(s.mechanism).__name__, s.epsilon, s.delta)
     same = (made.function, made.mechanism, made.epsilon, made.delta) == ours
@@ -189,7 +189,7 @@ class _Subject:
         chosen = budget if budget is not None else self.function.settings.budget
         if chosen is not None:
             parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
-        return "".join([*parts, self.again(found)])
+        return "".join([*parts, self.reproduction(found)])
 
     def promise(self, estimate: Sensitivity) -> str:
         """Say what is promised, and what is not."""
@@ -205,14 +205,14 @@ class _Subject:
             f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under "
             f"the public distribution P below, for replaced records, with the number of records known, and "
             f"with code that is trusted. It says nothing about the worst dataset that an adversary could "
-            f"think of. Every answer spends its ε anew.</p>"
+            f"think of. Every answer spends its ε again.</p>"
         )
 
     def about(self) -> str:
         """Say what the function is, and what P draws."""
         s, raw, others = self.function.settings, self.function.__wrapped__, ", ".join(self._others())
         doc = inspect.getdoc(raw) if inspect.isfunction(raw) else None
-        clip = "are brought into P's support first" if s.domain == "clip" else "are taken as they are"
+        clip = "are clipped into P's support first" if s.domain == "clip" else "are taken as they are"
         rows = [
             ("function", self.function.definition.label),
             ("what it says it does", doc.splitlines()[0] if doc else ""),
@@ -259,7 +259,7 @@ class _Subject:
             try:
                 at = replace(s, epsilon=s.epsilon * times)
                 cells = [amount(error_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
-            except SettingsError:  # this mechanism is not proven there
+            except SettingsError:  # this mechanism has no proof for that epsilon
                 continue
             rows.append([f"{at.epsilon:.4g}{' (this)' if times == 1 else ''}", *cells])
         heads = ["epsilon", *(f"± with {level}" for level in ("50%", "95%", "99%"))]
@@ -268,7 +268,7 @@ class _Subject:
             f"<summary>At another epsilon</summary>{grid(heads, rows)}</details>"
         )
 
-    def again(self, found: list[Estimate]) -> str:
+    def reproduction(self, found: list[Estimate]) -> str:
         """Say what is needed to reproduce the estimates."""
         versions = ", ".join(f"{name} {metadata.version(name)}" for name in _LIBRARIES)
         rows = [
@@ -282,7 +282,7 @@ class _Subject:
         for each in found:
             made = each.sensitivity
             rows.append((f"fingerprint, n={made.n:,}", unknown if each.key is None else each.key))
-            rows.append((f"seeds, n={made.n:,}", f"{made.seed} of the pairs, {made.coin_seed} of the coins"))
+            rows.append((f"seeds, n={made.n:,}", f"{made.seed} for pairs, {made.coin_seed} for generators"))
             call = f"estimate({', '.join([str(made.n), *rest])})"
             lines.append(f"<p>{_code(f'{self._name}.replace(seed={made.seed}, store=None).{call}')}</p>")
         same = "The same function and versions give the same gaps:"
@@ -304,7 +304,7 @@ def _code(line: str) -> str:
 
 
 def _brief(value: Any) -> str:
-    """Return a short argument as it is, and of a long one only what it is: it may be data, by a slip."""
+    """Return the repr of an argument; if that is long, only type and length: it may be data, by mistake."""
     text = repr(value)
     if len(text) <= 80:
         return text

@@ -1,4 +1,4 @@
-"""An audit measures what it says, on public data, and says no without a doubt or a crash."""
+"""An audit measures what it says, on public data, and finds broken promises without false alarms."""
 
 import contextlib
 import dataclasses
@@ -40,7 +40,7 @@ def quick(function, n=20, *args, **rest):
 
 
 def forged(function, value):
-    """Return the function with an estimate that somebody made up."""
+    """Return the function with a made-up estimate."""
     made = function.calibrator.recall
 
     def recall(asked):
@@ -84,7 +84,7 @@ def test_intervals_cover_exactly(share, total):
 
 @pytest.mark.parametrize(("m", "k"), [(9, 9), (79, 72), (200, 150)])
 def test_above_is_what_a_calibration_and_fresh_gaps_do(m, k):
-    """A user of bound='marginal' would be failed too often, or never (false alarm 1e-6)."""
+    """With bound='marginal', audits would fail too often, or never (false alarm 1e-6)."""
     rng = np.random.default_rng(4)
     estimate = np.partition(rng.random((20_000, m)), k - 1, axis=1)[:, k - 1]
     beyond = rng.binomial(100, 1 - estimate)
@@ -96,8 +96,8 @@ def test_above_is_what_a_calibration_and_fresh_gaps_do(m, k):
     assert above(0, 100, 1, 9) == 1
 
 
-def test_the_marginal_test_is_sized():
-    """A user of bound='marginal' would be failed more often than alpha, summed over all counts exactly."""
+def test_the_marginal_test_has_its_false_alarm_rate():
+    """With bound='marginal', kept promises would fail more often than alpha (summed over all counts)."""
     p = plan(0.1, 219, bound="marginal")
     a, b, count = p.m - p.k + 1, p.k, 500
     weights = stats.betabinom.pmf(np.arange(count + 1), count, a, b)
@@ -124,7 +124,7 @@ def test_divergence_is_the_known_one(p, q, known):
 
 
 def test_an_unknown_divergence_promises_nothing():
-    """A user would be given a gamma that rests on nothing, and not be told."""
+    """A user would read a gamma that nothing supports, without a warning."""
     found = quick(private(), releases=0, under=[stats.norm(0.5, 1), samplers.normal(0.5, 1)])
     assert found.under[0].divergence is None and found.under[0].transferred is None
     assert found.under[1].transferred > found.under[1].gamma
@@ -136,7 +136,7 @@ def test_an_unknown_divergence_promises_nothing():
 @pytest.mark.parametrize("at", [0.0, 1.0, 1e6])
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
 def test_a_small_divergence_is_not_rounded_away(step, sign, at, scale):
-    """A user would be told that a promise under P loses nothing under a distribution that is not P."""
+    """A user would read that a promise under P holds unchanged under a distribution that is not P."""
     wide = scale * (1 + sign * step)
     more = Fraction(scale) / Fraction(wide) - 1
     with decimal.localcontext(prec=80):
@@ -158,14 +158,14 @@ def test_divergence_between_a_uniform_and_a_normal_distribution():
 
 
 def test_a_transferred_gamma_comes_from_the_functions_own_p():
-    """With sampler= and under= the same, the promise under P would be stated for one that is far from P."""
+    """If sampler= and under= are the same, the gamma of P would be stated for a distribution far from P."""
     mean = private(sampler=samplers.normal(0, 1))
     far = samplers.normal(0, 10)
-    plain = quick(mean, releases=0, under=[far, stats.norm(0, 10)]).under
+    own = quick(mean, releases=0, under=[far, stats.norm(0, 10)]).under
     other = quick(mean, releases=0, sampler=far, under=[far, stats.norm(0, 10)]).under
-    assert [each.divergence for each in other] == [each.divergence for each in plain]
+    assert [each.divergence for each in other] == [each.divergence for each in own]
     assert other[0].divergence == divergence(samplers.normal(0, 1), far) > 1
-    assert other[0].transferred == plain[0].transferred > 0.9
+    assert other[0].transferred == own[0].transferred > 0.9
 
 
 def test_divergence_is_none_where_it_is_not_known():
@@ -254,7 +254,7 @@ def test_workers_measure_the_same():
     assert np.array_equal(inline.coverage.losses, processes.coverage.losses)
 
 
-def test_data_from_elsewhere_is_brought_into_ps_support_first():
+def test_data_from_other_distributions_is_clipped_first():
     """A user would be told of failures that clipping private records prevents."""
     wide = [samplers.uniform(0, 3)]
     clipped, bare = (
@@ -266,7 +266,7 @@ def test_data_from_elsewhere_is_brought_into_ps_support_first():
 
 
 def test_other_distributions_have_pairs_of_their_own():
-    """A user would compare two distributions by the same luck, or see a claim made for both."""
+    """A user would compare distributions on the same random numbers, or see a claim made for both."""
     mean = private(domain="as-is")
     found = quick(mean, releases=0, under=[samplers.uniform(0, 3), UNIT, stats.norm(0.5, 0.2)])
     wide, same, normal = found.under
@@ -317,10 +317,10 @@ MECHANISMS = {
         {"mechanism": Bernstein(2, dimension=2)},
     ),
     "coins": (lambda x, rng: float(x[rng.integers(len(x), size=5)].mean()), {"coins": "rng"}),
-    "global coins": (lambda x: float(np.random.choice(x, 5).mean()), {}),
+    "a global generator": (lambda x: float(np.random.choice(x, 5).mean()), {}),
     "marginal": (np.mean, {"bound": "marginal"}),
     "dkw": (np.mean, {"bound": "dkw"}),
-    "a floor": (np.mean, {"min_sensitivity": 3.0}),
+    "min_sensitivity": (np.mean, {"min_sensitivity": 3.0}),
 }
 
 
@@ -432,7 +432,7 @@ def test_the_largest_gaps_within_the_estimate_are_told_apart():
     ],
 )
 def test_bad_settings_are_refused(bad, text):
-    """A user would get an audit of something else than they asked for, or a riddle."""
+    """A user would get an audit of something else than they asked for, or an obscure error."""
     with pytest.raises(SettingsError, match=text):
         audit(private(), **({"n": 20, "pairs": 20, "releases": 0} | bad))
 
@@ -455,7 +455,7 @@ def test_private_data_in_place_of_n_is_refused_and_not_shown():
 
 
 @pytest.mark.parametrize("releases", [1, 2, 3, 10, 39])
-def test_few_releases_are_few_or_refused(releases):
+def test_few_releases_pass_or_are_refused(releases):
     """A user who asks for few releases would get numpy's error about quantiles."""
     with contextlib.suppress(SettingsError):
         assert quick(private(), releases=releases).holds
@@ -464,10 +464,10 @@ def test_few_releases_are_few_or_refused(releases):
 # --- telling apart ---------------------------------------------------------------------------------
 
 
-def told(release, a=0.0, b=1.0, **rest):
+def distinguish(release, a=0.0, b=1.0, **rest):
     chosen = {"gap": 1.0, "epsilon": 1.0, "delta": 0.0, "releases": 4000, "alpha": 0.005}
 
-    def on_grid(vector):  # or the last digits would tell
+    def on_grid(vector):  # or the last digits would distinguish releases
         return np.ldexp(np.rint(np.ldexp(release(vector), 20)), -20)
 
     return tell_apart(on_grid, np.atleast_1d(a), np.atleast_1d(b), **(chosen | rest))
@@ -476,17 +476,17 @@ def told(release, a=0.0, b=1.0, **rest):
 def test_bounds_are_below_the_truth_and_near_it():
     """A user's bound would be wrong, or so far below that nothing is ever found."""
     rng = np.random.default_rng(1)
-    found = told(lambda v: v + rng.laplace(0, 1, 1), releases=20_000)
+    found = distinguish(lambda v: v + rng.laplace(0, 1, 1), releases=20_000)
     assert 0.8 < found.low < 1 and found.shape == "Laplace" and 0.92 < found.shape_low < 1 and found.holds
-    found = told(lambda v: v + rng.laplace(0, 0.25, 1), releases=20_000)
+    found = distinguish(lambda v: v + rng.laplace(0, 0.25, 1), releases=20_000)
     assert 3 < found.low < 4 and 3.7 < found.shape_low < 4 and not found.holds
-    found = told(lambda v: v + rng.normal(0, 1, 1), delta=0.01, releases=20_000)
+    found = distinguish(lambda v: v + rng.normal(0, 1, 1), delta=0.01, releases=20_000)
     delta = stats.norm.cdf(-0.5) - math.e * stats.norm.cdf(-1.5)
     assert found.shape == "normal" and 0.8 * delta < found.shape_low < delta and not found.holds
 
 
-def test_what_has_no_shape_gets_none():
-    """A user's integers, choices or heavy tails would be judged by a distribution that they have not."""
+def test_other_noise_has_no_shape():
+    """A user's integers, choices or heavy tails would be judged by a distribution that is not theirs."""
     rng = np.random.default_rng(2)
     for release in (
         lambda v: v + rng.integers(-50, 50, 1),
@@ -494,9 +494,9 @@ def test_what_has_no_shape_gets_none():
         lambda v: v + rng.uniform(-5, 5, 1),
         lambda v: np.zeros(3),
     ):
-        found = told(release, releases=2000)
+        found = distinguish(release, releases=2000)
         assert found.shape is None and found.shape_low is None
-    assert told(lambda v: v + rng.laplace(0, 1, 1), releases=150).shape is None
+    assert distinguish(lambda v: v + rng.laplace(0, 1, 1), releases=150).shape is None
 
 
 def test_equal_neighbours_are_not_told_apart():
@@ -504,39 +504,39 @@ def test_equal_neighbours_are_not_told_apart():
     rng = np.random.default_rng(3)
     for draw in (rng.laplace, rng.normal):
         for delta in (0.0, 1e-6):
-            found = told(
+            found = distinguish(
                 lambda v, draw=draw: v + draw(0, 1, 1), 0.0, 0.0, gap=0.0, delta=delta, releases=1000
             )
             assert found.holds and found.low <= 0.5
 
 
 def test_a_verdict_says_what_was_found():
-    """A user would not learn what gave the neighbours away."""
+    """A user would not learn how the neighbours were told apart."""
     rng = np.random.default_rng(4)
-    assert "the same in every release" in told(lambda v: v).verdict
-    coin = told(lambda v: np.where(rng.random(1) < 0.9, v, 1 - v))
+    assert "the same in every release" in distinguish(lambda v: v).verdict
+    coin = distinguish(lambda v: np.where(rng.random(1) < 0.9, v, 1 - v))
     assert "told apart by the answer itself" in coin.verdict
-    assert "looks Laplace" in told(lambda v: v + rng.laplace(0, 0.85, 1), releases=5000).verdict
-    assert "show epsilon >= " in told(lambda v: v + rng.laplace(0, 2, 1)).verdict
+    assert "looks Laplace" in distinguish(lambda v: v + rng.laplace(0, 0.85, 1), releases=5000).verdict
+    assert "show epsilon >= " in distinguish(lambda v: v + rng.laplace(0, 2, 1)).verdict
 
 
 def test_no_noise_at_all_is_flagged_for_a_large_epsilon():
     """A user with epsilon=10 would be told that answers without any noise are private."""
-    assert not told(lambda v: v, epsilon=10.0).holds
+    assert not distinguish(lambda v: v, epsilon=10.0).holds
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_releases_that_are_not_finite(value):
     """A user whose mechanism overflows would get a warning about a cast, and no verdict."""
     rng = np.random.default_rng(5)
-    found = told(lambda v: v + (value if rng.random() < 0.1 else rng.laplace(0, 1, 1)))
+    found = distinguish(lambda v: v + (value if rng.random() < 0.1 else rng.laplace(0, 1, 1)))
     assert found.releases == 4000
 
 
 # --- verdicts --------------------------------------------------------------------------------------
 
 
-def test_a_broken_promise_raises_an_assertion_error_that_travels():
+def test_a_broken_promise_raises_an_assertion_error_that_pickles():
     """A user's test would pass, or its failure be lost between processes."""
     mean = private()
     found = quick(forged(mean, mean.estimate(20).value / 3))
@@ -602,7 +602,7 @@ MODULE = """
         def __getattr__(self, name):
             Path("touched").write_text(name)
 
-    data = Secret()  # nothing may look at it
+    data = Secret()  # nothing may read it
 
     @privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), seed=1, store=None)
     def kept(x):

@@ -46,7 +46,7 @@ MODULE = """
 
 
     @privatize(**promise)
-    def histogram(ages, bins, how="plain"):
+    def histogram(ages, bins, how="slowly"):
         print("working", how)
         return np.histogram(ages, bins=bins, range=(0, 100))[0]
 
@@ -181,7 +181,7 @@ def started(*words, **settings):
     )
 
 
-# --- demo, help, the whole -------------------------------------------------------------------------
+# --- demo, help and errors -------------------------------------------------------------------------
 
 
 def test_demo(capsys):
@@ -268,9 +268,9 @@ def test_a_group_without_an_action_shows_its_help(group, run):
 )
 def test_wrong_usage_is_one_line(words, wrong, facts):
     """A script's log would be full of usage, and the reason somewhere in it."""
-    said = wrong(*words)
+    message = wrong(*words)
     document = facts(*words, code=2)
-    assert document["error"] == said.strip() and document["code"] == 2
+    assert document["error"] == message.strip() and document["code"] == 2
 
 
 def test_as_a_module():
@@ -281,7 +281,7 @@ def test_as_a_module():
 
 
 def test_json_and_debug_go_anywhere(capsys, app):
-    """Whoever puts an option before the command would be told that it does not exist."""
+    """An option that is put before the command would be refused as unknown."""
     for words in (["--json", "plan", "--m", "50"], ["plan", "--json", "--m", "50"]):
         assert main(words) == 0
         assert json.loads(capsys.readouterr().out)["m"] == 50
@@ -320,14 +320,14 @@ def test_a_full_disk_is_one_line():
 
 
 def test_a_terminal_that_knows_ascii_only(app):
-    """On a plain terminal, ± would be an error."""
+    """On a terminal that has only ASCII, ± would be an error."""
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = started("estimate", "shop.figures:average_age", "-n", "20", env=environment)
     assert done.returncode == 0 and "? with 95%" in done.stdout and done.stderr == ""
 
 
 def test_an_unforeseen_error_is_one_line_too(monkeypatch, wrong):
-    """A bug would show a page of traceback where a line tells how to see it."""
+    """A bug would print a page of traceback, not one line that says how to see it."""
 
     def fails(*_):
         raise ZeroDivisionError("division\nby zero")
@@ -340,7 +340,7 @@ def test_an_unforeseen_error_is_one_line_too(monkeypatch, wrong):
 
 
 def test_json_has_no_bare_infinities():
-    """A parser other than Python's would choke on Infinity and NaN."""
+    """Parsers other than Python's would fail on Infinity and NaN."""
     value = {"a": math.inf, "b": [-math.inf, math.nan], 3: np.float64(1.5), "c": np.arange(2), "d": Path("x")}
     text = as_json(value)
     assert json.loads(text) == {"a": "Infinity", "b": ["-Infinity", "NaN"], "3": 1.5, "c": [0, 1], "d": "x"}
@@ -369,14 +369,14 @@ def test_times_are_readable(seconds, shown):
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1 week", "1..2", "nan", "inf", "ms", "1e999"])
-def test_times_that_are_none(text):
+def test_wrong_times_are_refused(text):
     """A typing error in --cost would plan with nonsense."""
     with pytest.raises(ValueError, match="is not a time"):
         cost(text)
 
 
 def test_columns_are_aligned():
-    """Numbers under each other can be compared, others cannot."""
+    """Numbers that are not aligned are hard to compare."""
     assert columns([("a", "m"), ("bb", "10"), ("c", "5")], right=[1]) == "a    m\nbb  10\nc    5"
 
 
@@ -389,15 +389,15 @@ def test_columns_are_aligned():
         "postgresql://me:hush%20hush%zz@host/db",
         "postgresql://me:hush/hush@host/db",
         "postgresql://host/db?user=me&password=hush-hush",
-        "postgresql://hush:postgres@host/db",  # which is a part of the scheme's name
+        "postgresql://hush:postgres@host/db",  # the password is a part of the scheme's name
     ],
 )
 def test_passwords_are_never_shown(url):
-    """A log of this command would hold the key to the database."""
+    """A log of this command would contain the database's password."""
     hide(url)
     inside = url.rpartition("password=")[2].rpartition("me:")[2].partition("@host")[0]
-    texts = [url, f"invalid token {inside!r}", f"at {url}: no server", inside]
-    for text in (place(url), *map(discreet, texts), *map(one_line, texts)):
+    strings = [url, f"invalid token {inside!r}", f"at {url}: no server", inside]
+    for text in (place(url), *map(discreet, strings), *map(one_line, strings)):
         assert "hush" not in text, text
     assert place(url) == "postgresql://host/db"
     assert place("folder/a.db") == "folder/a.db"
@@ -421,7 +421,7 @@ def test_plan_shows_all_bounds_side_by_side(run, facts):
 
 
 def test_plan_for_a_number_of_pairs(facts, run):
-    """Whoever can afford 1000 pairs would not learn what they are good for."""
+    """Whoever has time for 1000 pairs would not learn which gamma they support."""
     found = facts("plan", "--m", "1000")
     gammas = {row["bound"]: row["gamma"] for row in found["rows"]}
     assert gammas == {bound: plan(m=1000, bound=bound).gamma for bound in ("tolerance", "dkw", "marginal")}
@@ -429,13 +429,13 @@ def test_plan_for_a_number_of_pairs(facts, run):
 
 
 def test_a_plan_out_of_reach_says_so_in_its_row(run, facts, wrong):
-    """One bound that will not do would hide the two that will."""
+    """One bound that is out of reach would hide the two that are not."""
     out, err = run("plan", "--gamma", "0.05", "--m", "557")
     assert "out of reach" in out and "gamma >= 0.0738" in out and err == ""
     rows = facts("plan", "--gamma", "0.05", "--m", "557")["rows"]
     assert [("problem" in row) for row in rows] == [False, True, False] and rows[1]["least_m"] == 1305
-    said = wrong("plan", "--gamma", "0.001", "--m", "100")
-    assert "tolerance 10,229" in said and "marginal 999" in said
+    message = wrong("plan", "--gamma", "0.001", "--m", "100")
+    assert "tolerance 10,229" in message and "marginal 999" in message
     assert "support gamma >= 0.0550" in wrong("plan", "--gamma", ".001", "--m", "100", "--bound", "tolerance")
     assert "gamma=2.0 is not a share" in wrong("plan", "--gamma", "2")
 
@@ -479,7 +479,7 @@ def test_estimate_with_other_arguments(app, facts, run):
 
 
 def test_estimate_of_other_mechanisms(app, facts, run):
-    """A mechanism that adds no noise, or several, would not fit into the table."""
+    """A mechanism without noise, or with several scales, would not fit into the table."""
     assert "below best" in run("estimate", "shop.figures:choose", "-n", "30")[0]
     assert len(facts("estimate", "shop.figures:several", "-n", "30")["rows"][0]["scale"]) == 2
     assert " to " in run("estimate", "shop.figures:several", "-n", "30")[0]
@@ -496,7 +496,7 @@ def test_a_refused_calibration_is_code_1(app, run, facts):
     assert "no report was written" in err and not (app / "r.html").exists()
 
 
-def test_what_cannot_be_remembered_is_not_done(app, run, monkeypatch):
+def test_an_estimate_that_is_not_remembered_is_code_2(app, run, monkeypatch):
     """A build that calibrates ahead would be green, and the next program would calibrate again."""
     out, err = run("estimate", "shop.figures:unmemorable", "-n", "30", code=2)
     assert "NOT REMEMBERED" in out and err.count("privatize: warning: ") == 1 and err.count("\n") == 2
@@ -517,7 +517,7 @@ def test_estimate_writes_a_report(app, run, wrong):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["shop.figures"], "is not module:function"),
         (["shop.figures:"], "is not module:function"),
@@ -539,16 +539,16 @@ def test_estimate_writes_a_report(app, run, wrong):
         (["shop.figures:average_age", "--set", "nope"], "is not name=value"),
         (["shop.figures:average_age", "--set", "1x=2"], "is not name=value"),
         (["shop.figures:average_age", "--set", "a=1", "--set", "a=2"], "given twice"),
-        (["shop.figures:average_age", "--set", "known=1", "--report", "a.html"], "cannot be told"),
+        (["shop.figures:average_age", "--set", "known=1", "--report", "a.html"], "is ambiguous"),
         (["shop.figures:average_age", "-n", "0"], "-n 0 is not a number of records"),
         (["shop.figures:average_age", "-n", "-5"], "-n -5 is not a number of records"),
         (["shop.figures:average_age", "--workers", "many"], "workers='many'"),
         (["shop.figures:average_age", "--workers", "0"], "workers=0"),
     ],
 )
-def test_estimates_that_cannot_be_made(app, wrong, words, said):
+def test_estimates_that_cannot_be_made(app, wrong, words, message):
     """Whoever mistypes would have to read a traceback of somebody else's code."""
-    assert said in wrong("estimate", "-n", "30", *words)
+    assert message in wrong("estimate", "-n", "30", *words)
 
 
 @pytest.mark.parametrize(
@@ -567,15 +567,15 @@ def test_estimates_that_cannot_be_made(app, wrong, words, said):
         ("x=\x00", "\x00"),
     ],
 )
-def test_values_of_set_are_literals_or_text(text, value):
-    """A value that looks like code would be run, or one that is none be refused."""
+def test_values_of_set_are_literals_or_strings(text, value):
+    """A value that looks like code would be run, or one that is no literal would be refused."""
     assert settings_of([text]) == {"x": value}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are not the same there")
 @pytest.mark.parametrize("workers", ["inline", "2"])
-def test_an_interrupt_ends_it_and_the_next_one_goes_on(app, workers):
-    """Ctrl-C would leave a traceback, workers that go on, or nothing of what was done."""
+def test_an_interrupted_estimate_is_continued_next_time(app, workers):
+    """Ctrl-C would leave a traceback or running workers, or lose the pairs that were done."""
     words = [
         sys.executable,
         "-m",
@@ -587,7 +587,7 @@ def test_an_interrupt_ends_it_and_the_next_one_goes_on(app, workers):
         "--workers",
         workers,
     ]
-    begun = subprocess.Popen(
+    process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
@@ -596,11 +596,11 @@ def test_an_interrupt_ends_it_and_the_next_one_goes_on(app, workers):
         while not (store.exists() and store.stat().st_size) and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(2)  # some pairs are done by now, or none: either is fine
-        os.killpg(begun.pid, signal.SIGINT)
-        out, err = begun.communicate(timeout=300)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=300)
     finally:
-        begun.kill()
-    assert begun.returncode == 130 and out == ""
+        process.kill()
+    assert process.returncode == 130 and out == ""
     assert err.startswith("privatize: interrupted") and err.count("\n") == 1
     entries = json.loads(started("store", "list", "--json").stdout)["estimates"]
     assert [entry["finished"] for entry in entries] in ([], [0])
@@ -642,8 +642,8 @@ def test_an_audit_that_fails_is_code_1(app, facts, monkeypatch):
     assert "promise is broken" in (app / "audit.html").read_text(encoding="utf-8")
 
 
-def test_an_audit_is_said_though_its_report_fails(app, run, monkeypatch):
-    """An hour of measuring would be lost for want of disk space."""
+def test_an_audit_is_shown_even_if_its_report_fails(app, run, monkeypatch):
+    """An hour of measuring would be lost because the disk is full."""
 
     def full(*_, **__):
         raise OSError("No space left on device")
@@ -662,8 +662,8 @@ def test_an_audit_is_said_though_its_report_fails(app, run, monkeypatch):
 @pytest.mark.parametrize("name", ["seed=1", "pairs=5", "audit=1", "sampler=2"])
 def test_arguments_that_an_audit_has_itself(app, wrong, name):
     """A function's parameter would be taken for the audit's own."""
-    said = wrong("audit", "shop.figures:average_age", "-n", "20", "--set", name)
-    assert "cannot be told" in said
+    message = wrong("audit", "shop.figures:average_age", "-n", "20", "--set", name)
+    assert "is ambiguous" in message
 
 
 def test_check_for_programs(app, facts, run, wrong):
@@ -727,7 +727,7 @@ def test_store_show(store, run, facts, wrong):
     assert "There is no estimate ''" in wrong("store", "show", "")
 
 
-def test_the_beginning_of_a_key_must_be_one_only(tmp_path, run, wrong, facts):
+def test_the_beginning_of_a_key_must_be_unique(tmp_path, run, wrong, facts):
     """The wrong estimate would be forgotten."""
     url = tmp_path / "a.db"
     made = Store(url)
@@ -742,7 +742,7 @@ def test_the_beginning_of_a_key_must_be_one_only(tmp_path, run, wrong, facts):
 
 
 def test_store_forget(store, run, facts, wrong):
-    """A mistake would be remembered forever, or more than that be lost."""
+    """A wrong estimate could never be removed, or others would be removed with it."""
     keys = {entry["n"]: entry["key"] for entry in store.entries() if not entry["failure"]}
     assert "What to forget?" in wrong("store", "forget")
     assert "What to forget?" in wrong("store", "forget", keys[20], "--all")
@@ -758,7 +758,7 @@ def test_store_forget(store, run, facts, wrong):
 
 
 def test_reading_creates_nothing(tmp_path, monkeypatch, run, facts, wrong):
-    """A question would leave an empty database behind, or tables in somebody else's."""
+    """A command that only reads would create an empty database, or tables in somebody else's."""
     monkeypatch.setenv("PRIVATIZE_STORE", str(tmp_path / "no" / "store.db"))
     monkeypatch.chdir(tmp_path)
     assert run("store", "list")[0] == f"nothing is remembered in {tmp_path / 'no' / 'store.db'}\n"
@@ -797,20 +797,20 @@ def test_reading_creates_nothing(tmp_path, monkeypatch, run, facts, wrong):
     ],
     ids=" ".join,
 )
-def test_what_is_no_database(app, run, what, words):
-    """A wrong path would be overwritten, or be a traceback."""
+def test_files_that_are_not_databases(app, run, what, words):
+    """A file at a wrong path would be overwritten, or cause a traceback."""
     bad = app / "bad.db"
     if what == "folder":
         bad.mkdir()
     else:
-        texts = {
+        contents = {
             "text": b"just text\n" * 50,
             "garbage": b"SQLite format 3\x00" + b"\xff" * 5000,
             "empty": b"",
         }
-        bad.write_bytes(texts[what])
+        bad.write_bytes(contents[what])
     before = None if what == "folder" else bad.read_bytes()
-    shows = what == "empty" and words[1] == "list"  # an empty ledger has lost something
+    shows = what == "empty" and words[1] == "list"  # an empty ledger has lost its content
     out, err = run(*words, bad, code=0 if shows else 2)
     if not shows:
         assert out == "" and err.startswith("privatize: ") and err.count("\n") == 1
@@ -819,16 +819,16 @@ def test_what_is_no_database(app, run, what, words):
 
 
 def test_export_and_import(store, app, run, facts, wrong):
-    """Estimates could not be carried to a machine without a network."""
-    run("store", "export", "carried.db")
-    assert sorted(file.name for file in app.glob("carried*")) == ["carried.db"]
+    """Estimates could not be copied to a machine without a network."""
+    run("store", "export", "exported.db")
+    assert sorted(file.name for file in app.glob("exported*")) == ["exported.db"]
     assert not list(app.glob(".privatize*"))
-    assert "not overwritten" in wrong("store", "export", "carried.db")
+    assert "not overwritten" in wrong("store", "export", "exported.db")
     assert "no folder" in wrong("store", "export", "no/such.db")
     assert "is not a file" in wrong("store", "export", "postgresql://me:hush@host/db")
-    found = facts("store", "import", "carried.db", "--store", "other.db")
+    found = facts("store", "import", "exported.db", "--store", "other.db")
     assert (found["copied"], found["there"]) == (4, 0)
-    again = facts("store", "import", "carried.db", "--store", "other.db")
+    again = facts("store", "import", "exported.db", "--store", "other.db")
     assert (again["copied"], again["there"]) == (0, 4)
     there = Store(app / "other.db")
     for entry in store.entries():
@@ -840,23 +840,23 @@ def test_export_and_import(store, app, run, facts, wrong):
     there.database.close()
     keys = [entry["key"] for entry in store.entries()][:2]
     assert facts("store", "export", "two.db", keys[0][:10], keys[1])["copied"] == 2
-    # It is a store as it is.
+    # The exported file is a store itself.
     assert len(facts("store", "list", "--store", "sqlite:///two.db")["estimates"]) == 2
     assert "no such file" in wrong("store", "import", "nothing.db")
-    assert "cannot be written" in wrong("store", "import", "carried.db", "--store", app / "shop")
+    assert "cannot be written" in wrong("store", "import", "exported.db", "--store", app / "shop")
 
 
 def test_an_exported_store_is_recalled_from(app, run, facts):
-    """What was carried would be made again where it arrives."""
+    """An exported estimate would be made again on the machine that needs it."""
     run("estimate", "shop.figures:average_age", "-n", "40")
-    run("store", "export", "carried.db")
-    environment = os.environ | {"PRIVATIZE_STORE": "carried.db"}
+    run("store", "export", "exported.db")
+    environment = os.environ | {"PRIVATIZE_STORE": "exported.db"}
     done = started("estimate", "shop.figures:average_age", "-n", "40", "--json", env=environment)
     assert json.loads(done.stdout)["rows"][0]["remembered"] is True
 
 
-def test_damaged_estimates_are_skipped_and_said(store, app, run, facts):
-    """Damage would travel on, or take the sound estimates with it."""
+def test_damaged_estimates_are_skipped_and_reported(store, app, run, facts):
+    """Damaged estimates would be exported, or would keep sound ones from being exported."""
     keys = sorted(entry["key"] for entry in store.entries())
     with store.database.transaction() as execute:
         execute("UPDATE gaps SET checksum = 'x' WHERE key = ?", keys[0])
@@ -877,7 +877,7 @@ def test_damaged_estimates_are_skipped_and_said(store, app, run, facts):
 
 
 class TestCopying:
-    """Whatever happens when stores meet, nothing is overwritten."""
+    """Copying from one store to another never overwrites anything."""
 
     PLANS = (plan(0.2), plan(0.3), plan(0.1))
 
@@ -894,8 +894,8 @@ class TestCopying:
             )
         return found
 
-    def test_another_seed_is_left_alone(self, tmp_path):
-        """The gaps of one seed would be read with the looks of another."""
+    def test_an_estimate_with_another_seed_is_not_overwritten(self, tmp_path):
+        """The gaps of one seed would be read with the plans of another."""
         one = self.made(tmp_path / "a.db", 7, {0: [1, 2]}, self.PLANS[:1])
         two = self.made(tmp_path / "b.db", 8, {0: [3, 4]}, self.PLANS[1:2])
         before = two.read("key")
@@ -903,8 +903,8 @@ class TestCopying:
         assert two.read("key").seed == 8 and two.read("key").looks == before.looks
         assert two.read("key").gaps.tolist() == [3, 4]
 
-    def test_what_is_there_stays_as_it_is(self, tmp_path):
-        """A store that was sound would be damaged by what it is given."""
+    def test_an_estimate_that_is_there_stays_as_it_is(self, tmp_path):
+        """Copying an estimate would damage a sound store."""
         one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3]}, self.PLANS[:1], "*", checked=3)
         for name, gaps, weights in (("b.db", {0: [1]}, {}), ("c.db", {0: [9]}, {"weights": [2]})):
             two = self.made(tmp_path / name, 7, gaps, self.PLANS[1:2], "plan", checked=1, **weights)
@@ -915,7 +915,7 @@ class TestCopying:
             assert list(found.failure) == ["plan"] and found.checked == 1
 
     def test_everything_is_copied(self, tmp_path):
-        """A look or a failure that was left behind would not be paid for, or tried again."""
+        """Without the plans that were read, gamma would be too small; a failure would be tried again."""
         one = self.made(tmp_path / "a.db", 7, {0: [1, 2, 3], 8: [9]}, self.PLANS[:2], "*", weights=[1])
         two = Store(tmp_path / "b.db")
         assert one.copy_to(two, "key") == "copied" and two.entries() == one.entries()
@@ -923,8 +923,8 @@ class TestCopying:
         assert two.read("key").weights == [1]
         assert np.array_equal(two.read("key").gaps, one.read("key").gaps, equal_nan=True)
 
-    def test_a_damaged_one_there_is_not_mended(self, tmp_path):
-        """What is wrong there would be hidden."""
+    def test_a_damaged_estimate_is_not_overwritten(self, tmp_path):
+        """The damage in the other store would be hidden."""
         one = self.made(tmp_path / "a.db", 7, {0: [1, 2]})
         two = self.made(tmp_path / "b.db", 7, {0: [1]})
         with two.database.transaction() as execute:
@@ -934,7 +934,7 @@ class TestCopying:
         with pytest.raises(KeyError):
             one.copy_to(two, "other key")
 
-    def test_a_copy_that_would_damage_is_undone(self, tmp_path):
+    def test_a_copy_that_would_be_damaged_is_undone(self, tmp_path):
         """Half of an estimate would be left behind."""
         one = self.made(tmp_path / "a.db", 7, {0: [1, 2]})
         two = Store(tmp_path / "b.db")
@@ -1018,7 +1018,7 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     assert rows[2]["declared"].startswith("P1:") and rows[2]["described"] == "uniform(0, 1)"
 
 
-def test_names_cannot_steer_a_terminal(app, run):
+def test_names_cannot_control_a_terminal(app, run):
     """A name that somebody has chosen in a shared ledger would clear the screen, or forge a line."""
     Budget("a\nok  b\x1b[2J", epsilon=1, gamma=1, ledger=app / "ledger.db")
     for words in (["show"], ["verify"], ["show", "a\nok  b\x1b[2J"]):
@@ -1064,13 +1064,13 @@ def test_ledger_export(ledger, app, run, facts, wrong):
 
 
 def test_no_ledger_is_named(app, wrong):
-    """A question without a place would be answered with an empty table."""
+    """A command without a ledger would show an empty table."""
     for words in (["show"], ["verify"], ["export"]):
         assert "No ledger is named" in wrong("ledger", *words)
 
 
-def test_reading_a_ledger_begins_nothing(ledger, app, run):
-    """Whoever only looks would change what is looked at."""
+def test_reading_a_ledger_changes_nothing(ledger, app, run):
+    """Showing a ledger would change it."""
     before = (app / "ledger.db").read_bytes()
     for words in (["show"], ["show", "survey"], ["verify"], ["export"]):
         run("ledger", *words)
@@ -1085,7 +1085,7 @@ def test_reading_a_ledger_begins_nothing(ledger, app, run):
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everything")
 def test_a_folder_that_is_read_only(ledger, store, app, run):
-    """An auditor who may only read could not."""
+    """An auditor without write permission could not read a ledger."""
     ledger.database.close()
     store.database.close()
     folder = app / "closed"
@@ -1108,7 +1108,7 @@ def test_a_folder_that_is_read_only(ledger, store, app, run):
 
 
 def test_doctor(app, run, facts):
-    """A report of a problem would lack what one needs to know first."""
+    """A bug report would lack the facts that are needed first."""
     out, err = run("doctor")
     assert "everything works" in out and err == "" and max(map(len, out.splitlines())) <= 110
     found = facts("doctor")
@@ -1126,7 +1126,7 @@ def test_doctor_finds_what_is_broken(app, run, facts, monkeypatch, kind):
     variable = f"PRIVATIZE_{kind.upper()}"
     (app / "folder").mkdir()
     (app / "text").write_text("just text\n" * 100)
-    for where, said in (
+    for where, message in (
         ("folder", "is a folder, not a"),
         ("text", "not a database"),
         ("text/inside.db", "cannot be written"),
@@ -1135,8 +1135,8 @@ def test_doctor_finds_what_is_broken(app, run, facts, monkeypatch, kind):
     ):
         monkeypatch.setenv(variable, where)
         out, err = run("doctor", code=1)
-        said_once = " ".join(out.split())  # long lines are wrapped
-        assert "BROKEN" in out and said in said_once and "1 thing is broken" in out and err.count("\n") == 1
+        lines = " ".join(out.split())  # long lines are wrapped
+        assert "BROKEN" in out and message in lines and "1 thing is broken" in out and err.count("\n") == 1
         found = facts("doctor", code=1)
         assert found[kind]["works"] is False and len(found["broken"]) == 1
         assert "hush" not in out + err + json.dumps(found)
@@ -1160,7 +1160,7 @@ def test_doctor_knows_what_is_too_old(monkeypatch, facts, run):
 
 
 def test_doctor_with_a_policy_that_cannot_be_read(app, run, monkeypatch):
-    """The very command that should find it would fail of it."""
+    """The command that should find a wrong policy would fail because of it."""
     (app / "pyproject.toml").write_text("[tool.privatize]\nmax-epsilon = 'much'\n", encoding="utf-8")
     monkeypatch.delenv("PRIVATIZE_STORE")
     monkeypatch.setattr("privatize.config.policy._read", {})
@@ -1171,8 +1171,8 @@ def test_doctor_with_a_policy_that_cannot_be_read(app, run, monkeypatch):
 # --- the page ---------------------------------------------------------------------------------------
 
 
-def test_the_page_about_it_is_true(run, capsys):
-    """Whoever follows the docs to the letter would be told that there is no such option."""
+def test_the_page_in_the_docs_is_true(run, capsys):
+    """A command that is copied from the docs would fail."""
     page = Path(__file__).parents[2] / "docs" / "command_line.md"
     blocks = page.read_text(encoding="utf-8").split("```\n")[1::2]
     lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]

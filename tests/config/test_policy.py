@@ -11,7 +11,7 @@ import pytest
 
 from privatize import Budget, configure, instrument, privatize, samplers, seal
 from privatize.cli.checks import examined, table
-from privatize.config import policy as room
+from privatize.config import policy as policy_module
 from privatize.config.policy import Policy, policy
 from privatize.errors import PolicyError, SettingsError
 from privatize.storage.places import default_store
@@ -28,11 +28,11 @@ def average(x):
 def rule(tmp_path, monkeypatch):
     """Return a function that writes a policy, and makes its folder the working one."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(room, "_read", {})
+    monkeypatch.setattr(policy_module, "_read", {})
 
-    def write(text="", *, whole=None):
-        room._read.clear()
-        content = f"[tool.privatize]\n{textwrap.dedent(text)}" if whole is None else whole
+    def write(text="", *, entire=None):
+        policy_module._read.clear()
+        content = f"[tool.privatize]\n{textwrap.dedent(text)}" if entire is None else entire
         (tmp_path / "pyproject.toml").write_text(content, encoding="utf-8")
         return tmp_path
 
@@ -50,7 +50,7 @@ def test_nothing_is_required_without_a_file(rule, tmp_path):
 
 
 def test_every_key(rule):
-    """All that a policy can say is read."""
+    """Every key that a policy can have is read."""
     folder = rule(
         """
         max-epsilon = 2
@@ -77,7 +77,7 @@ def test_every_key(rule):
 
 
 def test_nearest_file(rule, monkeypatch):
-    """The nearest policy from the working folder up holds; a file without one is passed by."""
+    """The nearest policy from the working folder up holds; a file without a policy is ignored."""
     folder = rule("max-epsilon = 2")
     inner = folder / "a" / "b"
     inner.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_nearest_file(rule, monkeypatch):
     assert policy().max_epsilon == 2
     (inner / "pyproject.toml").write_text("[tool.privatize]\nmax-epsilon = 1\n")
     assert policy().max_epsilon == 2  # read once
-    room._read.clear()
+    policy_module._read.clear()
     assert policy().max_epsilon == 1
     monkeypatch.chdir(folder / "a")
     assert policy().max_epsilon == 2
@@ -103,29 +103,29 @@ def test_read_once(rule):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("max-epsilom = 2", "'max-epsilom', which is not known: max-epsilon, max-delta"),
-        ("max_epsilon = 2", "'max_epsilon', which is not known"),
-        ("[tool.privatize.max]\nepsilon = 2", "'max', which is not known"),
-        ('max-epsilon = "2"', "max-epsilon = '2': it is a number"),
-        ("max-epsilon = true", "max-epsilon = True: it is a number"),
-        ("max-epsilon = -1", "max-epsilon = -1: it is a number"),
-        ("max-epsilon = nan", "max-epsilon = nan: it is a number"),
-        ("max-delta = []", "max-delta = .*: it is a number"),
-        ("max-gamma = 2024-01-01", "max-gamma = .*: it is a number"),
-        ("require-budget = 1", "require-budget = 1: it is true or false"),
-        ('require-sealed = "yes"', "require-sealed = 'yes': it is true or false"),
-        ("ledger = 3", "ledger = 3: it is a path or a URL"),
-        ("store = true", "store = True: it is a path or a URL"),
-        ("n = 100", "it is a table of lists"),
-        ('n = {"a:b" = 100}', "it is a table of lists"),
-        ('n = {"a:b" = [0]}', "it is a table of lists"),
-        ('n = {"a:b" = [true]}', "it is a table of lists"),
-        ('n = {"a:b" = [1.5]}', "it is a table of lists"),
+        ("max-epsilom = 2", "'max-epsilom', which is not one of max-epsilon, max-delta"),
+        ("max_epsilon = 2", "'max_epsilon', which is not one of"),
+        ("[tool.privatize.max]\nepsilon = 2", "'max', which is not one of"),
+        ('max-epsilon = "2"', "max-epsilon = '2': it must be a number"),
+        ("max-epsilon = true", "max-epsilon = True: it must be a number"),
+        ("max-epsilon = -1", "max-epsilon = -1: it must be a number"),
+        ("max-epsilon = nan", "max-epsilon = nan: it must be a number"),
+        ("max-delta = []", "max-delta = .*: it must be a number"),
+        ("max-gamma = 2024-01-01", "max-gamma = .*: it must be a number"),
+        ("require-budget = 1", "require-budget = 1: it must be true or false"),
+        ('require-sealed = "yes"', "require-sealed = 'yes': it must be true or false"),
+        ("ledger = 3", "ledger = 3: it must be a path or a URL"),
+        ("store = true", "store = True: it must be a path or a URL"),
+        ("n = 100", "it must be a table of lists"),
+        ('n = {"a:b" = 100}', "it must be a table of lists"),
+        ('n = {"a:b" = [0]}', "it must be a table of lists"),
+        ('n = {"a:b" = [true]}', "it must be a table of lists"),
+        ('n = {"a:b" = [1.5]}', "it must be a table of lists"),
         ("max-epsilon = ", "cannot be read, so its policy is not known"),
     ],
 )
 def test_mistakes(rule, text, message):
-    """A mistake in the policy is an error: a rule that is not understood must not be passed over."""
+    """A mistake in the policy is an error: a rule that is not understood must not be ignored."""
     rule(text)
     for act in (policy, lambda: privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)):
         with pytest.raises(PolicyError, match=message):
@@ -133,7 +133,7 @@ def test_mistakes(rule, text, message):
 
 
 @pytest.mark.parametrize(
-    "whole",
+    "content",
     [
         "tool = 3",
         "[tool]\nprivatize = 3",
@@ -143,9 +143,9 @@ def test_mistakes(rule, text, message):
         "[tool",
     ],
 )
-def test_broken_files(rule, whole):
+def test_broken_files(rule, content):
     """A broken file is one clear error, whatever is broken about it."""
-    rule(whole=whole)
+    rule(entire=content)
     with pytest.raises(PolicyError):
         policy()
 
@@ -159,7 +159,7 @@ def test_not_utf8(rule):
 
 
 def test_unreadable(rule, monkeypatch):
-    """A file that cannot be read is an error, not the same as none."""
+    """A file that cannot be read is an error, not the same as a missing file."""
     rule("max-epsilon = 1")
 
     def refuse(self, *args, **kwargs):
@@ -170,13 +170,13 @@ def test_unreadable(rule, monkeypatch):
         policy()
 
 
-def test_folder_that_is_gone(rule, tmp_path, monkeypatch):
-    """A private function still answers where the working folder was deleted."""
+def test_a_deleted_working_folder(rule, tmp_path, monkeypatch):
+    """A private function still answers after the working folder was deleted."""
     private = privatize(epsilon=1e4, gamma=0.2, sampler=UNIT)(average)
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    monkeypatch.chdir(deleted)
+    deleted.rmdir()
     assert 0 < private(PEOPLE) < 1
 
 
@@ -234,12 +234,12 @@ def test_limits_at_the_call(rule, tmp_path, monkeypatch):
 
 
 def test_policy_errors_are_settings_errors():
-    """Who catches wrong settings catches what the policy forbids."""
+    """Code that catches wrong settings also catches what the policy forbids."""
     assert issubclass(PolicyError, SettingsError)
 
 
 def test_require_budget(rule):
-    """Without a budget nothing is answered; each way of giving one will do."""
+    """Without a budget nothing is answered; each way of giving one is enough."""
     rule("require-budget = true")
     private = privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)
     for act in (lambda: private(PEOPLE), lambda: private.release(PEOPLE)):
@@ -255,11 +255,11 @@ def test_require_budget(rule):
     assert budget.spent.epsilon == 3
     with pytest.raises(PolicyError, match="has no budget"):
         private(PEOPLE)
-    private.estimate(50)  # which needs no data, so no budget
+    private.estimate(50)  # it needs no data, and so no budget
 
 
 def test_require_sealed(rule):
-    """Data that is not sealed is not looked at."""
+    """Data that is not sealed is refused."""
     rule("require-sealed = true")
     private = privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)
     for data in (PEOPLE, [1.0, 2.0]):
@@ -278,22 +278,22 @@ def test_require_sealed(rule):
     private.estimate(50)
 
 
-def test_a_shipped_function_obeys(rule):
+def test_a_pickled_function_obeys_the_policy(rule):
     """A private function that comes out of a pickle obeys the policy where it is called."""
     import cloudpickle
 
     private = privatize(epsilon=5, gamma=0.2, sampler=UNIT)(lambda x: float(np.mean(x)))
-    shipped = cloudpickle.dumps(private)
+    pickled = cloudpickle.dumps(private)
     rule("require-budget = true\nrequire-sealed = true")
     with pytest.raises(PolicyError):
-        cloudpickle.loads(shipped)(PEOPLE)
+        cloudpickle.loads(pickled)(PEOPLE)
 
 
 # --- places -----------------------------------------------------------------------------------
 
 
 def test_ledger_place(rule, monkeypatch):
-    """Budgets are kept where the policy says, unless the environment or the code says otherwise."""
+    """Budgets are stored where the policy says, unless the environment or the code says otherwise."""
     folder = rule('ledger = "policy.db"')
     monkeypatch.delenv("PRIVATIZE_LEDGER", raising=False)
     Budget("policy-ledger", epsilon=1, gamma=1)
@@ -306,10 +306,10 @@ def test_ledger_place(rule, monkeypatch):
 
 
 def test_store_place(rule, monkeypatch):
-    """Estimates are kept where the policy says, unless the environment or the code says otherwise."""
+    """Estimates are stored where the policy says, unless the environment or the code says otherwise."""
     folder = rule('store = "policy.db"')
     monkeypatch.delenv("PRIVATIZE_STORE", raising=False)
-    monkeypatch.setattr(room, "_chosen", {})
+    monkeypatch.setattr(policy_module, "_chosen", {})
     private = privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)
     private.estimate(20)
     assert (folder / "policy.db").is_file()
@@ -376,7 +376,7 @@ def project(tmp_path):
 
 
 def test_one_ledger_for_all_folders(project):
-    """A relative place in the policy is one file for the whole code base: one budget, not one per folder."""
+    """A relative place in the policy is one file for the entire code base: one budget, not one per folder."""
     project(pyproject='[tool.privatize]\nledger = "policy.db"\n', notebooks__empty="")
     spend = ("-c", SPEND)
     assert project.run(command=spend).stdout == "1.0\n"
@@ -421,7 +421,7 @@ def test_check_a_file_of_a_package(project):
 
 
 def test_check_from_elsewhere(project):
-    """A folder that is named from a sibling folder, or by its whole path, is not passed over."""
+    """A folder that is named from a sibling folder, or by its full path, is not ignored."""
     project(**PACKAGE, other__script="")
     for target in ("../app", project.folder / "app", "../app/stats.py"):
         done = project.run(target, folder="other")
@@ -436,7 +436,7 @@ def test_check_in_a_hidden_place(project):
 
 
 def test_check_what_cannot_be_remembered(project):
-    """A function that is calibrated at every call costs γ and time each time; one finds out beforehand."""
+    """A function that is calibrated at every call costs γ and time each time; check finds it beforehand."""
     text = """
 import sqlite3
 CONNECTION = sqlite3.connect(":memory:")
@@ -528,7 +528,7 @@ def test_check_a_module_that_fails(project, text, reason):
 
 
 @pytest.mark.parametrize("target", ["nothing_here", "nothing.py", "nothing/", "app.nothing"])
-def test_check_what_is_not_there(project, target):
+def test_check_missing_targets(project, target):
     """A misspelt target is an error, not an empty list that passes."""
     project(**PACKAGE)
     done = project.run(target)
@@ -574,21 +574,21 @@ def test_check_sizes(project):
 
 
 def test_check_sizes_of_imported_functions(project):
-    """A size that the policy names is checked, also if the function is met first where it is imported."""
+    """A size in the policy is checked even if a module that imports the function is found first."""
     project(**PACKAGE, pyproject='[tool.privatize]\nn = {"app.stats:mean" = [40]}\n')
     done = project.run("app")
     assert done.returncode == 1 and "no fresh estimate" in done.stdout, done.stdout
 
 
-def test_check_sizes_of_nothing(project):
-    """A size for a function that is not there is a mistake that is shown, not passed over."""
+def test_check_sizes_of_a_missing_function(project):
+    """A size for a function that does not exist is reported, not ignored."""
     project(app=MEAN, pyproject='[tool.privatize]\nn = {"app:maen" = [40]}\n')
     done = project.run("app")
     assert done.returncode != 0 and "app:maen" in done.stdout + done.stderr
 
 
 def test_check_sizes_without_p(project):
-    """Where the P is that of sealed data, the table says why the estimate cannot be looked up."""
+    """If P comes with sealed data, the table says why the estimate cannot be looked up."""
     project(
         app="import numpy\nfrom privatize import privatize\n"
         "mean = privatize(epsilon=1, gamma=0.2)(numpy.mean)\n",
@@ -599,7 +599,7 @@ def test_check_sizes_without_p(project):
 
 
 def test_check_from_python(rule, monkeypatch):
-    """The same list is there for programs."""
+    """Programs can use the same list."""
     folder = rule()
     (folder / "checked_from_python.py").write_text(MEAN)
     monkeypatch.setattr(sys, "path", [*sys.path])

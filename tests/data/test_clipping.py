@@ -1,4 +1,4 @@
-"""Private records come into P's support one by one, whatever the others are, and nothing of them leaks."""
+"""Private records are converted to P's support one by one, and nothing shows any of them."""
 
 import copy
 import datetime as dt
@@ -30,8 +30,8 @@ def drawn_by(sampler, seed=0):
     return sampler.draw(2, np.random.default_rng(seed))
 
 
-def brought(data, sampler, seed=0):
-    """Bring data into a sampler's dtypes and support."""
+def converted(data, sampler, seed=0):
+    """Convert data to a sampler's dtypes and support."""
     return records.convert(data, drawn_by(sampler, seed), sampler.support)
 
 
@@ -49,7 +49,7 @@ def private(sampler, function=len, **more):
 
 
 def alone(data, drawn, support):
-    """Check that every record comes in as it would by itself, and return them all."""
+    """Check that every record is converted as it would be alone, and return them all."""
     made = records.convert(data, drawn, support)
     assert records.count(made) == records.count(data)
     for at in range(records.count(data)):
@@ -86,8 +86,8 @@ def test_bounded(support, expected):
     assert bounded(support) is expected
 
 
-def test_supports_are_values_that_ship():
-    """Supports are a part of keys and travel to workers."""
+def test_supports_can_be_pickled_and_compared():
+    """Supports are a part of keys and are sent to workers."""
     for support in (OneOf(("F", "M"), unknown="F"), Maybe((0, 1)), Maybe(OneOf((1, 2), 1))):
         assert pickle.loads(pickle.dumps(support)) == support
         assert hash(support) == hash(copy.deepcopy(support))
@@ -122,7 +122,7 @@ def test_a_mixture_lies_in_all_of_its_supports():
     ],
 )
 def test_missing(value, expected):
-    """A missing value that is not seen as one would be an unknown category, or stay."""
+    """A missing value that is not recognized would become an unknown category, or stay."""
     assert clipping.is_missing(value) is expected
 
 
@@ -144,13 +144,13 @@ REALS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from([nan, inf, -inf, 0.0, -0.0, 1.0, 7.0, 0.4, 1e300, NUMBER]),
 )
-WHOLE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 7, 2**53 + 1, -(2**53) - 1]))
+INTEGERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 7, 2**53 + 1, -(2**53) - 1]))
 
 
 @pytest.mark.parametrize("target", ["f8", "f4", "i8", "i1", "u8"])
 @given(values=st.lists(REALS, min_size=1, max_size=6), support=ENDS)
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_every_float_comes_in_as_it_would_alone(target, values, support):
+def test_every_float_is_converted_as_it_would_be_alone(target, values, support):
     """If one record changed another, neighbours would no longer be neighbours."""
     with np.errstate(all="ignore"):
         made = alone(np.array(values), np.zeros(2, target), support)
@@ -159,9 +159,9 @@ def test_every_float_comes_in_as_it_would_alone(target, values, support):
 
 
 @pytest.mark.parametrize("target", ["f8", "i8", "i2", "u1"])
-@given(values=st.lists(WHOLE, min_size=1, max_size=6), support=ENDS)
+@given(values=st.lists(INTEGERS, min_size=1, max_size=6), support=ENDS)
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_every_integer_comes_in_as_it_would_alone(target, values, support):
+def test_every_integer_is_converted_as_it_would_be_alone(target, values, support):
     """If one record changed another, neighbours would no longer be neighbours."""
     made = alone(np.array(values, dtype=np.int64), np.zeros(2, target), support)
     assert made.dtype == target
@@ -170,14 +170,14 @@ def test_every_integer_comes_in_as_it_would_alone(target, values, support):
 
 def inside(made, support, target):
     """Tell whether numbers lie in a support."""
-    kept = isinstance(support, Maybe)
-    inner = support.inner if kept else support
+    optional = isinstance(support, Maybe)
+    inner = support.inner if optional else support
     if inner is None:
         return True
-    gone = np.isnan(made) if made.dtype.kind == "f" else np.zeros(len(made), bool)
-    if gone.any() and not kept:
+    missing = np.isnan(made) if made.dtype.kind == "f" else np.zeros(len(made), bool)
+    if missing.any() and not optional:
         return False
-    rest = made[~gone].astype(float)
+    rest = made[~missing].astype(float)
     if isinstance(inner, OneOf):
         return set(rest.tolist()) <= set(map(float, inner.values))
     low, high = inner
@@ -187,12 +187,12 @@ def inside(made, support, target):
 
 
 @given(
-    values=st.lists(st.one_of(REALS, WHOLE, st.booleans(), st.integers()), min_size=1, max_size=6),
+    values=st.lists(st.one_of(REALS, INTEGERS, st.booleans(), st.integers()), min_size=1, max_size=6),
     support=ENDS,
     target=st.sampled_from(["f8", "i8"]),
 )
 @settings(max_examples=150, deadline=None, derandomize=True)
-def test_every_number_of_a_list_comes_in_as_it_would_alone(values, support, target):
+def test_every_number_of_a_list_is_converted_as_it_would_be_alone(values, support, target):
     """A list of mixed numbers has no dtype of its own that one record could decide for the others."""
     with np.errstate(all="ignore"):
         made = alone(values, np.zeros(2, target), support)
@@ -207,12 +207,12 @@ def test_a_large_integer_in_a_list_does_not_depend_on_the_others(other):
 
 
 def test_a_missing_record_of_a_list_is_mapped():
-    """None in a list would be the one thing that ends in an error where an array's NaN does not."""
-    assert brought([0.25, None], samplers.uniform(0, 1)) == [0.25, 0.5]
-    assert brought([2, None], samplers.choice([1, 2])) == [2, 1]
+    """None in a list would raise an error, where NaN in an array does not."""
+    assert converted([0.25, None], samplers.uniform(0, 1)) == [0.25, 0.5]
+    assert converted([2, None], samplers.choice([1, 2])) == [2, 1]
 
 
-def test_an_integer_beyond_the_support_does_not_slip_through_by_rounding():
+def test_rounding_does_not_let_an_integer_leave_the_support():
     """A record outside the support is one that calibration has never seen."""
     made = records.convert(np.array([2**53 + 1]), np.zeros(2, np.int64), (0, 2**53))
     assert made.tolist() == [2**53]
@@ -223,12 +223,12 @@ def test_booleans_in_a_drawn_list_are_clipped_too():
     assert records.convert([True, 6.0], [7.0, 8.0], (5, 10)) == [5, 6.0]
 
 
-def test_integers_come_in_as_the_floats_that_p_draws_in_a_list():
+def test_integers_become_the_floats_that_p_draws_in_a_list():
     """The function would run on integers where calibration ran on floats."""
     assert [type(one) for one in records.convert([1, 6.0], [7.0, 8.0], (0, 10))] == [float, float]
 
 
-def test_many_records_of_a_drawn_list_come_in_at_once():
+def test_records_of_a_drawn_list_are_converted_together():
     """A numpy call for every record would take minutes for a million of them."""
     made = records.convert([0.5, 2.0, nan] * 10_000, [0.1, 0.2], (0.0, 1.0))
     assert made[:3] == [0.5, 1.0, 0.5]
@@ -253,16 +253,16 @@ MOMENTS = st.sampled_from(
 
 @pytest.mark.parametrize("unit", ["D", "s", "us"])
 @pytest.mark.parametrize("target", ["D", "s", "us", "ns"])
-@given(values=st.lists(MOMENTS, min_size=1, max_size=5), kept=st.booleans())
+@given(values=st.lists(MOMENTS, min_size=1, max_size=5), optional=st.booleans())
 @settings(max_examples=15, deadline=None, derandomize=True)
-def test_every_date_comes_in_as_it_would_alone(unit, target, values, kept):
+def test_every_date_is_converted_as_it_would_be_alone(unit, target, values, optional):
     """A date out of range must not wrap around, nor one record change another."""
-    support = Maybe((FIRST, LAST)) if kept else (FIRST, LAST)
+    support = Maybe((FIRST, LAST)) if optional else (FIRST, LAST)
     made = alone(np.array(values, dtype=f"M8[{unit}]"), np.zeros(2, f"M8[{target}]"), support)
     assert made.dtype == f"M8[{target}]"
-    gone = np.isnat(made)
-    assert kept or not gone.any()
-    assert ((made[~gone] >= FIRST) & (made[~gone] <= LAST)).all()
+    missing = np.isnat(made)
+    assert optional or not missing.any()
+    assert ((made[~missing] >= FIRST) & (made[~missing] <= LAST)).all()
 
 
 @pytest.mark.parametrize(
@@ -270,16 +270,16 @@ def test_every_date_comes_in_as_it_would_alone(unit, target, values, kept):
     [("2020-01-01", "9999-12-31"), ("0001-01-01", "2024-12-31"), ("0001-01-01", "9999-12-31")],
 )
 def test_bounds_beyond_nanoseconds(start, end):
-    """Bounds that overflow the private data's unit would send every record to the same wrong day."""
+    """Bounds that overflow the private data's unit would turn every record into the same wrong day."""
     data = np.array(["2021-01-01", "2022-03-04"], dtype="M8[ns]")
-    made = brought(data, samplers.dates(start, end))
+    made = converted(data, samplers.dates(start, end))
     assert made.tolist() == [dt.date(2021, 1, 1), dt.date(2022, 3, 4)]
 
 
 def test_a_bound_within_a_day_holds_for_days_too():
     """A record outside the support is one that calibration has never seen."""
     P = samplers.dates("2020-01-01T12:00", "2024-12-31T12:00", times=True)
-    made = brought(np.array(["2019-01-01", "2020-01-01", "2025-01-01"], dtype="M8[D]"), P)
+    made = converted(np.array(["2019-01-01", "2020-01-01", "2025-01-01"], dtype="M8[D]"), P)
     low, high = P.support
     assert ((made >= low) & (made <= high)).all()
 
@@ -288,30 +288,30 @@ def test_a_bound_within_a_day_holds_for_days_too():
 def test_a_list_of_moments_does_not_depend_on_one_units_range(unit):
     """numpy gives a list of datetimes one unit: a record in nanoseconds would make a far one wrap."""
     P = samplers.dates("2020-01-01", "2024-12-31")
-    made = brought([np.datetime64("9999-01-01", "D"), np.datetime64("2021-01-01", unit)], P)
+    made = converted([np.datetime64("9999-01-01", "D"), np.datetime64("2021-01-01", unit)], P)
     assert made == [dt.date(2024, 12, 31), dt.date(2021, 1, 1)]
 
 
 @pytest.mark.parametrize(
     "other", [dt.date(2021, 1, 1), dt.datetime(2021, 1, 1), None, dt.date(1, 1, 1), dt.datetime.max]
 )
-def test_a_list_of_dates_comes_in_record_by_record(other):
+def test_a_list_of_dates_is_converted_record_by_record(other):
     """One date out of range, or missing, must not change the others."""
-    made = brought([dt.date(2022, 2, 2), other], samplers.dates("2020-01-01", "2024-12-31"))
+    made = converted([dt.date(2022, 2, 2), other], samplers.dates("2020-01-01", "2024-12-31"))
     assert made[0] == dt.date(2022, 2, 2)
     assert dt.date(2020, 1, 1) <= made[1] <= dt.date(2024, 12, 31)
 
 
 def test_an_aware_moment_in_a_list_makes_no_warning():
-    """A warning would tell that one of the private records has a time zone."""
+    """A warning would reveal that one of the private records has a time zone."""
     moment = dt.datetime(2021, 1, 1, tzinfo=dt.UTC)
     P = samplers.dates("2020-01-01", "2024-12-31")
-    assert brought([moment, dt.date(2022, 2, 2)], P)[1] == dt.date(2022, 2, 2)
+    assert converted([moment, dt.date(2022, 2, 2)], P)[1] == dt.date(2022, 2, 2)
     R = samplers.table(d=P, frame="records")
-    assert brought([{"d": moment}, {"d": dt.date(2022, 2, 2)}], R)[1] == {"d": dt.date(2022, 2, 2)}
+    assert converted([{"d": moment}, {"d": dt.date(2022, 2, 2)}], R)[1] == {"d": dt.date(2022, 2, 2)}
 
 
-# --- texts and objects ------------------------------------------------------------------------
+# --- strings and objects ----------------------------------------------------------------------
 
 ODD = [
     "F",
@@ -340,20 +340,20 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("optional", [False, True])
 @pytest.mark.parametrize("container", [objects, list])
 @given(values=st.lists(st.sampled_from(range(len(ODD))), min_size=1, max_size=6))
 @settings(max_examples=30, deadline=None, derandomize=True)
-def test_every_odd_value_comes_in_as_it_would_alone(kept, container, values):
-    """Whatever stands among texts is mapped by itself: it raises nothing and changes no other."""
+def test_every_odd_value_is_converted_as_it_would_be_alone(optional, container, values):
+    """Any object among strings is mapped by itself: it raises no error and changes no other record."""
     support = OneOf(("F", "M"), unknown="F")
-    drawn = objects(["F", "M"]) if kept else np.array(["F", "M"])
-    made = alone(container([ODD[at] for at in values]), drawn, Maybe(support) if kept else support)
-    assert all(one in ("F", "M") or (kept and one is None) for one in made)
+    drawn = objects(["F", "M"]) if optional else np.array(["F", "M"])
+    made = alone(container([ODD[at] for at in values]), drawn, Maybe(support) if optional else support)
+    assert all(one in ("F", "M") or (optional and one is None) for one in made)
 
 
-def test_numpys_texts_are_texts():
-    """A text that comes from an array is the category it says."""
+def test_numpys_strings_are_strings():
+    """A string from a numpy array would not be recognized as one of P's categories."""
     assert clipping.convert_choices([np.str_("M"), "M"], OneOf(("F", "M"), "F")) == ["M", "M"]
 
 
@@ -373,10 +373,10 @@ def test_equal_numbers_are_the_same_category():
 
 
 @pytest.mark.parametrize("width", ["U1", "U5", "U99"])
-def test_texts_of_any_width_come_in_as_ps(width):
-    """The dtype of a text array tells how long the longest one is: it must be P's own."""
+def test_strings_of_any_width_get_the_width_of_ps(width):
+    """The dtype of an array of strings reveals the length of the longest one: it must be P's."""
     P = samplers.choice(["a", "longer"])
-    made = brought(np.array(["a", "longer", "x" * 99], dtype=width), P)
+    made = converted(np.array(["a", "longer", "x" * 99], dtype=width), P)
     assert made.dtype == drawn_by(P).dtype
     assert set(made.tolist()) <= {"a", "longer"}
 
@@ -426,7 +426,7 @@ def fine(value, support):
 @pytest.mark.parametrize("seed", [0, 1, 3])
 @given(data=st.lists(RECORD, min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None, derandomize=True)
-def test_every_dict_of_a_list_comes_in_as_it_would_alone(seed, data):
+def test_every_dict_of_a_list_is_converted_as_it_would_be_alone(seed, data):
     """Keys that a record lacks are missing values, more keys are left out, and no record changes another."""
     P = samplers.table(COLUMNS, frame="records")
     with np.errstate(all="ignore"):
@@ -438,15 +438,15 @@ def test_every_dict_of_a_list_comes_in_as_it_would_alone(seed, data):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_type_in_a_dict_does_not_depend_on_which_examples_were_drawn(seed):
-    """Where the first drawn record misses a whole number, private ones must not become floats."""
+    """If the first drawn record lacks an integer, private integers must not become floats."""
     P = samplers.table(a=samplers.with_missing(samplers.integers(0, 9), 0.5), frame="records")
     types = {type(one["a"]) for one in P.draw(50, np.random.default_rng(0))} - {type(None)}
-    made = brought([{"a": 3}, {"a": None}], P, seed)
+    made = converted([{"a": 3}, {"a": None}], P, seed)
     assert made[1] == {"a": None}
     assert {type(made[0]["a"])} == types
 
 
-def test_dicts_of_arrays_come_in_column_by_column():
+def test_dicts_of_arrays_are_converted_column_by_column():
     """A dict of columns is a table like any other."""
     P = samplers.table(COLUMNS, frame="dict")
     drawn = drawn_by(P)
@@ -468,7 +468,7 @@ def test_dicts_of_arrays_come_in_column_by_column():
         assert all(fine(value, P.support[name]) for value in values.tolist())
 
 
-def test_tuples_come_in_part_by_part():
+def test_tuples_are_converted_part_by_part():
     """Features and labels have supports of their own."""
     drawn = (np.zeros((2, 2)), np.array(["no", "yes"]))
     support = ((0.0, 1.0), OneOf(("no", "yes"), unknown="no"))
@@ -490,7 +490,7 @@ def test_entries_of_a_sparse_matrix_that_are_stored_twice_are_one_number(support
     )
     made = records.convert(data, CSR, support)
     assert made.toarray().tolist() == [[100.0, 0.0], [0.0, 5.0]]
-    assert data.nnz == 3  # and the caller's matrix is what it was
+    assert data.nnz == 3  # the caller's matrix is not changed
 
 
 def test_a_sparse_matrix_saturates():
@@ -524,11 +524,11 @@ def test_sparse_matrices_of_every_form(form, support):
 # --- the caller's data ------------------------------------------------------------------------
 
 
-def shaken(data):
+def overwrite(data):
     """Change everything in a dataset in place."""
     if isinstance(data, tuple | dict):
         for part in data.values() if isinstance(data, dict) else data:
-            shaken(part)
+            overwrite(part)
     elif isinstance(data, list):
         for at, one in enumerate(data):
             if isinstance(one, list | dict):
@@ -555,9 +555,9 @@ DATASETS = {
     "list of lists": ([[0.5], [2.0], [nan]], np.zeros((2, 1)), None),
     "list of objects": ([{"a": [1]}, {"a": [2]}], [{"a": [1]}], None),
     "dicts": ([{"a": 0.5, "b": [1]}, {"a": 3, "b": [2]}], [{"a": 0.5, "b": [1]}], {"a": (0.0, 1.0)}),
-    "texts": (np.array(["a", "b"]), np.array(["a", "b"]), OneOf(("a", "b"), "a")),
+    "strings": (np.array(["a", "b"]), np.array(["a", "b"]), OneOf(("a", "b"), "a")),
     "objects": (objects([[1], [2]]), objects([[1], [2]]), None),
-    "objects, missing ones known": (objects([[1], [2]]), objects([[1], [2]]), Maybe(None)),
+    "objects or missing": (objects([[1], [2]]), objects([[1], [2]]), Maybe(None)),
     "dates": (np.array(["2021-01-01", "NaT"], "M8[D]"), np.zeros(2, "M8[D]"), (FIRST, LAST)),
     "tuple": ((np.array([0.5, 2.0]), [1, 2]), (np.zeros(2), [1, 2]), None),
     "dict": ({"a": np.array([0.5, 2.0])}, {"a": np.zeros(2)}, {"a": (0.0, 1.0)}),
@@ -568,12 +568,12 @@ DATASETS = {
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_callers_data_is_neither_changed_nor_shared(name):
-    """A function that sorts in place would change the data of the person who asked."""
+    """A function that sorts in place would change the caller's data."""
     data, drawn, support = copy.deepcopy(DATASETS[name])
     before = copy.deepcopy(data)
     made = records.convert(data, drawn, support)
     assert records.equal(data, before)
-    shaken(made)
+    overwrite(made)
     assert records.equal(data, before)
 
 
@@ -581,7 +581,7 @@ def test_the_callers_data_is_neither_changed_nor_shared(name):
 
 
 class Loud:
-    """A record that says what it is whenever it is touched."""
+    """A record that shows its text whenever it is converted, hashed or printed."""
 
     def __float__(self):
         raise RuntimeError(TEXT)
@@ -606,7 +606,7 @@ SECRETS = [
 SAMPLERS = {
     "floats": (samplers.uniform(0, 1), 0.5),
     "pairs": (samplers.uniform(0, 1, size=2), [0.5, 0.5]),
-    "texts": (samplers.choice(["a", "b"]), "a"),
+    "strings": (samplers.choice(["a", "b"]), "a"),
     "integers": (samplers.choice([1, 2]), 1),
     "dates": (samplers.dates("2020-01-01", "2024-12-31"), dt.date(2021, 1, 1)),
     "list": (samplers.from_function(lambda n, rng: rng.random(n).tolist(), support=(0, 1)), 0.5),
@@ -619,7 +619,7 @@ SAMPLERS = {
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_no_error_shows_a_record(name, secret):
-    """Conversions quote what they cannot convert: a person's record would stand in a log."""
+    """Conversions quote what they cannot convert: a person's record would appear in a log."""
     sampler, good = SAMPLERS[name]
     for bad in (secret, {"a": secret}) if isinstance(good, dict) else (secret,):
         error = None
@@ -730,7 +730,7 @@ def test_bootstrapping_a_rounded_copy_is_refused():
     ],
 )
 def test_a_bootstrap_inside_another_sampler_is_found(sampler):
-    """What is done to the private records afterwards makes them no more public."""
+    """Private records stay private, whatever a sampler does to them afterwards."""
     with pytest.raises(DataError, match="bootstraps"):
         private(sampler)(PUBLIC.copy())
 
@@ -749,8 +749,8 @@ def test_other_data_is_not_refused(public, data):
     assert not is_private(samplers.bootstrap(public), data)
 
 
-def test_a_constant_column_is_no_sign():
-    """An intercept is in everybody's data."""
+def test_a_constant_column_is_no_evidence():
+    """A constant column, such as an intercept, is in many datasets: none of them may be refused for it."""
     data = np.column_stack([np.ones(40), RNG.normal(size=40)])
     assert not is_private(samplers.bootstrap(np.ones(40)), data)
 
@@ -782,24 +782,24 @@ def test_odd_private_lists_are_compared_without_an_error(data):
     ],
 )
 def test_a_support_that_does_not_fit_is_refused_before_the_private_data_is_seen(make, support):
-    """Found on the private data, it would be an error without an explanation."""
+    """If it were found on the private data, the error could not explain it."""
     f = private(samplers.from_function(make, support=support), lambda d: 1.0, domain="clip")
     with pytest.raises(SettingsError):
         f(make(5, np.random.default_rng(0)))
 
 
-def test_a_wrong_list_is_refused_with_a_fixed_text():
+def test_a_wrong_list_is_refused_with_a_fixed_message():
     """Nothing in the message may depend on which record it was."""
-    texts = set()
+    messages = set()
     for data in ([0.5, TEXT], [TEXT, TEXT], [0.5, [1]]):
         with pytest.raises((DataError, PrivateRunError)) as caught:
             private(samplers.uniform(0, 1))(data)
-        texts.add(str(caught.value))
-    assert len(texts) == 1
+        messages.add(str(caught.value))
+    assert len(messages) == 1
 
 
 def test_a_column_of_dicts_that_begins_with_missing_values():
-    """What P draws would be guessed from a missing value: dates be refused, whole numbers become floats."""
+    """P's type would be guessed from a missing value: dates would be refused, integers become floats."""
     parts = {"n": samplers.integers(0, 9), "d": samplers.dates("2020-01-01", "2020-12-31")}
     P = samplers.table(
         {name: samplers.with_missing(part, 0.9) for name, part in parts.items()}, frame="records"
@@ -827,34 +827,34 @@ VALUES = st.one_of(st.floats(), st.sampled_from([nan, inf, -inf, -0.0, 5e-324, 1
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(VALUES, max_size=12), ENDS, ENDS, st.booleans())
-def test_the_usual_case_is_what_the_general_one_is(values, low, high, flat):
-    """A record that is brought in quickly must end where it would end otherwise."""
+def test_the_usual_case_gives_what_the_general_one_gives(values, low, high, flat):
+    """A record would depend on whether the faster conversion was used."""
     data = np.array(values, dtype=np.float64)
     data = data if flat else data.reshape(-1, 1)
     low, high = min(low, high), max(low, high)
-    kept = data.copy()
+    before = data.copy()
     found = clipping.convert_floats(data, data[:0], (low, high))
     with np.errstate(all="ignore"):
         expected = clipping.convert_numbers(data, data.dtype, (low, high))
-    assert np.array_equal(data, kept, equal_nan=True)
+    assert np.array_equal(data, before, equal_nan=True)
     assert found is not None and found.dtype == expected.dtype and np.array_equal(found, expected)
     assert not np.shares_memory(found, data)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(VALUES, min_size=2, max_size=12), VALUES, st.integers(0, 11), ENDS, ENDS)
-def test_no_record_has_an_effect_on_how_others_are_brought_in(values, other, at, low, high):
+def test_no_record_has_an_effect_on_how_others_are_converted(values, other, at, low, high):
     """Neighbours must stay neighbours, to the sign of a zero: a function may divide by it."""
     one = np.array(values, dtype=np.float64)
     two, at = one.copy(), at % len(values)
     two[at] = other
     low, high = min(low, high), max(low, high)
-    for bring in (
+    for convert in (
         lambda data: clipping.convert_floats(data, data[:0], (low, high)),
         lambda data: records.convert(data, np.zeros(2), (low, high)),
     ):
         with np.errstate(all="ignore"):
-            found, neighbour = (np.delete(bring(data), at) for data in (one, two))
+            found, neighbour = (np.delete(convert(data), at) for data in (one, two))
         assert found.tobytes() == neighbour.tobytes()
 
 
@@ -873,15 +873,15 @@ def test_no_record_has_an_effect_on_how_others_are_brought_in(values, other, at,
         (np.ma.masked_array(np.zeros(3)), np.zeros(2), (0.0, 1.0)),
     ],
 )
-def test_everything_else_goes_the_general_way(data, drawn, support):
-    """Only what is surely the usual case is treated as such."""
+def test_every_other_case_is_left_to_the_general_conversion(data, drawn, support):
+    """Other data would be converted by code that is right for float64 only."""
     assert clipping.convert_floats(data, drawn, support) is None
 
 
 @pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", "i8", "i4", "u1", "?", "U3", "O", "M8[D]", "i4,f8"])
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 0)])
-def test_what_is_just_like_p_has_its_schema(dtype, shape):
-    """The comparison of schemas is left out only where it would find nothing."""
+def test_arrays_of_the_same_kind_as_ps_have_its_schema(dtype, shape):
+    """Data that does not fit would be let through, since schemas are not compared then."""
     drawn = [np.zeros(size, dtype=d) for size in ((2,), (2, 2)) for d in ("f8", "i8", "O", "i4,f8", "?")]
     data = np.zeros(shape, dtype=dtype)
     for each in drawn:

@@ -1,7 +1,7 @@
-"""Datasets in every container that people hold: what a function is given, and what nobody else is.
+"""Datasets in every container: what a function is given, and what must not be shown to anybody.
 
-In calibration and on the private data a function gets the same kind of thing, down to categories and time
-zones; neighbours differ in one record; nobody's data is changed; and no error shows any of it.
+In calibration and on the private data a function gets the same kind of data, down to categories and time
+zones; neighbours differ in one record; the caller's data is not changed; and no error shows any of it.
 """
 
 import copy
@@ -72,7 +72,7 @@ def pandas_frame():
 
 
 def looser(frame):
-    """Return the same data as people often hold it, in dtypes that are not P's own."""
+    """Return the same data in dtypes that users often have, and that are not P's."""
     return frame.assign(
         k=frame["k"].astype(float),
         x=frame["x"].astype("float32"),
@@ -102,9 +102,9 @@ def arrow_table():
 
 def dict_of_arrays():
     frame = pandas_frame()
-    texts = {name: np.array(frame[name].tolist()) for name in ("grade", "place", "text")}
+    strings = {name: np.array(frame[name].tolist()) for name in ("grade", "place", "text")}
     at = frame["at"].dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-    return {name: frame[name].to_numpy() for name in frame} | texts | {"at": at}
+    return {name: frame[name].to_numpy() for name in frame} | strings | {"at": at}
 
 
 def list_of_dicts():
@@ -212,7 +212,7 @@ CONTAINERS = {
 
 
 def rows(data):
-    """Return the records as texts, with all that they hold."""
+    """Return the records as strings, with everything that is in them."""
     if isinstance(data, tuple | dict):
         return list(
             map(repr, zip(*map(rows, data.values() if isinstance(data, dict) else data), strict=True))
@@ -264,11 +264,11 @@ def schema(data):
     if isinstance(data, pl.Series):
         return type(data), data.name, data.dtype
     if isinstance(data, pa.Table):
-        kept = [
+        categories = [
             column.chunk(0).dictionary.to_pylist() if pa.types.is_dictionary(column.type) else None
             for column in data.columns
         ]
-        return data.schema, kept
+        return data.schema, categories
     shape = tuple(data.shape[1:])
     return type(data), data.dtype, shape, getattr(data, "format", None)
 
@@ -287,11 +287,11 @@ def given(sampler, data, look, **more):
     seen = logging.getLogger("what a function was given")  # invisible to the function's fingerprint
     seen.list = []
 
-    def watch(data):
+    def noting(data):
         seen.list.append(look(data))
         return 1.0
 
-    private(sampler, min_sensitivity=1.0, **more)(watch)(data)
+    private(sampler, min_sensitivity=1.0, **more)(noting)(data)
     return seen.list
 
 
@@ -307,7 +307,7 @@ def observed(name):
 
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_the_same_kind_of_data(name):
-    """A function that is calibrated on another schema than it is released on keeps no promise."""
+    """Noise that was calibrated on another kind of data than it is released on may be too small."""
     seen = observed(name)[0]
     assert len(seen) > 38
     for one in seen[:-1]:
@@ -315,7 +315,7 @@ def test_the_same_kind_of_data(name):
 
 
 @pytest.mark.parametrize("name", [name for name in CONTAINERS if "loose" not in name])
-def test_what_people_hold_survives(name):
+def test_the_callers_schema_survives(name):
     """Dtypes, names and their order, categories, index and time zones are those of the caller's data."""
     data = CONTAINERS[name][1]()
     seen = observed(name)[0][-1]
@@ -490,7 +490,7 @@ def test_names_of_several_levels():
         assert all(one.identical(columns) for one in seen)
 
 
-# --- bringing into P --------------------------------------------------------------------------
+# --- converting to P's support ----------------------------------------------------------------
 
 
 def listed(data, name):
@@ -512,7 +512,7 @@ def tables(columns):
 
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow", "dict", "records"])
-def test_whole_numbers_held_as_floats(frame):
+def test_integers_that_are_stored_as_floats(frame):
     """A code 2.0, as pandas makes of 2 next to a missing value, is P's 2 and not an unknown value."""
     P = samplers.table(code=samplers.choice([1, 2, 3]), frame=frame)
     data = tables({"code": [1.0, 2.0, 3.0, 7.0, float("nan")]})[frame]
@@ -520,14 +520,14 @@ def test_whole_numbers_held_as_floats(frame):
 
 
 def test_categories_that_are_numbers():
-    """A categorical of 1.0 and 2.0 is brought into categories 1 and 2, as a column of them is."""
+    """A categorical of 1.0 and 2.0 is converted to the categories 1 and 2, as a column of floats is."""
     P = samplers.table(code=samplers.categorical([1, 2, 3]))
     data = pd.DataFrame({"code": pd.Categorical([1.0, 2.0, 3.0, 7.0])})
     assert listed(given(P, data, lambda d: d)[-1], "code") == [1, 2, 3, 1]
 
 
 def test_booleans_of_records():
-    """A flag that was 1 is not brought in as False without a word."""
+    """A flag that was 1 must not become False without an error."""
     P = samplers.table(flag=samplers.boolean(), frame="records")
     try:
         seen = listed(given(P, [{"flag": 1}, {"flag": 0}, {"flag": True}], lambda d: d)[-1], "flag")
@@ -537,8 +537,8 @@ def test_booleans_of_records():
 
 
 @pytest.mark.parametrize("values", [["0.5"] * N, [*["0.5"] * (N - 1), "many"]], ids=["like numbers", "not"])
-def test_texts_in_place_of_numbers_in_records(values):
-    """Whether a call is refused depends on the types in the records, not on what the texts say."""
+def test_strings_in_place_of_numbers_in_records(values):
+    """Whether a call is refused depends on the types in the records, not on what is in the strings."""
     P = samplers.table(x=samplers.uniform(0, 1), frame="records")
     assert type(failure(P, [{"x": value} for value in values])) is DataError
 
@@ -551,7 +551,7 @@ def test_instants_of_records():
     assert {one if one.tzinfo else one.replace(tzinfo=dt.UTC) for one in seen} == {at}
 
 
-def test_an_index_is_brought_into_p():
+def test_an_index_is_converted_to_ps_support():
     """The index is a part of the records: with a support, none of it is outside when the function runs."""
     ends = tuple(np.array(["2020-01-01", "2020-12-31"], dtype="M8[D]"))
     drawn = samplers.table(x=samplers.uniform(0, 1), day=samplers.dates("2020-01-01", "2020-12-31"))
@@ -608,7 +608,7 @@ SHOWN = ("31415926", "3.1415", "3.14e", "3.1e+07", TEXT, "1987-06-05", "1987, 6,
 OURS = str(Path(package.__file__).parent)
 
 
-def tells(text):
+def shows(text):
     return any(part in text for part in SHOWN)
 
 
@@ -619,13 +619,13 @@ def holds(value, depth=7, seen=None):
         return False
     seen[id(value)] = value
     if isinstance(value, str | bytes | int | float | np.generic | dt.date):
-        return tells(repr(value)) or (not isinstance(value, bytes) and tells(str(value)))
+        return shows(repr(value)) or (not isinstance(value, bytes) and shows(str(value)))
     if isinstance(value, pd.DataFrame | pd.Series | pl.DataFrame | pl.Series | pa.Table) or sparse.issparse(
         value
     ):
-        return tells(" ".join(rows(value)))
+        return shows(" ".join(rows(value)))
     if isinstance(value, np.ndarray | pd.Index | pa.ChunkedArray | pa.Array) or hasattr(value, "detach"):
-        return tells(repr(value.tolist()))
+        return shows(repr(value.tolist()))
     if isinstance(value, types.ModuleType | types.CodeType | types.FrameType | types.FunctionType | type):
         return False
     if isinstance(value, dict):
@@ -644,10 +644,10 @@ def assert_clean(error):
         chain += [e for e in (one.__cause__, one.__context__) if e is not None and e not in chain]
     for one in chain:
         assert not holds([str(one), repr(one), one.args, vars(one), getattr(one, "__notes__", [])])
-        told = traceback.TracebackException.from_exception(one, capture_locals=True)
-        for line in told.stack:
+        shown = traceback.TracebackException.from_exception(one, capture_locals=True)
+        for line in shown.stack:
             if line.filename.startswith(OURS):
-                assert not tells(repr(line.locals)), f"{line.name} shows the data"
+                assert not shows(repr(line.locals)), f"{line.name} shows the data"
         step = one.__traceback__
         while step is not None:
             frame = step.tb_frame
@@ -870,7 +870,7 @@ WRONG = {
     ("name", "at"), [(name, at) for name, wrong in WRONG.items() for at in range(len(wrong))]
 )
 def test_a_wrong_schema_shows_no_value(name, at):
-    """An error about the data's form tells the form, and nothing that is in it."""
+    """An error about the data's schema names parts of the schema, and no value."""
     sampler = CONTAINERS[name][0]()
     error = failure(sampler, WRONG[name][at]())
     assert isinstance(error, PrivatizeError)
@@ -880,41 +880,41 @@ def test_a_wrong_schema_shows_no_value(name, at):
 
 @pytest.mark.parametrize("at", range(5))
 def test_what_a_mismatch_says(at):
-    """The error names the column and the way out."""
-    wrong, said = [
+    """The error names the column, or says what to do."""
+    wrong, message = [
         (planted().drop(columns="k"), r"lacks the columns \['k'\]"),
         (planted().assign(more=TEXT), r"has the columns \['more'\]"),
         (backwards(planted()), "in the order"),
         (planted().assign(x=TEXT), "'x' is .* draws float64"),
         (planted().set_index("text", drop=False), "reset_index"),
     ][at]
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         private(table("pandas"))(total)(wrong)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (lambda: by_time(pandas_frame().assign(at=pandas_frame()["at"].dt.tz_convert("UTC"))), "UTC"),
         (lambda: by_time(pandas_frame()).rename_axis("when"), "when"),
     ],
     ids=["zone", "name"],
 )
-def test_what_a_mismatched_index_says(wrong, said):
-    """Two indexes of one class that differ in zone or name are told apart by the error."""
-    with pytest.raises(DataError, match=said):
+def test_what_a_mismatched_index_says(wrong, message):
+    """The error shows how two indexes of one class differ, in time zone or name."""
+    with pytest.raises(DataError, match=message):
         private(table("pandas").map(by_time))(total)(wrong())
 
 
 def test_the_unit_of_an_index_is_ps():
-    """An index in seconds, or in nanoseconds as pandas 2 reads it, comes in as P's, like a column."""
+    """An index in seconds, or in nanoseconds as pandas 2 reads it, is converted to P's unit."""
     data = by_time(pandas_frame().assign(at=pandas_frame()["at"].dt.as_unit("s")))
     seen = given(table("pandas").map(by_time), data, lambda d: d.index.dtype)
     assert len(set(map(str, seen))) == 1
 
 
 class Loud(Exception):
-    """An exception that carries its data wherever it can."""
+    """An exception with the data in its message, in an attribute and in a note."""
 
     def __init__(self, data):
         super().__init__(f"bad data {data}")
@@ -923,14 +923,14 @@ class Loud(Exception):
 
 
 def raising(data):
-    if tells(" ".join(rows(data))):
-        kept = copy.copy(data)
-        raise Loud(kept)
+    if shows(" ".join(rows(data))):
+        copied = copy.copy(data)
+        raise Loud(copied)
     return total(data)
 
 
 def unfit(data):
-    return total(data) if not tells(" ".join(rows(data))) else data
+    return total(data) if not shows(" ".join(rows(data))) else data
 
 
 PLANTED = {
@@ -954,7 +954,7 @@ PLANTED = {
 @pytest.mark.parametrize("function", [raising, unfit])
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_function_that_fails_on_the_private_data(name, function):
-    """However it fails, the error says so and nothing else."""
+    """However it fails, the error says that it failed and nothing else."""
     sampler = CONTAINERS[name][0]()
     error = failure(sampler, PLANTED[name](), function, domain="as-is")
     assert type(error) is PrivateRunError
@@ -971,7 +971,7 @@ def test_clipping_hides_the_sentinel(name):
         data = PLANTED[name]().reset_index()[list(COLUMNS)]
     else:
         data = PLANTED[name]()
-    seen = given(sampler, data, lambda d: tells(" ".join(rows(d))))
+    seen = given(sampler, data, lambda d: shows(" ".join(rows(d))))
     assert not any(seen)
 
 

@@ -1,4 +1,4 @@
-"""Frames come into P's dtypes and support row by row, and errors about them name the schema only."""
+"""Frames are converted to P's dtypes and support row by row, and errors name only their schema."""
 
 import contextlib
 import copy
@@ -51,28 +51,28 @@ KINDS = {
     "text": ["sex", "city", "pet", "blood"],
     "day": ["day", "left"],
     "moment": ["seen"],
-    "truth": ["ok", "maybe"],
+    "boolean": ["ok", "maybe"],
 }
 POOLS = {
     "number": [0, 1, 4, 7, 50, 120, None],
     "text": ["F", "M", "a", "long", "cat", "dogs", "A", "B", TEXT, "", None],
     "day": [dt.datetime(2021, 1, 1), dt.datetime(1999, 1, 1), dt.datetime(2040, 6, 7), None],
     "moment": [dt.datetime(2021, 1, 1), dt.datetime(1999, 1, 1), dt.datetime(2040, 6, 7), None],
-    "truth": [True, False, None],
+    "boolean": [True, False, None],
 }
 FLOATS = [0.5, 1.5, -3.0, NUMBER, 1e300, inf, -inf, nan]
-# The dtypes that a private column may have, and what makes a column of each from values with None in them.
+# The dtypes that a private column may have; `column` makes one of each from values with None in them.
 DTYPES = {
     ("pandas", "number"): ["int64", "float64", "Int64", "Float64", "bool", "uint8", "int64[pyarrow]"],
     ("pandas", "text"): ["object", "str", "string", "category", "string[pyarrow]"],
     ("pandas", "day"): ["datetime64[ns]", "datetime64[us]", "datetime64[s]", "timestamp[us][pyarrow]"],
     ("pandas", "moment"): [f"datetime64[ns, {ZONE}]", f"datetime64[us, {ZONE}]"],
-    ("pandas", "truth"): ["bool", "boolean", "bool[pyarrow]"],
+    ("pandas", "boolean"): ["bool", "boolean", "bool[pyarrow]"],
     ("polars", "number"): [pl.Int64, pl.Float64, pl.UInt8, pl.Boolean],
     ("polars", "text"): [pl.String, pl.Categorical, pl.Enum([v for v in POOLS["text"] if v is not None])],
     ("polars", "day"): [pl.Date, pl.Datetime("us"), pl.Datetime("ns"), pl.Datetime("ms")],
     ("polars", "moment"): [pl.Datetime("us", ZONE), pl.Datetime("ns", ZONE)],
-    ("polars", "truth"): [pl.Boolean],
+    ("polars", "boolean"): [pl.Boolean],
 }
 CASES = [
     (library, name, dtype)
@@ -161,8 +161,8 @@ def drawn_by(sampler, seed=0):
     return sampler.draw(2, np.random.default_rng(seed))
 
 
-def brought(data, sampler, seed=0):
-    """Bring data into a sampler's dtypes and support."""
+def converted(data, sampler, seed=0):
+    """Convert data to a sampler's dtypes and support."""
     return records.convert(data, drawn_by(sampler, seed), sampler.support)
 
 
@@ -176,7 +176,7 @@ def private(sampler, function=len, **more):
 
 
 @pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
-def test_every_row_comes_in_as_it_would_alone(library, name, dtype):
+def test_every_row_is_converted_as_it_would_be_alone(library, name, dtype):
     """A row that changed another would make neighbours differ in more than one record."""
     P = samplers.table({name: COLUMNS[name]}, frame=library)
     drawn = drawn_by(P)
@@ -196,7 +196,7 @@ def test_every_row_comes_in_as_it_would_alone(library, name, dtype):
 
 
 @pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
-def test_without_a_support_rows_come_in_alone_too(library, name, dtype):
+def test_without_a_support_rows_are_converted_alone_too(library, name, dtype):
     """domain="as-is" casts to P's dtypes, and a cast may not depend on the other rows either."""
     P = samplers.table({name: COLUMNS[name]}, frame=library)
     drawn = drawn_by(P)
@@ -245,19 +245,19 @@ def test_neighbours_stay_neighbours(library, data, n, position):
 
 
 @pytest.mark.parametrize("other", [1, None, 2.5, "x", True], ids=repr)
-def test_categories_that_are_taken_from_the_data_say_nothing_about_other_rows(other):
+def test_categories_that_are_taken_from_the_data_do_not_affect_other_rows(other):
     """One odd number makes floats of all categories: every other row would become unknown."""
     P = samplers.table(c=samplers.categorical([1, 2, 3]))
     for dtype in ("category", object):
-        made = brought(pd.DataFrame({"c": pd.Series([2, 3, other], dtype=dtype)}), P)
+        made = converted(pd.DataFrame({"c": pd.Series([2, 3, other], dtype=dtype)}), P)
         assert made["c"].tolist()[:2] == [2, 3]
 
 
 @pytest.mark.parametrize("other", [1.5, 7, None], ids=repr)
-def test_whole_numbers_are_floats_among_categories(other):
-    """Without a broken number among them, pandas makes integers of the categories."""
+def test_integers_among_categories_match_floats(other):
+    """If no category has a fraction, pandas makes integers of all: 2 must still be P's 2.0."""
     P = samplers.table(c=samplers.categorical([1.5, 2.0]))
-    made = brought(pd.DataFrame({"c": pd.Series([2, 2, other], dtype="category")}), P)
+    made = converted(pd.DataFrame({"c": pd.Series([2, 2, other], dtype="category")}), P)
     assert made["c"].tolist()[:2] == [2.0, 2.0]
 
 
@@ -283,10 +283,10 @@ def test_a_large_integer_does_not_depend_on_a_missing_one(library, other):
 def test_one_missing_value_changes_no_integer():
     """pandas turns integers to floats at the first missing value; the function must not notice."""
     P = samplers.table(age=samplers.integers(0, 120))
-    whole, holed = (pd.DataFrame({"age": [30, 40, other]}) for other in (50, None))
-    assert whole["age"].dtype != holed["age"].dtype
-    assert brought(whole, P).equals(brought(holed.fillna(50), P))
-    assert brought(holed, P)["age"].tolist() == [30, 40, 60]
+    full, partial = (pd.DataFrame({"age": [30, 40, other]}) for other in (50, None))
+    assert full["age"].dtype != partial["age"].dtype
+    assert converted(full, P).equals(converted(partial.fillna(50), P))
+    assert converted(partial, P)["age"].tolist() == [30, 40, 60]
 
 
 ODD = [
@@ -324,8 +324,8 @@ ODD = [
     ],
     ids=str,
 )
-def test_whatever_stands_in_an_object_column_is_mapped(sampler, clip):
-    """An odd object in one row must neither end in an error, which tells of it, nor change another row."""
+def test_any_object_in_a_column_is_mapped(sampler, clip):
+    """An odd object in one row must neither raise an error, which reveals it, nor change another row."""
     P = samplers.table(c=sampler)
     drawn = drawn_by(P)
     for odd in ODD:
@@ -343,39 +343,39 @@ def test_whatever_stands_in_an_object_column_is_mapped(sampler, clip):
 
 @pytest.mark.parametrize(("start", "end"), [("2020-01-01", "9999-12-31"), ("0001-01-01", "9999-12-31")])
 def test_dates_beyond_nanoseconds(start, end):
-    """Bounds that overflow nanoseconds would send every private date to the same wrong day."""
+    """Bounds that overflow nanoseconds would turn every private date into the same wrong day."""
     P = samplers.table(d=samplers.dates(start, end))
     days = pd.to_datetime(["2021-01-01", "2022-03-04"])
-    made = brought(pd.DataFrame({"d": days.astype("datetime64[ns]")}), P)
+    made = converted(pd.DataFrame({"d": days.astype("datetime64[ns]")}), P)
     assert made["d"].tolist() == days.tolist()
 
 
 def test_far_private_dates_are_clipped():
     """A date that nanoseconds cannot hold must not wrap around."""
     data = pd.DataFrame({"d": np.array(["9999-01-01", "0001-01-01", "NaT"], dtype="M8[s]")})
-    made = brought(data, samplers.table(d=DAYS))["d"].dt.date.tolist()
+    made = converted(data, samplers.table(d=DAYS))["d"].dt.date.tolist()
     assert made == [dt.date(2024, 12, 31), dt.date(2020, 1, 1), dt.date(2022, 7, 2)]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_what_a_missing_truth_becomes_is_what_was_said(library):
+def test_a_missing_boolean_becomes_unknown(library):
     """unknown= is a public promise about what happens to a missing value."""
     P = samplers.table(b=samplers.choice([False, True], unknown=True), frame=library)
     series = pd.array([None, False], dtype="boolean") if library == "pandas" else pl.Series([None, False])
-    assert values_of(brought(framed(library, "b", series), P)) == [True, False]
+    assert values_of(converted(framed(library, "b", series), P)) == [True, False]
 
 
-def test_a_truth_that_p_does_not_draw_is_mapped():
+def test_a_boolean_that_p_does_not_draw_is_mapped():
     """A record outside the support is one that calibration has never seen."""
     P = samplers.table(b=samplers.choice([True]))
-    assert brought(pd.DataFrame({"b": [False, True]}), P)["b"].tolist() == [True, True]
+    assert converted(pd.DataFrame({"b": [False, True]}), P)["b"].tolist() == [True, True]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_ordered_categories_stay_ordered(library):
     """A function that compares categories would run on another dtype than in calibration."""
     P = samplers.table(c=samplers.categorical(["low", "high"], ordered=True), frame=library)
-    made = brought(
+    made = converted(
         framed(library, "c", pd.Series(["high", TEXT]) if library == "pandas" else ["high", TEXT]), P
     )
     assert dtype_of(made) == dtype_of(drawn_by(P))
@@ -386,32 +386,32 @@ def test_ordered_categories_stay_ordered(library):
 @pytest.mark.parametrize(
     "container", [list, lambda v: np.array(v, dtype=object), np.array], ids=["list", "O", "U"]
 )
-def test_a_drawn_series_does_not_cut_the_texts_of_an_array(seed, container):
-    """The width of two drawn texts is an accident, and must not be that of all."""
+def test_a_drawn_series_does_not_truncate_the_strings_of_an_array(seed, container):
+    """Two drawn strings may happen to be short: private strings must not be cut to their width."""
     P = samplers.table(c=samplers.choice(["aa", "b", "longest"]))["c"]
-    made = brought(container(["aa", "longest", "zz", "b"]), P, seed)
+    made = converted(container(["aa", "longest", "zz", "b"]), P, seed)
     assert list(made) == ["aa", "longest", "aa", "b"]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_missing_text_does_not_become_a_text(seed):
-    """None would become "None", or "N", if two drawn texts happen not to be missing."""
+def test_a_missing_string_does_not_become_a_string(seed):
+    """None would become "None", or "N", if two drawn strings happen not to be missing."""
     P = samplers.table(c=samplers.with_missing(samplers.choice(["aa", "b"]), 0.3))["c"]
-    assert list(brought(np.array(["aa", None, "zz"], dtype=object), P, seed)) == ["aa", None, "aa"]
+    assert list(converted(np.array(["aa", None, "zz"], dtype=object), P, seed)) == ["aa", None, "aa"]
 
 
-def test_a_list_with_missing_texts_is_taken():
+def test_takes_lists_with_missing_strings():
     """A drawn 1-D array becomes a list where the private data is one, with missing values too."""
     P = samplers.with_missing(samplers.choice(["a", "b"]), 0.5)
     data = ["a", None, "zz"]
     records.match(drawn_by(P), records.describe(data), P.support)
-    assert brought(data, P) == ["a", None, "a"]
+    assert converted(data, P) == ["a", None, "a"]
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
 def test_another_time_zone_is_refused(library, zone):
-    """The clock's time is not the same in another zone, so the function would not be the same."""
+    """Local times are different in another zone, so the function would compute something else."""
     P = samplers.table(d=COLUMNS["seen"], frame=library)
     series = pl.Series([dt.datetime(2021, 1, 1)], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
     with pytest.raises(DataError, match="time zone"):
@@ -424,16 +424,16 @@ def test_arrow_days_in_pandas():
     days = pd.Series([dt.date(2021, 1, 1), None], dtype=pd.ArrowDtype(pa.date32()))
     data = pd.DataFrame({"d": days})
     records.match(drawn_by(P), records.describe(data), P.support)
-    assert brought(data, P)["d"].dt.date.tolist() == [dt.date(2021, 1, 1), dt.date(2022, 7, 2)]
+    assert converted(data, P)["d"].dt.date.tolist() == [dt.date(2021, 1, 1), dt.date(2022, 7, 2)]
 
 
 def test_arrow_moments_with_a_zone_in_pandas():
-    """The same instants in the same zone fit, whoever stores them."""
+    """The same instants in the same zone fit, whichever library stores them."""
     P = samplers.table(d=COLUMNS["seen"])
     moments = pd.Series(pd.to_datetime(["2021-01-01"]).tz_localize(ZONE))
     data = pd.DataFrame({"d": moments.astype(pd.ArrowDtype(pa.timestamp("us", tz=ZONE)))})
     records.match(drawn_by(P), records.describe(data), P.support)
-    assert brought(data, P)["d"].tolist() == moments.tolist()
+    assert converted(data, P)["d"].tolist() == moments.tolist()
 
 
 @pytest.mark.skipif(not hasattr(pl, "Int128"), reason="polars has it from 1.18 on")
@@ -445,7 +445,7 @@ def test_integers_of_128_bits_are_clipped_or_refused_by_their_schema():
         records.match(drawn_by(P), records.describe(data), P.support)
     except DataError:
         return
-    assert brought(data, P)["x"].to_list() == [1, 9, 4]
+    assert converted(data, P)["x"].to_list() == [1, 9, 4]
 
 
 FULL = pd.DataFrame(
@@ -469,7 +469,7 @@ CONVERT = {"pandas": lambda d: d, "polars": pl.from_pandas, "pyarrow": lambda d:
 @pytest.mark.parametrize("clip", [True, False])
 @pytest.mark.parametrize("name", FULL.columns)
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_data_of_ps_own_kind_comes_in_unchanged(library, name, clip):
+def test_data_of_ps_own_kind_is_not_changed(library, name, clip):
     """Dtypes, categories, time zones and missing values survive."""
     data = CONVERT[library](FULL[[name]])
     P = samplers.bootstrap(data)
@@ -498,8 +498,8 @@ def test_a_neighbour_differs_in_one_row(library):
 
 
 @pytest.mark.parametrize("index", [[5, 3, 9], [0, 0, 0], range(7, 10)])
-def test_row_numbers_are_no_part_of_the_records(index):
-    """What a filter has left of the row numbers tells how many were filtered out."""
+def test_row_numbers_are_not_part_of_the_records(index):
+    """Row numbers that are left after a filter would reveal how many rows were dropped."""
     P = samplers.table(x=samplers.uniform(0, 1))
     data = pd.DataFrame({"x": [0.1, 0.2, 0.3]}, index=index)
     for support in (P.support, None):
@@ -508,8 +508,8 @@ def test_row_numbers_are_no_part_of_the_records(index):
         assert made["x"].tolist() == [0.1, 0.2, 0.3]
 
 
-def test_the_index_brings_nothing_but_its_labels():
-    """A regular step, and labels of rows that are gone, are no part of any record."""
+def test_only_the_labels_of_an_index_are_taken():
+    """A frequency, and labels of rows that were dropped, are not part of any record."""
     P = samplers.table(d=DAYS, x=samplers.uniform(0, 1)).map(lambda frame: frame.set_index("d"))
     days = pd.date_range("2021-01-01", periods=4, name="d").astype(drawn_by(P).index.dtype)
     made = records.convert(pd.DataFrame({"x": 0.5}, index=days), drawn_by(P), None)
@@ -522,8 +522,8 @@ def test_the_index_brings_nothing_but_its_labels():
     assert TEXT not in made.index.levels[0]
 
 
-def test_notes_on_a_frame_stay_outside():
-    """attrs is no part of any record: the function must not see what calibration never did."""
+def test_attrs_of_a_frame_are_left_out():
+    """attrs is not part of any record: the function would see what it was not calibrated on."""
     data = pd.DataFrame({"x": [1.0, 2.0]})
     data.attrs["mean"] = NUMBER
     for support in ({"x": (0, 1)}, None):
@@ -531,7 +531,7 @@ def test_notes_on_a_frame_stay_outside():
         assert made.attrs == {} and made["x"].attrs == {}
 
 
-def test_missing_texts_compare():
+def test_missing_strings_can_be_compared():
     """Calibration compares datasets to see whether a function changes them; pandas' NA must not stop it."""
     one = pd.DataFrame({"s": pd.array(["q", None], dtype="string")})
     other = pd.DataFrame({"s": pd.array([None, "q"], dtype="string")})
@@ -544,7 +544,7 @@ def test_missing_texts_compare():
 
 @pytest.mark.parametrize("clip", [True, False])
 def test_the_callers_frame_is_neither_changed_nor_shared(clip):
-    """A function that fills missing values in place would change the data of the person who asked."""
+    """A function that fills missing values in place would change the caller's data."""
     P = samplers.table(COLUMNS)
     data = P.draw(5, np.random.default_rng(2))
     before = copy.deepcopy(data)
@@ -572,8 +572,8 @@ def test_objects_in_a_column_are_copied_too(series):
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_a_series_adopted_from_an_array_shares_nothing(library):
-    """The private series and what the function gets are two things."""
+def test_a_series_that_is_converted_by_an_array_shares_nothing(library):
+    """A function that changes its series would change the private one."""
     data = pd.Series([0.1, 0.2]) if library == "pandas" else pl.Series([0.1, 0.2])
     made = records.convert(data, np.zeros(2), None)
     made[0] = 5.0
@@ -583,10 +583,10 @@ def test_a_series_adopted_from_an_array_shares_nothing(library):
 # --- what leaks -------------------------------------------------------------------------------
 
 BAD = {
-    "texts for numbers": lambda: pd.DataFrame({"age": [TEXT, "1"], "sex": ["F", "M"]}),
+    "strings for numbers": lambda: pd.DataFrame({"age": [TEXT, "1"], "sex": ["F", "M"]}),
     "object for numbers": lambda: pd.DataFrame({"age": pd.Series([NUMBER, TEXT], dtype=object), "sex": "F"}),
     "categories": lambda: pd.DataFrame({"age": pd.Categorical([NUMBER, 1.0]), "sex": "F"}),
-    "numbers for texts": lambda: pd.DataFrame({"age": [1, 2], "sex": [NUMBER, 1.0]}),
+    "numbers for strings": lambda: pd.DataFrame({"age": [1, 2], "sex": [NUMBER, 1.0]}),
     "index": lambda: pd.DataFrame({"age": [1, 2], "sex": "F"}, index=[TEXT, "b"]),
     "category index": lambda: pd.DataFrame(
         {"age": [1, 2], "sex": "F"}, index=pd.CategoricalIndex([TEXT, "b"])
@@ -605,7 +605,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("domain", ["clip", "as-is"])
 def test_no_error_shows_a_cell(name, library, domain):
-    """Conversions quote what they cannot convert: a person's value would stand in a log."""
+    """Conversions quote what they cannot convert: a person's value would appear in a log."""
     P = samplers.table(age=samplers.integers(0, 120), sex=samplers.categorical(["F", "M"]), frame=library)
     f = private(P, lambda d: float(len(d)), domain=domain)
     error = None
@@ -620,7 +620,7 @@ def test_no_error_shows_a_cell(name, library, domain):
 
 
 def test_schemas_hold_no_category():
-    """Categories are taken from the data, and schemas are kept in the store."""
+    """Categories are taken from the data, and schemas are stored."""
     for data in (
         pd.DataFrame({"c": pd.Categorical([TEXT])}),
         pl.DataFrame({"c": pl.Series([TEXT], dtype=pl.Enum([TEXT]))}),
@@ -687,7 +687,7 @@ def test_a_call_uses_what_was_calibrated_ahead(name):
 
 
 def test_other_dtypes_have_the_same_key():
-    """The private data is cast to what P draws, so whole numbers are no other function."""
+    """The private data is cast to what P draws, so integers need no estimate of their own."""
     f = private(PAIRS, mean)
     keys = {
         key(f, pd.DataFrame({"a": pd.array([1], dtype=dtype), "b": [2.0]}))
@@ -718,11 +718,11 @@ def test_a_frame_made_of_an_array_is_what_the_private_one_becomes():
     """Calibration and release must run on the same kind of data."""
     for data in (EMPTY[name][1] for name in ("DataFrame", "integer names", "two levels of names", "Table")):
         drawn = np.zeros((2, 2))
-        adopted = records.match(drawn, records.describe(data), PAIRS.support)
+        matched = records.match(drawn, records.describe(data), PAIRS.support)
         made = records.convert(data, drawn, PAIRS.support)
-        assert records.describe(adopted) == records.describe(made)
+        assert records.describe(matched) == records.describe(made)
         if hasattr(made, "iloc"):
-            assert made.columns.identical(adopted.columns)
+            assert made.columns.identical(matched.columns)
 
 
 # --- bootstrap(private) -----------------------------------------------------------------------
@@ -808,14 +808,14 @@ def test_other_frames_are_not_refused(data):
     assert not is_private(samplers.bootstrap(OWN), data)
 
 
-def test_few_categories_are_no_sign():
+def test_few_categories_are_no_evidence():
     """Two binary columns have the same counts by accident."""
     public = pd.DataFrame({"a": [True, False] * 30, "b": ["x", "y", "y"] * 20})
     assert not is_private(samplers.bootstrap(public), public.sample(frac=1, random_state=5))
     assert not is_private(samplers.bootstrap(public)["a"], pd.Series(RNG.permutation([True, False] * 30)))
 
 
-def test_row_numbers_are_no_sign():
+def test_row_numbers_are_no_evidence():
     """Everybody's rows are numbered, and the values of few categories all occur in other data."""
     public = pd.DataFrame({"id": range(60), "sex": RNG.choice(["F", "M"], 60), "ok": RNG.random(60) < 0.5})
     other = pd.DataFrame({"id": range(60), "sex": RNG.choice(["F", "M"], 60), "ok": RNG.random(60) < 0.5})
@@ -829,7 +829,7 @@ GOOD = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.5, 0.5, 0.5]})
 
 
 class Subclass(pd.DataFrame):
-    """A frame with ideas of its own."""
+    """A subclass of DataFrame, which may behave differently."""
 
 
 @pytest.mark.parametrize(
@@ -903,7 +903,7 @@ def test_one_record_is_enough():
     ],
 )
 def test_a_support_that_does_not_fit_is_refused_before_the_private_data_is_seen(make, support):
-    """Found on the private data, it would be an error without an explanation."""
+    """If it were found on the private data, the error could not explain it."""
     f = private(samplers.from_function(make, support=support), lambda d: 1.0, domain="clip")
     with pytest.raises(SettingsError, match="support"):
         f(make(5, np.random.default_rng(0)))
@@ -922,16 +922,16 @@ def test_a_fixed_size_of_a_frame(library):
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_large_frame_comes_in(library):
-    """Work by row in Python, beyond a look at each text, would take minutes for a million rows."""
+def test_a_large_frame_is_converted(library):
+    """Python code for each row, except for one lookup per string, would take minutes for a million."""
     P = samplers.table(COLUMNS, frame=library)
     data = P.draw(100_000, np.random.default_rng(0))
-    made = brought(data, P)
+    made = converted(data, P)
     assert records.equal(records.head(made, 50), records.head(data, 50))
 
 
 def test_an_audit_of_a_function_of_frames():
-    """What P's arrays are made into could be calibrated, and not audited."""
+    """A function of frames that are made from P's arrays could be calibrated, but not audited."""
     frame = pd.DataFrame(RNG.random((30, 2)), columns=["a", "b"])
     means = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1, size=2), seed=1, store=None)(
         lambda d: d["a"].mean()
@@ -949,22 +949,22 @@ def test_a_missing_code_is_not_the_code_zero():
     assert records.convert(data, P.draw(3, np.random.default_rng(0)), P.support)["code"].tolist() == [0, 1, 1]
 
 
-def test_a_fill_value_is_not_kept():
-    """A private number would stay behind in the library, as a part of a dtype."""
+def test_a_fill_value_is_not_cached():
+    """A private number would stay in a cache of the library, as a part of a dtype."""
     frame = pd.DataFrame({"x": pd.arrays.SparseArray([31415926.5] * 4, fill_value=31415926.5)})
     records.describe(frame)
     assert not any("31415926" in repr(dtype) for dtype in columns._known_kinds)
 
 
-def test_unusual_columns_must_be_of_the_very_same_dtype():
-    """Two long dtypes that are shown alike would let other data through than was calibrated."""
+def test_unusual_columns_must_have_the_same_dtype():
+    """Two long dtypes with the same short name would let data through that was not calibrated on."""
     kinds = [
         pl.Struct({f"a_long_name_of_a_field_{i}": kind for i in range(3)}) for kind in (pl.Int64, pl.String)
     ]
     one, other = (pl.DataFrame({"x": pl.Series([None, None], dtype=kind)}) for kind in kinds)
     assert records.describe(one) == records.describe(other)
     assert records.convert(one, one, None)["x"].dtype == kinds[0]
-    with pytest.raises(DataError, match="very dtype"):
+    with pytest.raises(DataError, match="not the dtype that the sampler draws"):
         records.convert(one, other, None)
 
 
@@ -993,7 +993,7 @@ def test_what_the_docs_say_works_as_it_is(function):
         assert found.index.equals(raw.index)
 
 
-# --- functions that do as they please with their frame ----------------------------------------------
+# --- functions that change their frame --------------------------------------------------------------
 
 
 def assigns(people):
@@ -1058,7 +1058,7 @@ def test_what_a_function_does_to_its_frame_stays_there(function):
 
 
 def test_the_head_of_a_frame_shares_nothing_that_can_be_written():
-    """Without a copy there must be copying on write, also of series, texts and cells."""
+    """Without a copy there must be copying on write, also of series, strings and cells."""
     frame = PEOPLE.draw(10, np.random.default_rng(1))
     before = frame.copy()
     for change in (
@@ -1082,7 +1082,7 @@ def test_the_head_of_a_frame_shares_nothing_that_can_be_written():
     assert one.tolist() == [[1], [2]]
 
 
-def test_cells_of_mixed_columns_are_their_own():
+def test_cells_of_mixed_columns_are_copied():
     """One column of lists among columns of numbers is found, whichever block it is in."""
     mixed = pd.DataFrame({"x": [1.0, 2.0], "cells": [{"a": 1}, {"a": 2}], "t": ["a", "b"]})
     for made in (records.head(mixed, 2), records.copy(mixed), records.take(mixed, np.array([0, 1]))):
@@ -1091,7 +1091,7 @@ def test_cells_of_mixed_columns_are_their_own():
 
 
 def test_categories_of_equal_values_and_other_types_are_not_the_same():
-    """1, 1.0 and True are equal, and a dtype that is kept for one must not serve another."""
+    """1, 1.0 and True are equal, and a dtype that is cached for one must not be used for another."""
     for values in ([1, 2], [1.0, 2.0], [True, False], ["1", "2"], [2, 1]):
         drawn = samplers.table(frame="pandas", c=samplers.categorical(values)).draw(
             50, np.random.default_rng(1)
@@ -1135,11 +1135,11 @@ LAYOUTS = {
     "a part": lambda: WIDE.iloc[:5],
     "every other": lambda: WIDE.iloc[::2],
     "read-only": lambda: pd.DataFrame(np.broadcast_to(NUMBERS[:1], (5, 3)), columns=list("abc"), copy=False),
-    "whole": lambda: pd.DataFrame(np.arange(15, dtype=np.int32).reshape(5, 3), columns=list("abc")),
-    "true": lambda: pd.DataFrame(NUMBERS > 0, columns=list("abc")),
+    "integers": lambda: pd.DataFrame(np.arange(15, dtype=np.int32).reshape(5, 3), columns=list("abc")),
+    "booleans": lambda: pd.DataFrame(NUMBERS > 0, columns=list("abc")),
     "half": lambda: pd.DataFrame(NUMBERS[:, ::2].astype(np.float32), columns=list("ab")),
     "mixed": lambda: pd.DataFrame({"a": NUMBERS[:, 0], "b": np.arange(5), "c": NUMBERS[:, 2] > 0.2}),
-    "texts": lambda: pd.DataFrame(
+    "strings": lambda: pd.DataFrame(
         {"a": NUMBERS[:, 0], "b": list("FMFMx"), "c": pd.Categorical(list("uvuvu"))}
     ),
     "nullable": lambda: pd.DataFrame({"a": pd.array([1, None, 3, 4, 5], dtype="Int64"), "b": 1.0, "c": 2}),
@@ -1155,7 +1155,7 @@ INDEXES = {
     "numbers": lambda n: pd.RangeIndex(n),
     "other numbers": lambda n: pd.Index(np.arange(n) * 3 + 5),
     "named": lambda n: pd.Index(np.arange(n), name="id"),
-    "texts": lambda n: pd.Index(list("pqrst")[:n]),
+    "strings": lambda n: pd.Index(list("pqrst")[:n]),
 }
 
 
@@ -1185,7 +1185,7 @@ def test_rows_are_those_that_pandas_takes(layout, index):
             assert np.array_equal(ours, theirs, equal_nan=True)
 
 
-def test_rows_are_nobody_elses():
+def test_rows_share_nothing():
     """What the function writes into one neighbour must not show in the other, nor in the private data."""
     for layout in ("by rows", "by columns", "a part", "one by one", "mixed"):
         data = LAYOUTS[layout]()
@@ -1201,7 +1201,7 @@ def test_rows_are_nobody_elses():
         pd.testing.assert_frame_equal(data, before)
 
 
-def test_forbidding_labels_twice_stays_forbidden():
+def test_the_flag_against_duplicate_labels_stays():
     """A flag that the user has set holds for the rows that are taken, too."""
     data = LAYOUTS["by rows"]().set_flags(allows_duplicate_labels=False)
     assert not records.take(data, np.array([0, 1])).flags.allows_duplicate_labels
@@ -1210,7 +1210,7 @@ def test_forbidding_labels_twice_stays_forbidden():
 SUPPORTS = {
     "none": None,
     "bounds": (-1.0, 2.5),
-    "whole bounds": (0, 3),
+    "integer bounds": (0, 3),
     "from below": (0.0, inf),
     "or missing": Maybe((-1.0, 2.5)),
     "anything or missing": Maybe(None),
@@ -1241,13 +1241,13 @@ def column_as(dtype):
 
 @pytest.mark.parametrize("support", SUPPORTS)
 @pytest.mark.parametrize("drawn", VALUES)
-def test_numbers_come_in_the_same_on_the_short_way(drawn, support, monkeypatch):
-    """The answer must not depend on whether pandas keeps the private numbers in plain arrays."""
+def test_numbers_are_the_same_without_the_fast_path(drawn, support, monkeypatch):
+    """The answer must not depend on whether pandas stores the private numbers in numpy arrays."""
     every = [name for name in VALUES if drawn != "bool" or "bool" in name]
     ends = {"x": SUPPORTS[support], "y": SUPPORTS[support]}
     template = pd.DataFrame({"x": column_as(drawn), "y": column_as(drawn)}).iloc[:2]
 
-    def brought(own):
+    def converted(own):
         data = pd.DataFrame({"x": column_as(own), "y": column_as(own)}).set_axis([5, 3, 1, 0, 2])
         try:
             return records.convert(data, template, ends)
@@ -1255,10 +1255,10 @@ def test_numbers_come_in_the_same_on_the_short_way(drawn, support, monkeypatch):
             return str(error)
 
     with np.errstate(all="ignore"):
-        short = [brought(own) for own in every]
+        fast = [converted(own) for own in every]
         monkeypatch.setattr(pandas_frames, "is_quick", lambda *_: False)
-        long = [brought(own) for own in every]
-    for one, other in zip(short, long, strict=True):
+        slow = [converted(own) for own in every]
+    for one, other in zip(fast, slow, strict=True):
         if isinstance(other, str):
             assert one == other
             continue
@@ -1269,7 +1269,7 @@ def test_numbers_come_in_the_same_on_the_short_way(drawn, support, monkeypatch):
 
 
 @pytest.mark.parametrize("support", ["none", "bounds"])
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("twice", "texts")])
+@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("twice", "strings")])
 def test_what_the_function_sees_is_not_the_private_data_itself(layout, support):
     """A function that writes into its data must not change what the user passes to the next one."""
     data = LAYOUTS[layout]()
@@ -1334,12 +1334,12 @@ def test_a_drawn_frame_is_its_columns_side_by_side(called):
         )
 
 
-def test_what_was_drawn_is_not_the_samplers_own():
+def test_drawn_frames_share_nothing_with_the_sampler():
     """A sampler that keeps what it drew must not find it changed by the function."""
-    kept = np.array([1.0, 2.0, 3.0])
-    drawn = frames.make("pandas", {"a": columns.Column(kept), "b": columns.Column(kept)})
+    values = np.array([1.0, 2.0, 3.0])
+    drawn = frames.make("pandas", {"a": columns.Column(values), "b": columns.Column(values)})
     drawn.iloc[0, 0] = 99.0
-    assert kept.tolist() == [1.0, 2.0, 3.0]
+    assert values.tolist() == [1.0, 2.0, 3.0]
     assert drawn["b"].tolist() == [1.0, 2.0, 3.0]
 
 
@@ -1348,28 +1348,28 @@ def test_polars_numbers_are_the_same_with_and_without_missing_ones(dtype):
     """What becomes of a number must not depend on whether another one is missing."""
     values = [True, False, True] if dtype == "Boolean" else [0, 1, 100]
     full = pl.Series("x", values, dtype=getattr(pl, dtype))
-    short, gone = columns.values_of(full)
-    long, lost = columns.values_of(full.extend_constant(None, 1))
-    assert short.dtype == long.dtype
-    assert short.tolist() == long[:3].tolist()
-    assert gone.tolist() == [False] * 3
-    assert lost.tolist() == [False] * 3 + [True]
-    short[:] = 0  # its own
+    three, missing = columns.values_of(full)
+    four, one_missing = columns.values_of(full.extend_constant(None, 1))
+    assert three.dtype == four.dtype
+    assert three.tolist() == four[:3].tolist()
+    assert missing.tolist() == [False] * 3
+    assert one_missing.tolist() == [False] * 3 + [True]
+    three[:] = 0  # a copy
     assert full.to_list()[:3] == [type(full[0])(value) for value in values]
 
 
-def test_numbers_of_frames_leave_out_what_is_none():
-    """Booleans and labels are no numbers of an answer, in whatever arrays pandas keeps them."""
-    for data in (LAYOUTS["mixed"](), LAYOUTS["texts"](), LAYOUTS["nullable"](), LAYOUTS["one by one"]()):
+def test_numbers_of_frames_leave_out_other_columns():
+    """Booleans and labels must not be released as numbers, whatever arrays pandas stores them in."""
+    for data in (LAYOUTS["mixed"](), LAYOUTS["strings"](), LAYOUTS["nullable"](), LAYOUTS["one by one"]()):
         wanted = [column for _, column in data.items() if columns.kind_of(column) in ("int", "float")]
         found = frames.numbers(data)
         assert len(found) == len(wanted)
         for values, column in zip(found, wanted, strict=True):
             assert np.array_equal(values, column.to_numpy(dtype=np.float64, na_value=nan), equal_nan=True)
-    assert frames.numbers(LAYOUTS["true"]()) == []
+    assert frames.numbers(LAYOUTS["booleans"]()) == []
 
 
-def test_columns_are_told_apart_in_frames_of_many():
+def test_wide_frames_are_described_column_by_column():
     """The schema of a wide frame names every column's own dtype and time zone."""
     data = pd.DataFrame(
         {
@@ -1389,25 +1389,99 @@ def test_columns_are_told_apart_in_frames_of_many():
         assert entry[1:] == frames.describe(column).columns[0][1:]
 
 
-def test_what_is_noted_on_a_dtype_is_not_kept():
-    """Numpy lets anything be noted on a dtype: nothing of the private data's stays in the process."""
+def test_metadata_of_a_dtype_is_not_cached():
+    """The metadata of a numpy dtype can be anything: the private data's must not stay in the process."""
     dtype = np.dtype("f8", metadata={"note": TEXT})
     data = pd.DataFrame({"a": np.array([1.0, 2.0]).astype(dtype)}, copy=False)
     frames.describe(data)
     records.convert(data, pd.DataFrame({"a": [0.0]}), None)
-    kept = [
+    cached = [
         each
         for known in (columns._known_kinds, columns._known_dtypes, columns.NUMPY_KINDS, columns._SPELLED)
         for each in known
     ]
-    assert not any(getattr(each, "metadata", None) for each in kept)
+    assert not any(getattr(each, "metadata", None) for each in cached)
+
+
+# --- frames made without pandas' private constructor ---
+
+PARTS = {
+    "floats": FULL[["f"]].assign(g=0.5),
+    "floats of two sizes": FULL[["f"]].assign(g=np.float32(0.5), h=FULL["f"]),
+    "mixed": FULL[["i", "f", "b"]].assign(j=7, g=0.5, a=pd.Series([[1], [2], [3]], dtype=object)),
+    "dates": FULL[["d", "z", "t"]].assign(e=FULL["d"], y=FULL["z"].dt.tz_convert(ZONE)),
+    "categories": FULL[["c"]].assign(o=pd.Categorical([2, None, 1], ordered=True)),
+    "strings": FULL[["s", "S"]].assign(
+        o=FULL["s"].astype(object), p=pd.array(["q", None, "r"], dtype="string[pyarrow]")
+    ),
+    "missing values": FULL[["I", "B"]].assign(a=pd.array([1, None, 3], dtype="int64[pyarrow]")),
+    "all": FULL,
+    "no columns": FULL[[]],
+    "an index of dates": FULL.set_index("z"),
+    "an index of two levels": FULL.set_index(["i", "S"]),
+    "integers as names": FULL.set_axis(range(FULL.shape[1]), axis=1),
+    "names of two levels": FULL.set_axis(
+        pd.MultiIndex.from_product([["x"], FULL.columns], names=["where", "what"]), axis=1
+    ),
+    "a name of the names": FULL.rename_axis("heads", axis=1),
+}
+
+
+def visible(frame):
+    """Return what public attributes show of a frame besides its values."""
+    arrays = [frame.to_numpy(), *(own.to_numpy() for _, own in frame.items())]
+    memory = [(a.dtype, a.strides, str(a.flags), getattr(a.base, "shape", None)) for a in arrays]
+    labels = [(type(own), own.dtype, own.names, own.tolist()) for own in (frame.index, frame.columns)]
+    return repr([list(frame.dtypes), memory, labels, frame.attrs, frame.flags.allows_duplicate_labels])
+
+
+def assert_the_same_without_it(make, monkeypatch):
+    """Check that frames are the same if pandas has no `_from_arrays`, and return those."""
+    usual = make()
+    with monkeypatch.context() as without:
+        without.delattr(pd.DataFrame, "_from_arrays", raising=False)
+        found = make()
+    for one, other in zip(usual, found, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        assert visible(one) == visible(other)
+    return found
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_frames_are_the_same_without_pandas_private_constructor(name, monkeypatch):
+    """With a pandas that drops it, a function would get other frames than estimates were measured on."""
+    data = PARTS[name]
+    before, drawn = copy.deepcopy(data), records.head(data, 2)
+
+    def make():
+        taken = [records.fresh(data), records.fresh(records.head(data, 0)), *records.pair(data, 0, 2)]
+        return [*taken, records.convert(data, drawn)]
+
+    for made in assert_the_same_without_it(make, monkeypatch):
+        made.columns.names = ["renamed"] * made.columns.nlevels
+        for _, own in made.items() if len(made) else ():
+            with contextlib.suppress(ValueError):  # some arrays are read-only
+                own.array[0] = own.array[1]
+    pd.testing.assert_frame_equal(data, before)
+
+
+@pytest.mark.parametrize("called", [["pay", "kg"], *([name] for name in COLUMNS), list(COLUMNS)], ids=str)
+def test_drawn_frames_are_the_same_without_pandas_private_constructor(called, monkeypatch):
+    """With a pandas that drops it, the same seed would draw another dataset."""
+    P = samplers.table({name: COLUMNS[name] for name in called})
+
+    def make():
+        drawn = [P.draw(n, np.random.default_rng(4)) for n in (0, 1, 6)]
+        return [*drawn, *records.pair(drawn[2], 0, 5), records.convert(drawn[2], drawn[1], P.support)]
+
+    assert_the_same_without_it(make, monkeypatch)
 
 
 # --- names of columns that are written into ---
 
 
 def write_labels(labels, value):
-    """Write into an index in every way that pandas lets anybody."""
+    """Write into an index in every way that pandas allows."""
     for take in (
         lambda: labels.array,
         lambda: labels.values,
@@ -1423,7 +1497,7 @@ def write_labels(labels, value):
 @pytest.mark.parametrize("several", [True, False])
 def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, several):
     """A private value would show in the names of every frame that is drawn later in the process."""
-    first = f"height{infer}{several}"  # names that no other test has drawn: what is made of them is kept
+    first = f"height{infer}{several}"  # names that no other test has drawn, because they are cached
     parts = {first: samplers.uniform(0, 1)} | ({"weight": samplers.uniform(0, 1)} if several else {})
 
     def function(frame):
@@ -1445,7 +1519,7 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
 
 
 def test_strings_in_objects_stay_objects():
-    """Pandas reads an array of strings as strings: that one record is a number must not show in a dtype."""
+    """If pandas read objects that are all strings as strings, the dtype would depend on one record."""
     data = pd.Series(["a", "b", "c"], dtype=object, name="x")
     frame = data.to_frame()
     for own, drawn in ((data, data), (frame, frame)):
@@ -1454,7 +1528,7 @@ def test_strings_in_objects_stay_objects():
 
 
 def test_bounds_of_several_numbers_are_not_for_a_column():
-    """Two bounds for two records would clip each to its own, and the neighbour is another dataset then."""
+    """Two bounds for two records would clip each to its own, so a value would depend on its position."""
     ends = (np.array([0.0, 1.0]), np.array([2.0, 3.0]))
     data = pd.Series([5.0, 6.0], name="x")
     for own, support in ((data, ends), (data.to_frame(), {"x": ends})):

@@ -1,4 +1,4 @@
-"""A function sees the same containers in calibration and on private data, whatever that is like in memory."""
+"""A function sees the same containers in calibration and on private data, however that is laid out."""
 
 import contextlib
 import datetime as dt
@@ -66,8 +66,8 @@ def of_array(x):
 
 
 def unaligned(values):
-    room = bytearray(values.nbytes + 1)
-    made = np.frombuffer(room, dtype=np.uint8)[1:].view(values.dtype).reshape(values.shape)
+    memory = bytearray(values.nbytes + 1)
+    made = np.frombuffer(memory, dtype=np.uint8)[1:].view(values.dtype).reshape(values.shape)
     made[...] = values
     return made
 
@@ -102,7 +102,7 @@ class TestArrays:
     @pytest.mark.parametrize("domain", ["clip", "as-is"])
     @pytest.mark.parametrize("sampler", [UNIT, MATRIX, samplers.normal(0, 1)], ids=repr)
     def test_numbers(self, hostile, domain, sampler, tmp_path):
-        """An array kept its Fortran order: the noise for x.ravel("K")[1::2].mean() was far too small."""
+        """If an array kept its Fortran order, x.ravel("K")[1::2].mean() would get far too little noise."""
         values = sampler.draw(N, np.random.default_rng(1))
         given = sampler if domain == "clip" else samplers.from_function(sampler.draw)
         check(given, HOSTILE[hostile](values), of_array, tmp_path)
@@ -118,7 +118,7 @@ class TestArrays:
 
     @pytest.mark.parametrize("odd", ["Fortran", "part", "reversed", "read-only", "big-endian", "unaligned"])
     def test_samplers_of_odd_arrays(self, odd, tmp_path):
-        """A sampler that draws in Fortran order shows functions no other array than private data is."""
+        """If a sampler draws in Fortran order, a function still gets arrays like the private data's."""
         change = HOSTILE[odd]
         sampler = samplers.from_function(lambda n, rng: change(rng.random((n, 3))))
         data = np.random.default_rng(1).random((N, 3))
@@ -126,8 +126,8 @@ class TestArrays:
 
     def test_structured(self, tmp_path):
         """Titles, padding and the bytes between fields are not those of the private array."""
-        plain = np.dtype({"names": ["a", "b"], "formats": ["f8", "i4"], "offsets": [0, 12], "itemsize": 24})
-        told = np.dtype(
+        bare = np.dtype({"names": ["a", "b"], "formats": ["f8", "i4"], "offsets": [0, 12], "itemsize": 24})
+        titled = np.dtype(
             {
                 "names": ["a", "b"],
                 "formats": ["f8", "i4"],
@@ -138,24 +138,24 @@ class TestArrays:
         )
 
         def draw(n, rng):
-            made = np.empty(n, plain)
+            made = np.empty(n, bare)
             made["a"], made["b"] = rng.random(n), rng.integers(5, size=n)
             return made
 
-        room = np.frombuffer(bytes(range(24)) * N, dtype=told)
-        seen = layouts(samplers.from_function(draw), room[::-1], of_array, tmp_path)
+        data = np.frombuffer(bytes(range(24)) * N, dtype=titled)
+        seen = layouts(samplers.from_function(draw), data[::-1], of_array, tmp_path)
         assert len(set(seen)) == 1
         (tmp_path / "more").mkdir()
         between = layouts(
             samplers.from_function(draw),
-            room,
+            data,
             lambda x: x.view(np.uint8).reshape(N, 24)[:, [8, 9, 10, 11, 16, 23]].tobytes(),
             tmp_path / "more",
         )
         assert set(between) == {repr(bytes(6 * N))}
 
     def test_objects(self, tmp_path):
-        """Arrays of objects are laid out anew as well."""
+        """Arrays of objects get the layout of P's arrays as well."""
         sampler = samplers.from_function(
             lambda n, rng: np.array(["a", "b", "c"], dtype=object)[rng.integers(3, size=(n, 3))]
         )
@@ -163,7 +163,7 @@ class TestArrays:
         check(sampler, data, of_array, tmp_path)
 
     def test_the_noise_fits_the_answer(self):
-        """Every second number in memory, in Fortran order, is a whole column: the noise was far too small."""
+        """Every second number is in the first column, but not in Fortran order: the noise was too small."""
         data = np.asfortranarray(np.random.default_rng(1).random((200, 2)) * [1.0, 100.0])
         P = samplers.uniform([0, 0], [1, 100])
 
@@ -175,7 +175,7 @@ class TestArrays:
         assert abs(release.value - data[:, 0].mean()) < 30 * release.scale
 
     def test_zeros_and_nans(self, tmp_path):
-        """The sign of a zero and the bits of a NaN are not the private ones where P draws none such."""
+        """A function must not see signs of private zeros, or bits of private NaNs, that P never draws."""
         odd = np.array([-0.0, 0.0] * (N // 2))
         P = samplers.uniform(0, 1)
         for data in (odd, odd.astype(np.float32), odd.tolist()):
@@ -189,7 +189,7 @@ class TestArrays:
             assert seen[-1] == usual
 
     def test_aligned_arrays(self, tmp_path):
-        """Each part of (X, y) and of a dict is laid out anew."""
+        """Each part of (X, y) and of a dict gets the layout of P's arrays."""
         rng = np.random.default_rng(1)
         both = samplers.from_function(lambda n, r: (r.random((n, 3)), r.random(n)))
         data = (np.asfortranarray(rng.random((N, 3))), read_only(rng.random(2 * N)[::2]))
@@ -201,7 +201,7 @@ class TestArrays:
 
     @pytest.mark.filterwarnings("ignore:the matrix subclass")
     def test_subclasses_are_refused(self, tmp_path):
-        """A matrix, a masked array or a file's array has a behaviour of its own that P's arrays have not."""
+        """A matrix, a masked array or a memory map behaves in ways that P's arrays do not."""
         values = np.random.default_rng(1).random(N)
         mapped = np.memmap(tmp_path / "data", dtype=float, mode="w+", shape=N)
         for data in (np.matrix(values).T, np.ma.masked_array(values), mapped, np.rec.array([(1.0,)] * N)):
@@ -308,13 +308,13 @@ class TestPandas:
         check(sampler, data, of_pandas, tmp_path)
 
     def test_categories(self, tmp_path):
-        """The order of categories, and those that nobody has, are P's."""
+        """The order of categories, and the categories that do not occur, are P's."""
         sampler = samplers.table({name: COLUMNS[name] for name in "xc"}, frame="pandas")
         data = reordered_categories(sampler.draw(N, np.random.default_rng(1)))
         check(sampler, data, of_pandas, tmp_path)
 
     @pytest.mark.parametrize("order", ["C", "F"])
-    def test_frames_of_the_users(self, order, tmp_path):
+    def test_frames_that_users_draw(self, order, tmp_path):
         """A frame that P makes of one array, and a private one of many columns, look the same in memory."""
         sampler = samplers.from_function(
             lambda n, rng: pd.DataFrame(np.array(rng.random((n, 3)), order=order), columns=list("abc"))
@@ -332,8 +332,8 @@ class TestPandas:
         check(UNIT, data, of_pandas, tmp_path)
 
     @pytest.mark.parametrize("kind", ["string[pyarrow]", "string[python]", "Int64", "double[pyarrow]"])
-    def test_kept_columns(self, kind, tmp_path):
-        """Columns of a dtype that is kept as it is are made anew: chunks are not the private ones."""
+    def test_columns_that_need_no_conversion(self, kind, tmp_path):
+        """Columns that already have P's dtype are copied too: their chunks are not the private ones."""
 
         def draw(n, rng):
             numbers = pd.Series(rng.integers(3, size=n))
@@ -375,8 +375,8 @@ class TestPandas:
         )
         assert set(seen) == {seen[-1]} and seen[-1].startswith("(True")
 
-    def test_attributes_of_the_samplers(self, tmp_path):
-        """What a sampler puts beside its records is not there in the private run, so not in calibration."""
+    def test_attributes_that_a_sampler_adds(self, tmp_path):
+        """The private run would lack what a sampler adds to its records, so calibration must lack it too."""
 
         def draw(n, rng):
             made = pd.DataFrame({"x": rng.random(n)})
@@ -398,7 +398,7 @@ def of_polars(d):
 class TestPolars:
     @pytest.mark.parametrize("columns", ["x", "xyksct"])
     def test_frames(self, columns, tmp_path):
-        """Chunks and the mark of a sorted column are not the private frame's."""
+        """Chunks and the flag of a sorted column are not the private frame's."""
         sampler = samplers.table({name: COLUMNS[name] for name in columns}, frame="polars")
         rng = np.random.default_rng(1)
         data = pl.concat([sampler.draw(N // 2, rng), sampler.draw(N // 2, rng)], rechunk=False).sort("x")
@@ -407,7 +407,7 @@ class TestPolars:
         check(sampler, split, of_polars, tmp_path)
 
     def test_sorted_draws(self, tmp_path):
-        """Both neighbours, and the private data, have the same marks if P draws sorted records."""
+        """Both neighbours, and the private data, have the same flags if P draws sorted records."""
         sampler = samplers.from_function(lambda n, rng: pl.DataFrame({"x": rng.random(n)}).sort("x"))
         data = pl.DataFrame({"x": np.random.default_rng(1).random(N)}).sort("x")
         check(sampler, data, of_polars, tmp_path)
@@ -538,7 +538,7 @@ class TestLists:
         check(UNIT, data, lambda x: (type(x), sorted({type(v).__name__ for v in x})), tmp_path)
 
     def test_subclasses_are_refused(self, tmp_path):
-        """A list of another class has a behaviour of its own."""
+        """A subclass of list may behave in ways that lists do not."""
 
         class Odd(list):
             pass

@@ -1,4 +1,4 @@
-"""Neighbours must differ in one record and nothing else, and private records must survive the way in."""
+"""Neighbours must differ in one record and nothing else, and P's own kind of records must not change."""
 
 import collections
 import copy
@@ -34,13 +34,13 @@ def sampled(schema):
     return [0.0, 0.0] if schema[0] == "list" else np.zeros((2, *schema[2]), to_dtype(schema[1]))
 
 
-def bring_into(data, schema, support=None):
-    """Bring records in, by the schema of what P draws."""
+def convert(data, schema, support=None):
+    """Convert private records, given the schema of what P draws."""
     return records.convert(data, sampled(schema), support)
 
 
 def match(schema, drawn):
-    """Refuse private data that P could not have drawn, by the schema of what P draws."""
+    """Refuse private data that P could not have drawn, given the schema of what P draws."""
     records.match(sampled(drawn), schema)
 
 
@@ -244,7 +244,7 @@ def test_replace_changes_one_record(name, position):
 
 
 class Rows(list):
-    """A list with ideas of its own."""
+    """A subclass of list, which may behave differently."""
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ class Rows(list):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_dataset(data, message):
+def test_what_is_not_a_dataset(data, message):
     """The user would not learn what to pass instead."""
     for ask in (records.count, records.describe):
         with pytest.raises(DataError, match=message) as caught:
@@ -392,32 +392,32 @@ def test_a_dataset_matches_itself(name):
 
 
 @every_container
-def test_a_dataset_of_ps_own_kind_comes_in_unchanged(name):
-    """Private data of exactly the kind that P draws would be changed, shared, or fail on the way in."""
+def test_a_dataset_of_ps_own_kind_is_not_changed(name):
+    """Private data of exactly the kind that P draws would be changed, shared, or refused."""
     data = make(name)
     schema = records.describe(data)
-    brought = bring_into(data, schema, None)
-    assert records.equal(brought, data)
-    assert records.describe(brought) == schema
+    converted = convert(data, schema, None)
+    assert records.equal(converted, data)
+    assert records.describe(converted) == schema
     if isinstance(data, np.ndarray):
-        assert not np.shares_memory(brought, data)
+        assert not np.shares_memory(converted, data)
 
 
 @every_container
 def test_a_stored_schema_works_like_a_fresh_one(name):
-    """A schema that was remembered would not let its own data in."""
+    """Data would be refused by its own schema, once that was stored."""
     data = make(name)
     stored = json.loads(json.dumps(records.describe(data).to_json()))
     match(records.describe(data), stored)
-    assert records.equal(bring_into(data, stored, None), data)
+    assert records.equal(convert(data, stored, None), data)
 
 
 @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has it from 2.0 on")
 def test_strings_of_any_length():
-    """A dataset of numpy's variable-width strings would fail on the way in."""
+    """A dataset of numpy's variable-width strings could not be converted."""
     data = np.array(["a", "bcd"], dtype=np.dtypes.StringDType())
     schema = records.describe(data)
-    assert bring_into(data, schema, None).tolist() == ["a", "bcd"]
+    assert convert(data, schema, None).tolist() == ["a", "bcd"]
 
 
 F8, F4, I8, I4, I2, U1, U8, B1 = (
@@ -490,10 +490,10 @@ def test_a_mismatch_shows_no_private_value():
         assert "8675309" not in str(caught.value) + repr(vars(caught.value))
 
 
-# --- adopt ---
+# --- cast ---
 
 
-def test_adopt_gives_the_private_datas_container():
+def test_cast_gives_the_private_datas_container():
     """A function of lists would be calibrated on arrays, where + and len mean something else."""
     drawn = np.arange(3.0)
     assert records.cast(drawn, ListSchema()) == [0.0, 1.0, 2.0]
@@ -510,34 +510,34 @@ def test_adopt_gives_the_private_datas_container():
     assert isinstance(two, np.ndarray)
 
 
-# --- bring_into: kinds ---
+# --- convert: kinds ---
 
 
 def test_clipping():
-    """Private records outside P's support would reach a function that was never tried there."""
-    brought = bring_into(np.array([-1, 50, 200]), F8, (0.0, 100.0))
-    assert brought.tolist() == [0, 50, 100]
-    assert brought.dtype == np.float64
-    assert bring_into(np.array([-inf, inf]), F8, (0, 1)).tolist() == [0, 1]
-    assert bring_into([-1.0, 0.5, 7], F8, (0, 1)) == [0.0, 0.5, 1.0]
-    assert bring_into(np.array([True, False]), F8, (0.25, 0.5)).tolist() == [0.5, 0.25]
-    assert bring_into(np.array([-1, 1e9]), F8, (0, inf)).tolist() == [0, 1e9]
+    """Private records outside P's support would reach a function that was not calibrated on such records."""
+    converted = convert(np.array([-1, 50, 200]), F8, (0.0, 100.0))
+    assert converted.tolist() == [0, 50, 100]
+    assert converted.dtype == np.float64
+    assert convert(np.array([-inf, inf]), F8, (0, 1)).tolist() == [0, 1]
+    assert convert([-1.0, 0.5, 7], F8, (0, 1)) == [0.0, 0.5, 1.0]
+    assert convert(np.array([True, False]), F8, (0.25, 0.5)).tolist() == [0.5, 0.25]
+    assert convert(np.array([-1, 1e9]), F8, (0, inf)).tolist() == [0, 1e9]
 
 
 def test_clipping_by_coordinate():
     """One column would be clipped to another's bounds."""
     support = np.array([0.0, -inf]), np.array([1.0, 5.0])
-    brought = bring_into(np.array([[2, 2], [-1, -9], [0.5, 9]]), ["array", "<f8", [2]], support)
-    assert brought.tolist() == [[1, 2], [0, -9], [0.5, 5]]
+    converted = convert(np.array([[2, 2], [-1, -9], [0.5, 9]]), ["array", "<f8", [2]], support)
+    assert converted.tolist() == [[1, 2], [0, -9], [0.5, 5]]
 
 
 def test_lists_are_clipped_too():
     """With a sampler that draws lists, domain="clip" would silently clip nothing."""
-    assert bring_into([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
+    assert convert([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(
-    ("support", "home"),
+    ("support", "fill"),
     [
         ((0.0, 10.0), 5.0),
         ((3.0, inf), 3.0),
@@ -546,22 +546,22 @@ def test_lists_are_clipped_too():
         ((-1.7e308, 1.7e308), 0.0),
     ],
 )
-def test_a_missing_value_gets_a_public_place_in_the_support(support, home):
-    """A NaN would make the whole answer NaN, and so tell that it was there."""
-    assert bring_into(np.array([nan, 4.0]), F8, support).tolist()[0] == home
-    assert bring_into([nan, 4.0], F8, support)[0] == home
+def test_a_missing_value_becomes_a_public_value_in_the_support(support, fill):
+    """A NaN would make the entire answer NaN, and so reveal that a value was missing."""
+    assert convert(np.array([nan, 4.0]), F8, support).tolist()[0] == fill
+    assert convert([nan, 4.0], F8, support)[0] == fill
 
 
 def test_missing_values_by_coordinate():
-    """A NaN in one column would be given another column's place."""
+    """A NaN in one column would become the fill value of another column."""
     support = np.array([0.0, -inf, 7.0]), np.array([10.0, 5.0, inf])
-    assert bring_into(np.full((1, 3), nan), ["array", "<f8", [3]], support).tolist() == [[5, 5, 7]]
+    assert convert(np.full((1, 3), nan), ["array", "<f8", [3]], support).tolist() == [[5, 5, 7]]
 
 
 def test_without_a_support_nothing_is_clipped():
     """domain="as-is" would change the data all the same."""
     data = np.array([nan, inf, -1e300])
-    assert records.equal(bring_into(data, F8, None), data)
+    assert records.equal(convert(data, F8, None), data)
 
 
 def test_the_private_data_is_not_changed():
@@ -570,15 +570,15 @@ def test_the_private_data_is_not_changed():
         before = records.copy(data)
         drawn = ["array", "<f8", [2]] if isinstance(data[0], list) else F8
         for support in (None, (0.0, 1.0)):
-            brought = bring_into(data, drawn, support)
-            brought[0] = 99
+            converted = convert(data, drawn, support)
+            converted[0] = 99
             assert records.equal(data, before)
 
 
 def test_tuples_are_cast_part_by_part():
     """The labels would be cast to the features' dtype."""
     drawn = ["tuple", ["array", "<f4", [2]], ["list"], I8]
-    features, names, labels = bring_into((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
+    features, names, labels = convert((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
     assert features.dtype == np.float32
     assert names == ["a", "b"]
     assert labels == [1, 2]
@@ -586,12 +586,12 @@ def test_tuples_are_cast_part_by_part():
 
 
 def test_objects_and_structures_are_copied_not_clipped():
-    """A support for numbers would be applied to what has no order."""
+    """A support for numbers would be applied to values that have no order."""
     for name in ("objects", "strings", "structured"):
         data = make(name)
-        brought = bring_into(data, records.describe(data), None)
-        assert records.equal(brought, data)
-        assert not np.shares_memory(brought, data)
+        converted = convert(data, records.describe(data), None)
+        assert records.equal(converted, data)
+        assert not np.shares_memory(converted, data)
         assert "support" in records.misfit(data, (0.0, 1.0))
 
 
@@ -599,7 +599,7 @@ def test_objects_and_structures_are_copied_not_clipped():
 def test_records_of_a_list_must_have_ps_shape(data):
     """A list of pairs would be taken for a list of triples."""
     with pytest.raises(DataError, match=r"not of the shape \(3,\)"):
-        bring_into(data, ["array", "<f8", [3]], None)
+        convert(data, ["array", "<f8", [3]], None)
 
 
 @pytest.mark.parametrize(
@@ -607,10 +607,10 @@ def test_records_of_a_list_must_have_ps_shape(data):
 )
 def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
     """0.9 would become 0: rounding is to the nearest, for lists as for arrays."""
-    assert list(bring_into(data, drawn, None)) == [2, 2, -2, 0]
+    assert list(convert(data, drawn, None)) == [2, 2, -2, 0]
 
 
-# --- bring_into: no cast may wrap ---
+# --- convert: no cast may wrap ---
 
 
 @pytest.mark.parametrize(
@@ -630,12 +630,12 @@ def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
 )
 @pytest.mark.parametrize("support", [None, (-inf, inf)], ids=["as-is", "unbounded"])
 def test_integers_saturate(data, drawn, expected, support):
-    """A large salary would become a negative one; a near record, a far one."""
-    brought = bring_into(data, drawn, support)
-    assert brought.dtype == np.dtype(drawn[1])
-    # float32 and float16 have no 2^31 - 1 or 32767 of their own: the float below is as good.
+    """A large salary would become a negative one."""
+    converted = convert(data, drawn, support)
+    assert converted.dtype == np.dtype(drawn[1])
+    # float32 and float16 cannot represent 2^31 - 1 or 32767: the float below is accepted.
     slack = 0 if data.dtype != np.float32 and data.dtype != np.float16 else 2**8
-    assert all(abs(a - b) <= slack for a, b in zip(brought.tolist(), expected, strict=True))
+    assert all(abs(a - b) <= slack for a, b in zip(converted.tolist(), expected, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -651,10 +651,10 @@ def test_integers_saturate(data, drawn, expected, support):
     ],
 )
 @pytest.mark.parametrize("support", [None, (0, 100)], ids=["as-is", "clip"])
-def test_a_list_comes_in_as_the_same_array_would(values, drawn, support):
+def test_a_list_is_converted_as_the_same_array_is(values, drawn, support):
     """The answer for a list would differ from the answer for an array of the same numbers, or fail."""
-    as_array = bring_into(np.array(values), drawn, support)
-    as_list = bring_into(values, drawn, support)
+    as_array = convert(np.array(values), drawn, support)
+    as_list = convert(values, drawn, support)
     assert as_list == as_array.tolist()
     assert type(as_list) is list
 
@@ -665,18 +665,18 @@ def test_a_list_comes_in_as_the_same_array_would(values, drawn, support):
     target=st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]),
 )
 @settings(max_examples=300, deadline=None, derandomize=True)
-def test_a_float_lands_on_the_nearest_integer_there_is(value, source, target):
-    """Any float that is out of range would turn into any integer."""
+def test_a_float_becomes_the_nearest_integer_of_the_dtype(value, source, target):
+    """A float that is out of range would become an arbitrary integer."""
     with np.errstate(over="ignore"):
         data = np.array([value]).astype(source)
     ends = np.iinfo(target)
-    found = int(bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    found = int(convert(data, ["array", np.dtype(target).str, []], None)[0])
     exact = float(data[0])
     if math.isinf(exact):
         nearest = ends.max if exact > 0 else ends.min
     else:
         nearest = min(max(round(exact), ends.min), ends.max)
-    # At the top of the range, the nearest float below it will do.
+    # At the top of the range, the nearest float below it is accepted.
     assert abs(found - nearest) <= (abs(ends.max) // 2**10 if nearest == ends.max else 0)
 
 
@@ -685,38 +685,38 @@ def test_a_float_lands_on_the_nearest_integer_there_is(value, source, target):
     target=st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_an_integer_lands_on_the_nearest_integer_there_is(value, target):
-    """Any integer that is out of range would turn into any other."""
+def test_an_integer_becomes_the_nearest_integer_of_the_dtype(value, target):
+    """An integer that is out of range would become an arbitrary one."""
     data = np.array([value], dtype=np.uint64 if value >= 2**63 else np.int64)
     ends = np.iinfo(target)
-    found = int(bring_into(data, ["array", np.dtype(target).str, []], None)[0])
+    found = int(convert(data, ["array", np.dtype(target).str, []], None)[0])
     assert found == min(max(value, ends.min), ends.max)
 
 
 @pytest.mark.parametrize("value", [2**60 + 1, 2**53 + 1, -(2**60) - 1])
-def test_large_integers_inside_the_support_are_kept(value):
-    """A record that P could have drawn would be changed on the way in."""
+def test_large_integers_inside_the_support_are_not_changed(value):
+    """A record that P could have drawn would be changed by rounding."""
     support = (-(2.0**62), 2.0**62)
-    assert bring_into(np.array([value]), I8, support).tolist() == [value]
+    assert convert(np.array([value]), I8, support).tolist() == [value]
 
 
 def test_rounding_does_not_leave_the_support():
     """A record would be clipped to the bound, and then rounded to the integer beyond it."""
-    brought = bring_into(np.array([0, 2, 9]), I8, (0.5, 3.4))
-    assert brought.tolist() == [1, 2, 3]
-    assert bring_into(np.array([0, 2, 9]), I8, (0.5, 3.5)).tolist() == [1, 2, 3]
+    converted = convert(np.array([0, 2, 9]), I8, (0.5, 3.4))
+    assert converted.tolist() == [1, 2, 3]
+    assert convert(np.array([0, 2, 9]), I8, (0.5, 3.5)).tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize("support", [None, (-1e300, 1e300)])
-def test_a_float_beyond_the_range_makes_no_noise(support):
-    """A warning about an overflow would tell the public log that somebody's number is huge."""
-    brought = bring_into(np.array([1e300, -1e300]), F4, support)
-    assert brought.dtype == np.float32
-    assert brought[0] >= np.finfo(np.float32).max
-    assert brought[1] <= np.finfo(np.float32).min
+def test_a_float_beyond_the_range_gives_no_warning(support):
+    """A warning about an overflow would reveal in the public log that a private number is huge."""
+    converted = convert(np.array([1e300, -1e300]), F4, support)
+    assert converted.dtype == np.float32
+    assert converted[0] >= np.finfo(np.float32).max
+    assert converted[1] <= np.finfo(np.float32).min
 
 
-# --- bring_into: neighbours stay neighbours ---
+# --- convert: neighbours stay neighbours ---
 
 
 @given(
@@ -733,7 +733,7 @@ def test_each_record_is_changed_by_itself(values, other, position, drawn, suppor
     one = np.array(values)
     two = one.copy()
     two[position] = other
-    a, b = (bring_into(data, drawn, support) for data in (one, two))
+    a, b = (convert(data, drawn, support) for data in (one, two))
     assert records.equal(np.delete(a, position), np.delete(b, position))
     assert len(a) == len(b) == len(values)
     if support is not None and drawn in (F8, F4):

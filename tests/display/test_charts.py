@@ -1,4 +1,4 @@
-"""Every chart is drawn, whatever is in it: well-formed, inside its frame, complete, also with matplotlib."""
+"""Charts of any content are well-formed, complete and inside their frame, also with matplotlib."""
 
 import dataclasses
 import functools
@@ -145,8 +145,8 @@ def test_the_curve_of_gaps_is_the_distribution():
     assert level.y == [1 - found.gamma] and upright.x == [found.value]
 
 
-def test_what_is_certain_is_what_the_plan_says():
-    """A user would see a band in which the estimate is certain of another share than its plan is."""
+def test_the_band_is_what_the_plan_promises():
+    """A user would see a band that promises another share of pairs than the plan does."""
     for bound in ("tolerance", "dkw", "marginal"):
         chosen = plan(0.1, bound=bound)
         at = certain(np.array([chosen.k]), chosen)[0]
@@ -359,7 +359,7 @@ def test_an_empty_chart_is_a_frame():
     check(Chart("t", "x", "y", (Layer("point", [math.inf], [math.inf], label="far"),), log="y"))
 
 
-def test_texts_are_escaped():
+def test_names_are_escaped():
     """A user's names with markup would break the page, or run in it."""
     nasty = NASTY
     layer = Layer("line", [0.0, 1.0], [0.0, 1.0], label=nasty)
@@ -407,7 +407,7 @@ def plt():
 def everything(audited):
     """Return everything that has a plot."""
     given = [(g if isinstance(g, tuple) else (g, None)) for g in GAPS.values()]
-    # Matplotlib's own axes end before floats do.
+    # Matplotlib's axes cannot show the largest floats.
     answers = [answer for name, answer in ANSWERS.items() if name != "the largest"]
     return [
         *(plan(0.05, bound=bound) for bound in ("tolerance", "dkw", "marginal")),
@@ -425,13 +425,13 @@ def test_everything_can_be_plotted(plt, audited):
         ax.clear()
         before = plt.get_fignums()
         assert each.plot(ax=ax) is ax
-        assert plt.get_fignums() == before  # it opened nothing
+        assert plt.get_fignums() == before  # no figure was opened
         figure.canvas.draw()
         assert ax.get_title() or ax.get_xlabel()
 
 
 def test_new_axes_are_returned(plt):
-    """A user could not go on with the axes."""
+    """A user could not continue to draw on the axes."""
     ax = plan(0.05).plot()
     assert len(plt.get_fignums()) == 1 and ax.figure.number == plt.get_fignums()[0]
     assert ax.get_xscale() == ax.get_yscale() == "log"
@@ -458,8 +458,8 @@ def test_dollars_in_names_are_dollars(plt):
     assert ax.get_title() == NASTY and ax.get_legend().get_texts()[0].get_text() == NASTY
 
 
-def test_without_matplotlib_the_remedy_is_said(monkeypatch, audited):
-    """A user without matplotlib would see an ImportError from the depths."""
+def test_without_matplotlib_the_error_has_a_remedy(monkeypatch, audited):
+    """A user without matplotlib would see an obscure ImportError."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     things = [
@@ -472,7 +472,7 @@ def test_without_matplotlib_the_remedy_is_said(monkeypatch, audited):
     for each in things:
         with pytest.raises(SettingsError, match=r"pip install 'privatize\[plot\]'"):
             each.plot()
-        assert each._repr_html_()  # which needs none
+        assert each._repr_html_()  # it needs no matplotlib
 
 
 def test_drawing_needs_no_matplotlib():

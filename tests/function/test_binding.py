@@ -20,12 +20,12 @@ def plain(ages):
 
 
 def with_default(ages, limit=65, *, scale=1.0):
-    """Take others that have defaults."""
+    """Take other arguments that have defaults."""
     return ("with_default", ages, limit, scale)
 
 
 def required(ages, limit):
-    """Take one that is required."""
+    """Take a required argument."""
     return ("required", ages, limit)
 
 
@@ -160,7 +160,7 @@ def bound(function, *args, data=None, coins=(), **kwargs):
         (len, None, (DATA,), {}),
     ],
 )
-def test_a_call_is_the_same_call(function, data, args, kwargs):
+def test_a_bound_call_returns_what_the_raw_call_returns(function, data, args, kwargs):
     """The private function would compute something else than the raw one, or not find its dataset."""
     found, call = bound(function, *args, data=data, **kwargs)
     assert found is DATA
@@ -252,7 +252,7 @@ def test_a_partial_that_has_filled_the_dataset_by_name_can_be_overruled():
 
 
 def test_the_call_holds_no_dataset():
-    """What is kept of a call for calibration would keep the private data."""
+    """The call that calibration gets would hold the private data."""
     for function, data in ((plain, None), (aligned, ("X", "y")), (variadic, None), (max, None)):
         args = ([1], [2]) if data else (DATA,)
         call = bound(function, *args, data=data)[1]
@@ -263,7 +263,7 @@ def test_the_call_holds_no_dataset():
 
 
 def test_a_call_can_be_made_again():
-    """The second evaluation would get what the first one left."""
+    """The second evaluation would get arguments that the first one has changed."""
     call = bound(with_default, DATA, 70)[1]
     assert [call([i], 7) for i in range(3)] == [("with_default", [i], 70, 1.0) for i in range(3)]
 
@@ -283,7 +283,7 @@ def test_a_call_can_be_made_again():
     ],
 )
 def test_a_bare_call_has_the_dataset_only(function, data, args, kwargs, bare):
-    """The shortcut for plain functions would drop arguments, or fail on public arrays before the dataset."""
+    """The shortcut for bare calls would drop arguments, or fail on public arrays before the dataset."""
     assert bound(function, *args, data=data, **kwargs)[1].bare() is bare
 
 
@@ -354,8 +354,8 @@ def test_the_dataset_is_not_a_coin():
 
 @pytest.mark.parametrize(("args", "kwargs"), [((DATA, 5), {}), ((DATA,), {"rng": 5})])
 def test_coins_cannot_be_passed(args, kwargs):
-    """A caller's generator would be taken in calibration's place, or silently dropped."""
-    with pytest.raises(ArgumentError, match=r"with_rng.* gets 'rng' from the public coins. Leave it out"):
+    """A caller's generator would replace the seeded one, or be silently dropped."""
+    with pytest.raises(ArgumentError, match=r"with_rng.* gets a seeded generator as 'rng'.* Leave it out"):
         bound(with_rng, *args, coins=("rng",), **kwargs)
 
 
@@ -488,7 +488,7 @@ def test_an_open_parameter_without_the_dataset():
 
 
 def test_too_many_arguments_without_the_dataset():
-    """A slip in estimate() would calibrate something else."""
+    """A mistake in the arguments of estimate() would calibrate something else."""
     with pytest.raises(ArgumentError, match="do not fit required"):
         Binding.of(required).bind_public((1, 2), {})
 
@@ -651,7 +651,7 @@ def test_the_signature_is_read_once():
 
 
 def test_a_method_whose_object_is_the_dataset_says_so():
-    """`privatize(...)(DataFrame.corr)` is the natural thing to write, and must say what it lacks."""
+    """`privatize(...)(DataFrame.corr)` is natural to write, and the error must say what is missing."""
 
     def corr(self, method="pearson"):
         return 0.0
@@ -660,31 +660,31 @@ def test_a_method_whose_object_is_the_dataset_says_so():
         Binding.of(corr, None, ()).bind(([1.0],), {})
 
 
-# --- the call that has nothing but the dataset ------------------------------------------------
+# --- the shortcut for calls with nothing but the dataset --------------------------------------
 
 
-def slowly(binding):
-    """Return a binding without its quick way for calls that have nothing but the dataset."""
+def without_shortcut(binding):
+    """Return a binding without its shortcut for calls that have nothing but the dataset."""
     vars(binding)["_alone"] = None
     return binding
 
 
 @pytest.mark.parametrize("function", [plain, with_default, positional_only, optional_data, rest])
 def test_a_call_with_nothing_but_the_dataset_is_the_same_each_time(function):
-    """The quick way must bind what the long one does, and keep nothing of the data."""
+    """The shortcut would bind something else than the long way, or hold the data."""
     made = Binding.of(function)
     data = np.arange(3.0)
     for _ in range(2):
         found, call = made.bind((data,), {})
-        other, slow = slowly(Binding.of(function)).bind((data,), {})
+        other, slow = without_shortcut(Binding.of(function)).bind((data,), {})
         assert found is other is data
         assert (call.args, dict(call.kwargs), call.open) == (slow.args, dict(slow.kwargs), slow.open)
         assert call.others() == slow.others() and call.bare() == slow.bare()
         assert not any(value is data for value in (*call.args, *call.kwargs.values()))
 
 
-def test_other_arguments_take_the_long_way():
-    """A call with more in it must not be taken for one without."""
+def test_calls_with_other_arguments_do_not_use_the_shortcut():
+    """A call with other arguments would be taken for one without, and share its estimate."""
     made = Binding.of(with_default)
     alone = made.bind((1,), {})[1].others()
     assert made.bind((1, 65), {})[1].others() == alone  # the default itself
@@ -695,7 +695,7 @@ def test_other_arguments_take_the_long_way():
 
 
 def test_a_default_that_changes_is_seen():
-    """A list among the defaults is another argument once something is in it."""
+    """A list among the defaults would count as the same argument after it has changed."""
     limits = [1]
 
     def within(ages, limits=limits):
@@ -711,15 +711,15 @@ def test_a_default_that_changes_is_seen():
     ("function", "options"),
     [(aligned, {"data": ("X", "y")}), (last, {"data": "ages"}), (keyword_only, {}), (variadic, {})],
 )
-def test_where_the_first_argument_is_not_the_dataset_there_is_no_quick_way(function, options):
-    """What is passed first may be public, or one of several."""
+def test_no_shortcut_where_the_first_argument_is_not_the_dataset(function, options):
+    """A public argument, or one of several datasets, would be taken for the dataset."""
     assert Binding.of(function, **options)._alone is None
 
 
-def test_a_required_argument_is_left_open_or_missed_as_before():
-    """The quick way raises nothing, and hides nothing."""
+def test_the_shortcut_does_not_hide_required_arguments():
+    """A required argument would not be left open, or its absence would not be reported."""
     assert Binding.of(required).bind((1,), {})[1].open == "limit"
     with pytest.raises(ArgumentError, match="without 'a', 'b'"):
         Binding.of(lambda ages, a, b: 0).bind((1,), {})
     coined = Binding.of(with_rng, coins=("rng",))
-    assert coined.bind((1,), {})[1].args == slowly(coined).bind((1,), {})[1].args
+    assert coined.bind((1,), {})[1].args == without_shortcut(coined).bind((1,), {})[1].args

@@ -178,7 +178,7 @@ def test_all_or_none(library, wrong):
     ],
 )
 def test_wrong_targets(library, target, message):
-    """A target that is not there is named, with what it should look like."""
+    """The error for a wrong target names it, and says what it should look like."""
     with pytest.raises(SettingsError, match=message):
         instrument(target, **PROMISE)
 
@@ -204,7 +204,7 @@ def test_wrong_settings(library):
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.PrivatizeWarning")  # statistics may have imported it
 def test_builtins_without_signature():
-    """A builtin whose arguments cannot be known is refused, or answers privately: never half of it."""
+    """A builtin without a signature is refused or answers privately, and is restored in both cases."""
     import math
 
     raw = math.hypot
@@ -249,7 +249,7 @@ def test_kinds_of_methods(library, name):
 
 
 def test_class_methods_of_subclasses(library):
-    """A class method that is private is calibrated to the class that is asked."""
+    """A private class method is calibrated for the class that it is called on."""
     with instrument("somebodys:Report.klass", **PROMISE):
         small, large = library.Report.klass.release(PEOPLE), library.Longer.klass.release(PEOPLE)
         assert large.sensitivity > 100 * small.sensitivity
@@ -318,7 +318,7 @@ def test_policy(library, tmp_path, monkeypatch):
 
 
 def test_in_a_program(library, tmp_path):
-    """A program that instruments on its first lines runs without a word."""
+    """A program that instruments on its first lines runs without a warning."""
     program = (
         "from privatize import instrument, samplers\n"
         "instrument('somebodys:mean', epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), store=None)\n"

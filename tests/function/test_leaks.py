@@ -239,7 +239,7 @@ def test_warnings_about_private_data_are_not_shown():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         function(PRIVATE)
-        prompts_warning(np.array([2.0]))  # others' are, before and after
+        prompts_warning(np.array([2.0]))  # outside a private run they are
     assert [str(each.message) for each in seen] == ["[2.]"]
 
 
@@ -250,7 +250,7 @@ def test_interrupts_are_interrupts_without_data():
     assert_clean(error)
 
 
-def test_failures_share_one_text():
+def test_failures_share_one_message():
     """An error that differed with the data would be an answer without noise."""
     assert len({str(fails(f)).replace(f.__name__, "f") for f in (raises, leaves, recursion)}) == 1
     assert len({str(fails(f)).replace(f.__name__, "f") for f in (not_a_number, other_structure, text)}) == 1
@@ -279,7 +279,7 @@ def test_failures_share_one_text():
     ],
 )
 def test_every_other_error_of_a_call(function, data, settings):
-    """Wrong data, failed calibrations and bad samplers leave through the same door."""
+    """Errors about wrong data, failed calibrations and bad samplers carry no private data either."""
     error = fails(function, data, **settings)
     assert isinstance(error, PrivatizeError)
     assert_clean(error)
@@ -317,7 +317,7 @@ def test_a_custom_mechanism_that_fails():
 
 
 def test_a_custom_mechanism_that_raises_one_of_our_errors():
-    """Once private data is in flight, no text but a fixed one leaves, whoever wrote it."""
+    """Once the private run has started, all errors have fixed messages, whoever raises them."""
 
     class Sly(Laplace):
         def release(self, vector, **rest):
@@ -342,7 +342,7 @@ def test_data_where_a_number_is_expected():
 
 
 def test_a_remembered_failure_keeps_nothing_of_its_first_caller():
-    """Whoever asks next is not shown, and the memory does not keep alive, what the first one had."""
+    """The next caller would be shown data of the first one, or memory would keep it alive."""
     f = privatize(**PROMISE)(lambda x: 1 / 0)
 
     def first():
@@ -356,17 +356,17 @@ def test_a_remembered_failure_keeps_nothing_of_its_first_caller():
                 error.add_note(TEXT)
                 return weakref.ref(secret)
 
-    gone = first()
+    reference = first()
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     with pytest.raises(PrivatizeError) as caught:
         f.estimate(4)
     assert_clean(caught.value)
-    assert "ZeroDivisionError" in "".join(caught.value.__notes__)  # the first cause is still told
+    assert "ZeroDivisionError" in "".join(caught.value.__notes__)  # the first cause is still shown
 
 
 def test_classes_made_during_the_private_run_do_not_carry_it():
-    """A class that the function defines anew at each call could hold anything, so it is refused."""
+    """A class that the function defines again at each call could hold anything, so it is refused."""
 
     def local(x):
         @dataclass
@@ -393,8 +393,8 @@ class Known:
     mean: float
 
 
-def test_the_width_of_texts_is_not_told():
-    """How long the longest private text is, is private."""
+def test_the_width_of_strings_is_not_shown():
+    """The length of the longest private string is private, too."""
     error = fails(np.mean, np.array([TEXT * 8]))
     assert "text" in str(error) and not re.search(r"str\d|U\d", str(error))
 
@@ -426,7 +426,7 @@ def test_nothing_keeps_the_data_alive():
     assert kept is not None
 
 
-def test_the_search_can_find():
+def test_the_search_finds_a_sentinel():
     """The search used above finds a sentinel where there is one."""
     assert holds_sentinel({"a": [Loud(PRIVATE)]}) and holds_sentinel(f"{SENTINEL}")
     assert not holds_sentinel({"a": [1.5, "text", np.zeros(3)]})
@@ -437,7 +437,7 @@ def test_the_search_can_find():
     "what", ["estimate", "forget", "sample", "audit", "error_at", "epsilon_for", "report"]
 )
 def test_data_in_place_of_its_number_of_records(what, data):
-    """A slip, estimate(ages) for estimate(len(ages)), shows no record, not even one of a list."""
+    """The mistake of estimate(ages) for estimate(len(ages)) shows no record, not even one of a list."""
     f = privatize(**PROMISE)(private)
     above = {"audit": package.audit, "report": package.report}
     act = functools.partial(above[what], f) if what in above else getattr(f, what)
@@ -481,7 +481,7 @@ def failed_in_a_thread(x):
 
 
 class Failing:
-    """Something whose finalizer fails, with the data in its words."""
+    """An object whose finalizer fails, with the data in the message."""
 
     def __init__(self, data):
         self.data = data
@@ -561,10 +561,10 @@ class TestReportsOfThePrivateRun:
             in_a_pool,
         ],
     )
-    def test_other_threads_do_not_bring_them_back(self, function, other, capfd):
+    def test_other_threads_do_not_show_them(self, function, other, capfd):
         """A thread that leaves catch_warnings, or sets filters, would have the data printed on stderr."""
         go, done, end, seen = threading.Event(), threading.Event(), threading.Event(), []
-        # What eval() finds makes an estimate unknown unless somebody attests to it.
+        # The fingerprint cannot see what eval() reads. With version= the estimate is remembered all the same.
         f = privatize(**PROMISE, workers="inline", version="1")(function)
         MEANWHILE.pool.submit(int).result()
         with warnings.catch_warnings(action="ignore"):
@@ -574,7 +574,7 @@ class TestReportsOfThePrivateRun:
         thread = threading.Thread(target=other, args=(go, done, end, seen))
         before = list(warnings.filters)
         thread.start()
-        with contextlib.suppress(PrivateRunError):  # errors that are warnings in the pool
+        with contextlib.suppress(PrivateRunError):  # a warning is an error in the pool
             f(PRIVATE)
         end.set()
         thread.join()
@@ -604,7 +604,7 @@ class TestReportsOfThePrivateRun:
         assert f(np.array([0.1, 0.2, 0.3, 0.9])) == pytest.approx(3, abs=0.01)
 
     def test_others_hear_warnings_before_and_after(self):
-        """Whoever uses warnings in the same process, pickles the module or loads it anew, notices nothing."""
+        """Whoever uses warnings in the same process, pickles the module or reloads it, notices nothing."""
         f = privatize(**PROMISE, workers="inline")(np.mean)
         f(np.full(4, 0.5))
         with warnings.catch_warnings(record=True) as log:
@@ -618,18 +618,18 @@ class TestReportsOfThePrivateRun:
             warnings.warn("third", stacklevel=1)
 
     def test_a_thread_that_outlives_the_run_leaves_no_filters_behind(self):
-        """Filters that a thread puts back after the run would silence the whole process."""
-        go, begun, threads = threading.Event(), threading.Event(), []
+        """Filters that a thread restores after the run would silence the entire process."""
+        go, started, threads = threading.Event(), threading.Event(), []
 
         def work():
             with warnings.catch_warnings(record=True):
-                begun.set()
+                started.set()
                 go.wait(60)
 
         def start():
             threads.append(threading.Thread(target=work))
             threads[0].start()
-            begun.wait(60)
+            started.wait(60)
 
         MEANWHILE.act = start
         before = list(warnings.filters), warnings.showwarning
@@ -656,8 +656,8 @@ class TestReportsOfThePrivateRun:
             thread.join()
         assert counted == [1]
 
-    def test_mechanisms_are_not_heard_either(self):
-        """A user's own mechanism has the raw answer to quote."""
+    def test_warnings_of_mechanisms_are_hidden_too(self):
+        """A user's own mechanism could quote the raw answer in a warning."""
 
         class Chatty(Laplace):
             def release(self, vector, **more):

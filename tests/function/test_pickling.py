@@ -104,14 +104,14 @@ def values():
 
 
 def shown(value):
-    """Return what a person sees of a value; where it is evaluated is not part of settings that were sent."""
+    """Return a value's repr, or the reprs of settings; without `workers`, which are not sent."""
     if isinstance(value, Settings):
         return {name: repr(each) for name, each in vars(value).items() if name != "workers"}
     return repr(value)
 
 
 def echo(connection):
-    """Receive values in a process of its own, and send back what it sees, and the values again."""
+    """Receive values in another process, and send back what `shown` returns there, and the values."""
     while (received := connection.recv()) is not None:
         connection.send((shown(received), received))
 
@@ -125,7 +125,7 @@ def test_everything_pickles_and_copies(how):
 
 
 def test_through_a_process_of_its_own():
-    """A user's worker, started anew, could not read what it is sent, or send it back."""
+    """A user's newly started worker could not read what it is sent, or send it back."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     worker = context.Process(target=echo, args=(there,))
@@ -177,7 +177,7 @@ class TestPickledEstimates:
         """A user could look at many plans in a copy, and use the best with the gamma of one look."""
         found = made(seed=5).estimate(30)
         again = pickle.loads(pickle.dumps(found))
-        assert again.at(0.2).value == found.value  # the plan that was read before is none
+        assert again.at(0.2).value == found.value  # the plan that was read before is no further look
         with pytest.raises(PlanError, match="was unpickled"):
             again.at(0.5)
         assert again.gamma == 0.2
@@ -206,7 +206,7 @@ def test_errors_copy(kind):
         assert type(again) is kind and again.args == error.args
 
 
-def test_a_pickled_settings_error_has_its_text():
+def test_a_pickled_settings_error_has_its_message():
     """A user would see an error without its remedy from a worker."""
     with pytest.raises(SettingsError) as caught:
         plan(2.0)

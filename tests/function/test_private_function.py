@@ -1,4 +1,4 @@
-"""The decorator keeps a function's face, makes its answers private, and recalls only what is the same."""
+"""The decorator keeps name and signature, makes answers private, and recalls only what is the same."""
 
 import contextvars
 import dataclasses
@@ -59,7 +59,7 @@ def importable(values):
 
 
 def unseen():
-    """Return a place for notes that a fingerprint does not see: of a logger, the name counts."""
+    """Return an object for notes that a fingerprint does not see: of a logger, only the name counts."""
     notes = logging.getLogger(f"notes {next(NUMBERS)}")
     notes.list = []
     return notes
@@ -84,7 +84,7 @@ def two_columns(n, rng):
     return x, x + rng.random(n)
 
 
-class TestFace:
+class TestWrapper:
     def test_name_doc_signature(self):
         """Help, documentation tools and callers see the function they know."""
         assert importable.__name__ == "importable"
@@ -125,7 +125,7 @@ class TestFace:
         assert pickle.loads(cloudpickle.dumps(importable)) is importable
 
     def test_pickle_by_value(self):
-        """A local one is shipped by cloudpickle, with its settings."""
+        """A local private function is sent by cloudpickle, with its settings."""
         factor = 3
         local = privatize(**PROMISE)(lambda x: factor * x.mean())
         again = pickle.loads(cloudpickle.dumps(local))
@@ -150,7 +150,7 @@ class TestFace:
 
 class TestSettings:
     def test_there_is_one_list_of_options(self):
-        """An option that privatize() takes and Settings has not, or with another default, would be lost."""
+        """An option of privatize() that Settings does not have, or with another default, would be ignored."""
         options = {each.name: each for each in dataclasses.fields(Settings) if each.init}
         given = dict(inspect.signature(privatize).parameters)
         del given["function"], given["unknown"]
@@ -211,8 +211,8 @@ class TestSettings:
         with pytest.raises(SettingsError, match="(?s)" + message.replace("(", r"\(")):
             privatize(**(PROMISE | change))
 
-    def test_a_budget_is_one(self):
-        """A budget that would be ignored is refused."""
+    def test_what_is_not_a_budget_is_refused(self):
+        """Users would believe that answers are charged to something that is not a budget."""
         with pytest.raises(SettingsError, match="budget=1 is not a Budget"):
             privatize(**PROMISE, budget=1)
 
@@ -223,7 +223,7 @@ class TestSettings:
         assert caught.value.least_m == 113 and 0.0549 < caught.value.least_gamma < 0.055
 
     def test_forgotten_parentheses(self):
-        """Writing @privatize without settings explains itself."""
+        """The error for @privatize without settings says what to write."""
         with pytest.raises(SettingsError, match="@privatize"):
 
             @privatize
@@ -239,7 +239,7 @@ class TestSettings:
 
 class TestRelease:
     def test_facts(self):
-        """A release carries the promise that was kept."""
+        """A release has the numbers of the promise and of the noise."""
         found = importable.release(np.full(100, 0.5))
         assert isinstance(found, Release)
         estimate = importable.estimate(100)
@@ -342,8 +342,8 @@ class TestRelease:
 
 
 class TestData:
-    def test_clipping_into_the_support(self):
-        """Records that P cannot draw are brought into its support, one by one; as-is leaves them."""
+    def test_clipping_to_the_support(self):
+        """Records outside P's support are clipped to it, each by itself; domain="as-is" leaves them."""
         seen = unseen()
 
         def spy(x):
@@ -455,7 +455,7 @@ class TestMemory:
         assert len({id(e) for e in (first, *different)}) == 4
 
     def test_lists_and_arrays_do_not_share(self):
-        """The container is part of the question."""
+        """The container is part of an estimate's key."""
         f = privatize(**PROMISE)(lambda x: float(np.mean(x)))
         f(np.ones(10) / 2)
         f([0.5] * 10)
@@ -482,7 +482,7 @@ class TestMemory:
         assert scaler.mean.estimate(20).value == pytest.approx(10 * small)
 
     def test_what_cannot_be_encoded_is_not_remembered(self):
-        """A generator in the closure is a doubt, and every doubt is a miss, with a warning."""
+        """A generator in the closure cannot be encoded, so every call calibrates again, with a warning."""
         numbers = (i for i in range(3))
         raw = counted(lambda x: x.mean() if numbers else 0)
         f = privatize(**PROMISE)(raw)
@@ -601,7 +601,7 @@ class TestCallables:
 
     @pytest.mark.parametrize("args", [(), (1, 2, 3), (np.ones(3), 0.5, 7)])
     def test_wrong_arguments(self, args):
-        """Calls that do not fit say what does."""
+        """The error for wrong arguments says which ones fit."""
         f = privatize(**PROMISE)(lambda x, q=1: x.mean() * q)
         with pytest.raises((ArgumentError, DataError)):
             f(*args)
@@ -639,11 +639,11 @@ class TestCallables:
 
         f(self.data)
         assert len(set(seen.list)) == 1 and len(seen.list) > 79
-        with pytest.raises(ArgumentError, match="public coins"):
+        with pytest.raises(ArgumentError, match="a seeded generator as"):
             f(self.data, rng=np.random.default_rng())
 
-    def test_global_coins_are_the_same_on_private_data(self):
-        """What was calibrated with coins s0 is released with coins s0."""
+    def test_global_generators_have_the_same_seed_on_private_data(self):
+        """The private run would draw other random numbers than calibration, so noise could be too little."""
         seen = unseen()
         f = privatize(**PROMISE)(lambda x: seen.list.append(np.random.random()) or float(x.mean()))
         np.random.seed(1)
@@ -700,7 +700,7 @@ class TestTwice:
     inner = staticmethod(privatize(**(PROMISE | {"epsilon": 100}))(lambda x: x.mean()))
 
     def test_what_is_private_already_is_refused(self):
-        """Whose epsilon would hold? Neither is guessed."""
+        """It would be unclear which of the two promises holds."""
         for outer in (self.inner, functools.partial(self.inner), functools.wraps(self.inner)(lambda x: x[0])):
             with pytest.raises(SettingsError, match="private already"):
                 privatize(**PROMISE)(outer)
@@ -720,9 +720,9 @@ class TestTwice:
 
 
 class TestRawMode:
-    """Inside its own evaluation a function runs raw; nothing may keep that door open."""
+    """Inside its own evaluation a function runs raw; nothing may make later calls raw."""
 
-    def test_a_copied_context_does_not_open_it(self):
+    def test_a_copied_context_does_not_make_calls_raw(self):
         """A context that was copied during an evaluation does not make later calls raw."""
         contexts = unseen()
 
@@ -735,7 +735,7 @@ class TestRawMode:
         f(data)
         assert all(context.run(f, data) != 0.125 for context in contexts.list[-3:])
 
-    def test_an_interrupt_does_not_leave_it_open(self):
+    def test_an_interrupt_does_not_make_calls_raw(self):
         """Ctrl-C at any moment of a call leaves the function private and the generators restored.
 
         In a process of its own: an interrupt inside the coverage tracer would leave that stuck.
@@ -797,7 +797,7 @@ def test_a_function_whose_parameter_is_called_n():
 
 
 def test_clip_where_it_cannot_be_done_is_refused():
-    """A support that would be ignored is refused, not ignored."""
+    """A support that cannot be clipped to would be ignored."""
     aligned = samplers.from_function(lambda n, rng: (rng.random(n), rng.random(n)), support=(0, 1))
     f = privatize(**(PROMISE | {"sampler": aligned}), data=("x", "y"))(lambda x, y: float(x @ y))
     with pytest.raises(SettingsError, match=r"support=.*one for each part"):
@@ -840,8 +840,8 @@ class Switching:
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
-def test_what_p_draws_is_looked_at_anew_where_it_cannot_be_compared():
-    """Private data would be brought into what P used to draw, and calibration run on what it draws now."""
+def test_a_p_that_cannot_be_compared_is_drawn_from_again():
+    """Private data would be converted to what P used to draw, and calibration run on what it draws now."""
     notes = logging.getLogger("switching notes")
     notes.kinds = []
 
@@ -859,7 +859,7 @@ def test_what_p_draws_is_looked_at_anew_where_it_cannot_be_compared():
 
 @pytest.mark.parametrize("library", ["numpy", "pandas"])
 def test_another_version_of_what_the_function_gets_is_a_miss(library, monkeypatch):
-    """A function of nothing but a frame's methods is another one after an update."""
+    """A function that only calls a frame's methods would keep its estimate after an update of the library."""
     pytest.importorskip(library)
     P = samplers.table(a=samplers.uniform(0, 1))
     first = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1)(lambda d: float(d.sum().iloc[0]))

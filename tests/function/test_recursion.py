@@ -120,7 +120,7 @@ def by_installed_code(act):
 )
 @pytest.mark.parametrize("calibrating", [False, True])
 def test_what_interrupts_an_evaluation_gets_no_raw_answer(interrupt, calibrating):
-    """A handler that asks at the wrong moment would be told the raw answer, and nothing be charged."""
+    """A handler that asks at the wrong moment would get the raw answer, and nothing would be charged."""
     data, answers = np.full(DATA, RAW), []
     window = logging.getLogger(f"a window {next(NUMBERS)}")  # a fingerprint does not look inside
     budget = Budget(f"a budget {next(NUMBERS)}", epsilon=100, gamma=1, ledger="memory")
@@ -147,7 +147,7 @@ def test_what_interrupts_an_evaluation_gets_no_raw_answer(interrupt, calibrating
 
 
 def test_a_handler_that_goes_through_a_helper_of_the_function_gets_no_raw_answer():
-    """It is not enough that the last caller belongs to the function: the handler has called that."""
+    """A handler would get a raw answer by a call through a helper that belongs to the function."""
     data, answers = np.full(DATA, RAW), []
     window = logging.getLogger(f"a window {next(NUMBERS)}")
     window.update = lambda: None
@@ -225,8 +225,8 @@ def test_calls_to_itself_stay_raw(function, workers):
     assert f.estimate(DATA).value <= 1 / DATA
 
 
-def test_code_that_was_made_at_run_time_is_told_what_to_call():
-    """Who recurses through a table of functions learns what to write instead."""
+def test_recursion_through_a_table_of_functions_is_refused_with_a_remedy():
+    """Users whose function calls itself through a table would not learn what to write instead."""
     table = {}
 
     @privatize(**PROMISE)

@@ -1,4 +1,4 @@
-"""How far off a private answer may be: what is said about it is true, and of the answer's own form.
+"""Statements of how far off a private answer may be: they are true, and have the answer's own form.
 
 Statistical tests fail by chance with probability at most FALSE_ALARM each. Where only the noise is random,
 its source is seeded, so that the outcome is the same at every run.
@@ -18,22 +18,22 @@ from privatize.errors import PrivatizeError, SettingsError
 from privatize.function.release import least_epsilon
 from privatize.mechanisms.accuracy import half_widths, mean_error
 from privatize.mechanisms.weighted import Weighted
-from privatize.noise import exact as discrete
+from privatize.noise import exact
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, mean_margin, most_successes
 
 UNIT = samplers.uniform(0, 1)
 TRIALS = 20_000
-FAR = 1.0e3  # what the raw answer is in tests of the noise alone
+FAR = 1.0e3  # the raw answer in tests of the noise alone
 
 
 @contextlib.contextmanager
 def bits(seed):
     """Replace the operating system's randomness by a seeded one, so that a test's outcome is fixed."""
-    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    mark = exact.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
     try:
         yield
     finally:
-        discrete.source.reset(mark)
+        exact.source.reset(mark)
 
 
 def private(function, **changes):
@@ -58,7 +58,7 @@ def release(value, noise="laplace", scale=1.0, **changes):
     return Release(value=value, scale=scale, noise=noise, **(facts | changes))
 
 
-def noised(mechanism, scale, whole, seed, raw=FAR):
+def noised(mechanism, scale, integer, seed, raw=FAR):
     """Return many releases of one number, each with noise of this scale."""
     epsilon, delta = 1.0, 1e-6 if isinstance(mechanism, Gaussian) else 0.0
     per = mechanism.scale(1.0, epsilon, delta)
@@ -68,26 +68,26 @@ def noised(mechanism, scale, whole, seed, raw=FAR):
             sensitivity=scale / per,
             epsilon=epsilon,
             delta=delta,
-            whole=np.full(TRIALS, whole),
+            whole=np.full(TRIALS, integer),
         )
 
 
-# --- how often it is true ----------------------------------------------------------------------------
+# --- how often an interval is right ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 5.0, 300.0])
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
-def test_the_interval_covers(mechanism, scale, whole, confidence):
+def test_the_interval_covers(mechanism, scale, integer, confidence):
     """A user's interval would miss the raw answer more often than it says."""
-    found = noised(mechanism, scale, whole, seed=int(scale * 10) + whole)
-    low, high = release(found.astype(np.int64) if whole else found, mechanism.noise_name, scale).interval(
+    found = noised(mechanism, scale, integer, seed=int(scale * 10) + integer)
+    low, high = release(found.astype(np.int64) if integer else found, mechanism.noise_name, scale).interval(
         confidence
     )
     covered = int(((low <= FAR) & (high >= FAR)).sum())
     assert covered >= fewest_successes(TRIALS, confidence)
-    if not whole:  # and it is as narrow as that allows
+    if not integer:  # and it is as narrow as that allows
         assert covered <= most_successes(TRIALS, confidence + 1e-5)
 
 
@@ -96,34 +96,34 @@ def test_the_interval_covers(mechanism, scale, whole, confidence):
 @pytest.mark.parametrize("rounded", [False, True])
 @pytest.mark.parametrize("noise", ["laplace", "normal"])
 def test_an_interval_of_integers_is_as_narrow_as_can_be(noise, rounded, scale, confidence):
-    """A user's count would be said to be off by an integer more than it is, or by one less."""
-    whole = np.array([True])
-    (width,) = half_widths(noise, scale, confidence, whole, rounded=rounded)
+    """A user's count would be reported as off by one more than it is, or by one less."""
+    integer = np.array([True])
+    (width,) = half_widths(noise, scale, confidence, integer, rounded=rounded)
     assert width == int(width) >= 0
 
     def inside(t):
-        """Return the probability that the noise is at most t, a whole number."""
+        """Return the probability that the noise is at most t, an integer."""
         if noise == "laplace" and not rounded:
             return 1 - 2 * math.exp(-(t + 1) / scale) / (1 + math.exp(-1 / scale))
         law = stats.laplace if noise == "laplace" else stats.norm
         return 1 - 2 * law.sf((t + 0.5) / scale)
 
     assert inside(width) >= confidence - 1e-12
-    # One less is not enough; the library leaves room for scales that are rounded up, by less than this.
+    # One less is not enough. The library widens intervals by less than this, since it rounds scales up.
     assert width == 0 or inside(width - 1) < confidence + 1e-4
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
 def test_the_interval_of_a_scaled_answer_covers_each_number(mechanism):
     """A user of scaled noise would get intervals that fit one number of the answer and not another."""
-    powers, whole = (0, -4, -1, -6), np.array([False, False, True, True])
+    powers, integer = (0, -4, -1, -6), np.array([False, False, True, True])
     weighted, raw, trials = Weighted(mechanism, powers), np.array([5.0, -3.25, 40.0, 7.0]), 3000
     delta = 1e-6 if isinstance(mechanism, Gaussian) else 0.0
     scale = weighted.scale(8.0, 1.0, delta)
     covered = np.zeros(4, dtype=int)
     with bits(5):
         for _ in range(trials):
-            noisy = weighted.release(raw, sensitivity=8.0, epsilon=1.0, delta=delta, whole=whole)
+            noisy = weighted.release(raw, sensitivity=8.0, epsilon=1.0, delta=delta, whole=integer)
             value = {"a": noisy[0], "b": noisy[1], "c": int(noisy[2]), "d": int(noisy[3])}
             low, high = release(value, mechanism.noise_name, scale).interval(0.9)
             covered += [low[k] <= x <= high[k] for k, x in zip("abcd", raw.tolist(), strict=True)]
@@ -131,8 +131,8 @@ def test_the_interval_of_a_scaled_answer_covers_each_number(mechanism):
     assert (covered[:2] <= most_successes(trials, 0.9 + 1e-5, FALSE_ALARM / 4)).all()
 
 
-def test_the_interval_of_the_whole_way_covers():
-    """A user's own function, from decoration to interval, would be covered less often than was said."""
+def test_the_interval_of_a_private_function_covers():
+    """A user's own function, from decoration to interval, would be covered less often than promised."""
     mean = private(lambda x: {"mean": x.mean(), "high": int((x > 0.5).sum())}, epsilon=0.5)
     data = np.linspace(0, 1, 40)
     raw = {"mean": 0.5, "high": 20}
@@ -170,7 +170,7 @@ def test_integers_without_all_digits_stay_covered():
 
 
 def test_an_infinite_answer_has_a_finite_end():
-    """A user's float16 answer that overflowed would be said to be infinite for certain."""
+    """A user's float16 answer that overflowed would be reported as certainly infinite."""
     low, high = release(np.float16(np.inf), scale=10.0).interval()
     assert 65000 < low < 65504 <= high
     low, high = release(-1.7e308, scale=1e307).interval()
@@ -181,25 +181,25 @@ def test_an_infinite_answer_has_a_finite_end():
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 5.0, 49.9, 50.0, 300.0])
 @pytest.mark.parametrize("noise", ["laplace", "normal"])
 def test_mean_error_of_integers_is_exact(noise, scale, rounded):
-    """A user's small counts would be said to be off by far more than they are."""
-    (plain, whole) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
+    """A user's small counts would be reported as off by far more than they are."""
+    (real, integer) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
     law = stats.laplace if noise == "laplace" else stats.norm
-    assert plain == pytest.approx(scale * law.expect(abs))
+    assert real == pytest.approx(scale * law.expect(abs))
     t = np.arange(0, math.ceil(60 * scale) + 2)
     if noise == "laplace" and not rounded:
         expected = 2 * (np.exp(-(t + 1) / scale) / (1 + np.exp(-1 / scale))).sum()
     else:
         expected = 2 * law.sf((t + 0.5) / scale).sum()
-    assert whole == pytest.approx(expected, rel=2e-4, abs=1e-12)
+    assert integer == pytest.approx(expected, rel=2e-4, abs=1e-12)
 
 
-@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("integer", [False, True])
 @pytest.mark.parametrize("scale", [0.3, 4.0])
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
-def test_expected_error_is_the_mean_distance(mechanism, scale, whole):
+def test_expected_error_is_the_mean_distance(mechanism, scale, integer):
     """A user's answers would be off by something else, on average, than was expected."""
-    found = np.abs(noised(mechanism, scale, whole, seed=9) - FAR)
-    value = 3 if whole else 3.0
+    found = np.abs(noised(mechanism, scale, integer, seed=9) - FAR)
+    value = 3 if integer else 3.0
     expected = release(value, mechanism.noise_name, scale).expected_error
     assert type(expected) is float
     assert abs(found.mean() - expected) <= mean_margin(len(found), found.std(), FALSE_ALARM / 2) + 1e-5
@@ -215,7 +215,7 @@ def test_expected_error_of_several_numbers():
 
 
 def test_the_exponential_mechanisms_statement_holds():
-    """A user's chosen answer would be further below the best one than was said."""
+    """A user's chosen answer would be further below the best one than stated."""
     for prior in (None, [1.0, 1.0, 1.0, 1e-3]):
         mechanism = Exponential(list("abcd"), prior=prior)
         scores = np.array([3.0, 2.0, 0.0, 3.5])
@@ -240,7 +240,7 @@ def test_the_exponential_mechanisms_statement_holds():
 
 
 def test_the_exponential_mechanisms_statement_is_proven():
-    """A user's chosen answer would be worse than was said for scores that no test has tried."""
+    """A user's chosen answer would be worse than stated for scores that no test has tried."""
     rng = np.random.default_rng(12)
     for _ in range(300):
         size = int(rng.integers(1, 6))
@@ -255,7 +255,7 @@ def test_the_exponential_mechanisms_statement_is_proven():
 
 
 def test_the_bernstein_mechanisms_statement_holds():
-    """A user's curve would be further off on the lattice than was said."""
+    """A user's curve would be further off on the lattice than stated."""
     for norm in ("l1", "sup"):
         mechanism = Bernstein(lattice=4, norm=norm)
         raw, trials = np.linspace(0, 1, 5), 600
@@ -274,7 +274,7 @@ def test_the_bernstein_mechanisms_statement_holds():
         assert (good <= most_successes(trials, 0.9 + 1e-5, FALSE_ALARM / 20)).all()
 
 
-# --- of which form -----------------------------------------------------------------------------------
+# --- the form of an interval -------------------------------------------------------------------------
 
 
 class Fit(collections.namedtuple("Fit", "slope count")):
@@ -322,8 +322,8 @@ def test_small_integers_stop_at_their_ends():
     assert low.dtype == np.uint8 and low[0] == 0 and high[1] == 255 and (low <= high).all()
 
 
-def test_pandas_keep_labels_and_texts():
-    """A user's table of intervals would have lost its index, its columns, or its texts."""
+def test_pandas_keep_labels_and_strings():
+    """A user's table of intervals would have lost its index, its columns, or its strings."""
     pd = pytest.importorskip("pandas")
     series = pd.Series([1.0, 2.0], index=pd.Index(["F", "M"], name="sex"), name="weight")
     low, high = release(series, scale=2.0).interval()
@@ -357,8 +357,8 @@ def test_tensors_stay_tensors():
         assert low.dtype == high.dtype == dtype and bool((low < high).all())
 
 
-def test_a_model_is_refused_kindly():
-    """A user would get a model for an end, which is none."""
+def test_a_model_has_no_interval():
+    """A user would get a model as the end of an interval, which means nothing."""
     pytest.importorskip("sklearn")
     from sklearn.linear_model import LinearRegression
 
@@ -380,7 +380,7 @@ def test_a_key_may_be_called_estimator():
     assert low["estimator"] < 1.0 < high["estimator"]
 
 
-def test_what_has_no_noise_on_its_numbers_is_refused_kindly():
+def test_mechanisms_that_add_no_noise_to_numbers_have_no_interval():
     """A user of another mechanism would get an interval that means nothing."""
     chosen = private(lambda x: [x.sum(), (1 - x).sum()], mechanism=Exponential([1.0, 2.0]))
     curve = private(
@@ -394,10 +394,10 @@ def test_what_has_no_noise_on_its_numbers_is_refused_kindly():
         assert function.error_at(30) > 0
 
 
-def test_what_was_changed_since_is_refused_kindly():
-    """A user who put something else in place of the answer would see an error from the depths."""
+def test_a_value_that_was_replaced_has_no_interval():
+    """A user who put something else in place of the answer would see an error from inside the library."""
     made = dataclasses.replace(release(1.0), value="text")
-    with pytest.raises(SettingsError, match="no numbers any more"):
+    with pytest.raises(SettingsError, match="is now a str, which has no numbers"):
         made.interval()
 
 
@@ -419,7 +419,7 @@ def test_a_wrong_confidence_is_refused(confidence):
         assert "out of reach" not in str(raised.value)
 
 
-def test_a_confidence_of_numpy_is_taken():
+def test_a_confidence_may_be_a_numpy_number():
     """A user's confidence from a computation would be refused."""
     low, high = release(1.0).interval(np.float32(0.5))
     assert (low, high) == pytest.approx((1 - math.log(2), 1 + math.log(2)), rel=1e-4)
@@ -497,7 +497,7 @@ def test_other_arguments_are_those_of_estimate():
     assert power.epsilon_for(50, p=2, times=4, error=0.1) > power.epsilon_for(50, p=2, error=0.1)
 
 
-def test_what_is_out_of_reach_is_said():
+def test_an_error_that_is_out_of_reach_is_refused():
     """A user would wait forever for an epsilon that does not exist, or get one that does not do."""
     classic = private(np.mean, mechanism=Gaussian("classic"), delta=1e-6, epsilon=0.5)
     within = classic.error_at(50, epsilon=0.999)
@@ -523,14 +523,14 @@ def test_a_huge_error_takes_the_least_epsilon():
     "error", [0, -1, math.inf, math.nan, True, "2", None, [2.0], np.array([2.0]), np.complex64(2)], ids=repr
 )
 def test_a_wrong_error_is_refused(error):
-    """A user's slip would give an epsilon that means nothing."""
+    """A user's mistake would give an epsilon that means nothing."""
     with pytest.raises(SettingsError, match="is not a distance"):
         least_epsilon(lambda epsilon: 1 / epsilon, error)
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, True, "1", [1.0]], ids=repr)
 def test_a_wrong_epsilon_is_refused(epsilon):
-    """A user's slip would give an error that means nothing."""
+    """A user's mistake would give an error that means nothing."""
     with pytest.raises(SettingsError, match="epsilon="):
         private(np.mean, epsilon=2).error_at(50, epsilon=epsilon)
 
@@ -553,8 +553,8 @@ def test_data_in_place_of_n_leaks_nothing():
         for ask in (mean.error_at, lambda d: mean.epsilon_for(d, error=1.0)):
             with pytest.raises(PrivatizeError) as raised:
                 ask(data)
-            told = f"{raised.value!r} {raised.value.__cause__!r} {raised.value.__context__!r}"
-            assert "918273" not in told
+            shown = f"{raised.value!r} {raised.value.__cause__!r} {raised.value.__context__!r}"
+            assert "918273" not in shown
 
 
 def test_a_mechanism_of_ones_own():
@@ -574,7 +574,7 @@ def test_a_mechanism_of_ones_own():
             )
 
     @dataclasses.dataclass(frozen=True)
-    class Told(Mine):
+    class WithError(Mine):
         def error(self, sensitivity, epsilon, delta, confidence):
             return -math.log(1 - confidence) * sensitivity / epsilon
 
@@ -585,13 +585,13 @@ def test_a_mechanism_of_ones_own():
         mine.epsilon_for(50, error=1.0)
     with pytest.raises(SettingsError, match="no interval"):
         mine.release(np.linspace(0, 1, 50)).interval()
-    told = private(np.mean, mechanism=Told())
-    assert told.error_at(50) == pytest.approx(private(np.mean).error_at(50), rel=1e-4)
-    assert told.error_at(50, epsilon=told.epsilon_for(50, error=0.7)) <= 0.7
+    known = private(np.mean, mechanism=WithError())
+    assert known.error_at(50) == pytest.approx(private(np.mean).error_at(50), rel=1e-4)
+    assert known.error_at(50, epsilon=known.epsilon_for(50, error=0.7)) <= 0.7
 
 
 class Doubled(Laplace):
-    """A user's own: another release under a known name."""
+    """A user's own mechanism, derived from one of ours, with another release."""
 
     def release(self, vector, /, **rest):
         return 2 * super().release(vector, **rest)

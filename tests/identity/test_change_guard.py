@@ -544,7 +544,9 @@ def test_the_order_of_attributes_is_seen(program):
 
 
 @pytest.mark.parametrize(
-    "value", [[1], {}, np.zeros(2), Callable(), bytes(100), functools.partial(abs)], ids=repr
+    "value",
+    [[1], {}, np.zeros(2), Callable(), bytes(100), functools.partial(abs)],
+    ids=lambda held: type(held).__name__,
 )
 def test_objects_whose_attributes_could_change_are_not_watched(program, value):
     """Of what a list holds, identity says nothing."""

@@ -1,6 +1,6 @@
-"""Pages in a real browser: nothing is asked for, nothing goes wrong, and a person can read them.
+"""Pages in a real browser: they make no requests, log no errors, and can be read.
 
-Needs playwright and Debian's chromium (or Chrome); skipped where they are not.
+Needs playwright and Debian's chromium (or Chrome); skipped where they are not installed.
 """
 
 import base64
@@ -61,9 +61,9 @@ def pages(tmp_path_factory):
     data = table.draw(200, np.random.default_rng(3))
     answers = [weight_by_sex.release(seal(data, name="staff of all sites", version=str(i))) for i in range(4)]
     measured = audit(weight_by_sex, 200, pairs=60, releases=200, seed=4)
-    whole = report(weight_by_sex, [200, 1000], audit=measured, known=3.0)
-    assert "failed pairs" in whole.html and "staff of all sites" in whole.html
-    whole.save(folder / "report.html")
+    full = report(weight_by_sex, [200, 1000], audit=measured, known=3.0)
+    assert "failed pairs" in full.html and "staff of all sites" in full.html
+    full.save(folder / "report.html")
     report(average, 1000, exponent_of_every_number=1.25, known=0.1).save(folder / "long.html")
     checked = audit(unlucky, 100, pairs=300, releases=400, seed=5, under=[samplers.uniform(0, 9)])
     broken = audit(unlucky, 100, pairs=300, releases=400, seed=5, sampler=samplers.uniform(-9, 9))
@@ -81,7 +81,7 @@ def pages(tmp_path_factory):
         checked,
         broken,
         weight_by_sex,
-        whole,
+        full,
     ]
     shown = "<hr>".join(view._repr_html_().replace("<details>", "<details open='open'>") for view in views)
     for name, style in (("light", "background:#fff;color:#111"), ("dark", "background:#111;color:#ddd")):
@@ -102,7 +102,7 @@ CASES = [
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: "-".join(map(str, case)))
 def opened(request, browser, pages):
-    """Return a page that is open, with everything on it unfolded, and what happened on the way."""
+    """Return an open page with everything on it unfolded, and its requests, messages and errors."""
     name, wide, scheme = request.param
     context = browser.new_context(
         viewport={"width": wide, "height": 844}, color_scheme=scheme, is_mobile=wide == PHONE
@@ -110,7 +110,7 @@ def opened(request, browser, pages):
     page, happened = context.new_page(), []
     page.on("console", lambda message: happened.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: happened.append(f"error: {error}"))
-    page.on("request", lambda asked: happened.append(asked.url))
+    page.on("request", lambda request: happened.append(request.url))
     page.goto(pages[name].as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     page.wait_for_timeout(50)
@@ -118,8 +118,8 @@ def opened(request, browser, pages):
     context.close()
 
 
-def test_nothing_is_asked_for_and_nothing_goes_wrong(opened):
-    """A user's page would call home, or log errors."""
+def test_the_page_makes_no_requests_and_logs_no_errors(opened):
+    """A user's page would load something from the network, or log errors."""
     _, happened, file, _ = opened
     # A report in a notebook is in a frame of its own, whose address is its own content.
     assert [each for each in happened if each not in ("about:srcdoc", "data:,")] == [file.as_uri()]
@@ -132,8 +132,8 @@ def test_the_page_fits_its_screen(opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= wide
 
 
-# What no part of the page may do, in the page's own words. Text is judged by its computed color, with the
-# opacity of all that it is in, against the nearest background.
+# Returns contrast and size of every text on the page: by its computed color, with the opacity of all elements
+# that it is in, against the nearest background.
 READABLE = """
 () => {
   const rgba = text => {
@@ -176,7 +176,7 @@ READABLE = """
 
 
 def test_text_is_readable(opened):
-    """A user would squint: text that is too small, or hardly differs from what it is on."""
+    """A user could not read text that is too small, or hardly differs from its background."""
     page, _, _, _ = opened
     texts = page.evaluate(READABLE)
     assert len(texts) > 20
@@ -184,7 +184,7 @@ def test_text_is_readable(opened):
     assert [each for each in texts if each["size"] < (8 if each["inSvg"] else 11)] == []
 
 
-# Texts of one picture that lie on each other by more than a hair.
+# Returns labels of a picture that are outside it, or overlap by more than 1.5 pixels across and 3 down.
 COLLIDING = """
 () => [...document.querySelectorAll('svg')].flatMap(svg => {
   const texts = [...svg.querySelectorAll('text')].filter(t => t.textContent.trim());
@@ -204,7 +204,7 @@ COLLIDING = """
 """
 
 
-def test_labels_of_a_picture_do_not_lie_on_each_other(opened):
+def test_labels_of_a_picture_do_not_overlap(opened):
     """A user could not read the axes."""
     page, _, _, _ = opened
     assert page.evaluate(COLLIDING) == []

@@ -66,14 +66,14 @@ def tables(url):
 
 
 def test_reading_makes_no_tables(url, facts):
-    """Whoever only looks would need the right to create tables, and use it."""
+    """Whoever only reads would need the right to create tables, and create them."""
     assert facts("store", "list", "--store", url)["estimates"] == []
     assert facts("ledger", "show", "--ledger", url)["budgets"] == []
     facts("ledger", "verify", "--ledger", url, code=2)
     assert tables(url) == []
 
 
-def test_estimates_travel_there_and_back(url, facts, tmp_path):
+def test_estimates_are_exported_and_imported(url, facts, tmp_path):
     """A team with a server could not give estimates to a machine without one, nor take them from it."""
     made(url).estimate([30, 31])
     made(url).replace(gamma=0.3).estimate(30)
@@ -96,7 +96,7 @@ def test_estimates_travel_there_and_back(url, facts, tmp_path):
 
 
 def test_many_import_at_once(url, facts, tmp_path):
-    """Machines that start together would mix what they bring, or end in a deadlock."""
+    """Machines that import at the same time would mix their estimates, or end in a deadlock."""
     stores = []
     for at, gamma in enumerate((0.2, 0.25, 0.3, 0.35)):
         store = tmp_path / f"{at}.db"
@@ -124,13 +124,13 @@ def test_many_import_at_once(url, facts, tmp_path):
         thread.join()
     assert problems == []
     target = Store(url)
-    for key in keys:  # the first one's, as it was
+    for key in keys:  # as the first one had it
         assert target.read(key).looks in [store.read(key).looks for store in stores]
     target.database.close()
 
 
 def test_ledgers(url, facts, capsys):
-    """A team's ledger could not be looked at, or its check would cry wolf while others spend."""
+    """A team's ledger could not be read, or verify would report damage while others spend."""
     budget = Budget("team", epsilon=1000, gamma=1000, ledger=url)
     f = made(None, budget=budget, epsilon=0.5)
     data = np.full(30, 0.5)

@@ -36,10 +36,10 @@ from tests.execution.contract import (
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
 pytestmark = [
-    # Of distributed's own sockets and loops, when a worker was killed or a cluster is closed.
+    # distributed leaves sockets and loops open when a worker was killed or a cluster is closed.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    # A port that another test program on this machine has.
+    # Another program on this machine may use the port.
     pytest.mark.filterwarnings("ignore:Port .* is already in use:UserWarning"),
 ]
 
@@ -139,7 +139,7 @@ class TestLostMachines:
 
 class TestFailures:
     def test_a_closed_client(self, client):
-        """A cluster that is gone would hang the run, or give an error of somebody else's."""
+        """A closed cluster would hang the run, or raise an error that is not ours."""
         with distributed.Client(client.cluster) as closed:
             pass
         with pytest.raises(ExecutionError):

@@ -16,7 +16,7 @@ import sys
 import torch
 from privatize.identity.fingerprint import fingerprint
 torch.manual_seed(1)
-for _ in range(int(sys.argv[1])):  # hooks have numbers, which count all that there ever were
+for _ in range(int(sys.argv[1])):  # a hook's number counts all hooks before it
     torch.nn.Linear(2, 2).register_forward_hook(lambda *args: None)
 torch.manual_seed(1)
 net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())

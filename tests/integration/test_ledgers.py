@@ -40,12 +40,12 @@ def url(tmp_path_factory):
 
 @pytest.fixture
 def budget(url):
-    """Begin a budget of this test's own."""
+    """Open a new budget for each test."""
     return Budget(f"budget {next(NUMBERS)}", epsilon=1, delta=1e-5, gamma=1, ledger=url)
 
 
 def asks(epsilon=0.1, gamma=0.0, **facts):
-    """Return a request."""
+    """Return a charge to reserve."""
     about = {"function": "f", "key": "", "dataset": "", "n": 5, "mechanism": "Laplace"}
     about |= {"declared": ("P1:P",), "described": "P"}
     about |= {"kind": f"dp {epsilon!r} 0.0", "delta": 0.0}
@@ -76,7 +76,7 @@ def test_one_budget_for_a_team(url, budget):
 
 
 def test_a_refused_request_changes_nothing(budget):
-    """The transaction is undone as a whole here, too."""
+    """The entire transaction is rolled back, in PostgreSQL as well."""
     budget.reserve(asks(0.5, 0.1, dataset="d", key="k"))
 
     def everything():
@@ -99,7 +99,7 @@ def test_a_refused_request_changes_nothing(budget):
 
 
 def test_parts_and_tampering(budget):
-    """Partitions count their largest part, and an edited ledger is found out."""
+    """Partitions count their largest part, and edits of a ledger are detected."""
     sites = budget.partition("site", parts=["A", "B"])
     for part, epsilon in (("A", 0.5), ("B", 0.4), ("B", 0.4)):
         sites[part].reserve(asks(epsilon, dataset=part))
@@ -126,9 +126,9 @@ HAMMER = """
     _, url, name, store, notes, kind, *go = sys.argv
 
     def f(x):
-        # Not more than the test allows at the moment, so that nobody is at the end before it is killed.
-        held = kind == "held" and x[0] == 0.5
-        while held and open(notes).read().count("\\n") >= int(open(notes + ".most").read()):
+        # At most as many as the test allows at the moment, so that no process ends before it is killed.
+        paced = kind == "paced" and x[0] == 0.5
+        while paced and open(notes).read().count("\\n") >= int(open(notes + ".most").read()):
             time.sleep(0.005)
         return float(x.mean())
 
@@ -162,7 +162,7 @@ HAMMER = """
 
 
 def allow(notes, most):
-    """Let there be so many releases, or a few more."""
+    """Allow this many releases, or a few more."""
     (notes.parent / "new").write_text(str(most))
     (notes.parent / "new").rename(f"{notes}.most")
 
@@ -186,7 +186,7 @@ def hammered(url, folder, name, kind):
 
 
 def test_exactly_a_hundred(url, tmp_path):
-    """64 threads in 8 processes, as on 8 machines, get what there is, and no more."""
+    """64 threads in 8 processes, as on 8 machines, get all that the budget allows, and no more."""
     name = f"budget {next(NUMBERS)}"
     children, notes = hammered(url, tmp_path, name, "free")
     for child in children:
@@ -197,12 +197,12 @@ def test_exactly_a_hundred(url, tmp_path):
 
 
 def test_never_more_when_processes_are_killed(url, tmp_path):
-    """Killing processes at any moment loses answers, and never makes room for more."""
+    """Killing processes at any moment loses answers, and never allows more than the budget."""
     name = f"budget {next(NUMBERS)}"
-    children, notes = hammered(url, tmp_path, name, "held")
+    children, notes = hammered(url, tmp_path, name, "paced")
     choice = random.Random(5)
     doomed = choice.sample(children, 4)
-    # With those under way, one for each of 64 threads, fewer than a hundred: nobody is at the end.
+    # With those under way, one for each of 64 threads, fewer than a hundred: no process has ended.
     for count, child in zip((5, 12, 19, 26), doomed, strict=True):
         allow(notes, count)
         deadline = time.monotonic() + 300
@@ -227,7 +227,7 @@ SURVEY = {"epsilon": 2, "delta": 1e-5, "gamma": 3}
 
 @pytest.fixture
 def old(url):
-    """Make a database of its own, with a ledger as the version before layouts had numbers wrote it."""
+    """Make a new database, with a ledger as it was written before layouts had version numbers."""
     import psycopg
 
     name = f"old{next(NUMBERS)}"
@@ -243,7 +243,7 @@ def old(url):
 
 
 def executed(url, *statements):
-    """Run statements behind the library's back; return the rows of the last."""
+    """Run statements without the library; return the rows of the last."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
@@ -294,7 +294,7 @@ def test_a_later_layout_is_refused(old):
 
 
 def test_an_account_that_may_not_change_tables(old):
-    """Whoever may only ask questions is told who has to open the ledger once, and can then go on."""
+    """Whoever may not change tables would not learn who has to open the ledger once, or could not go on."""
     executed(
         old,
         "DROP ROLE IF EXISTS asker",
@@ -336,7 +336,7 @@ MIGRATES = """
 """
 
 
-def begun_at_once(url, folder, count):
+def started_at_once(url, folder, count):
     """Start processes that open a ledger at the same moment."""
     file = folder / "migrates.py"
     file.write_text(textwrap.dedent(MIGRATES))
@@ -352,9 +352,9 @@ def begun_at_once(url, folder, count):
 
 
 def test_many_processes_migrate_one_ledger(old, tmp_path):
-    """Two that update at the same moment would add columns twice, wait for each other, or spend twice."""
+    """Processes that migrate at the same moment would add columns twice, block each other, or spend twice."""
     counts = []
-    for child in begun_at_once(old, tmp_path, 5):
+    for child in started_at_once(old, tmp_path, 5):
         out, err = child.communicate(timeout=120)
         assert child.returncode == 0, err
         counts.append(int(out))
@@ -367,7 +367,7 @@ def test_killed_while_it_migrates(old, tmp_path):
     """A process that dies in the middle would leave a ledger that is neither old nor new."""
     choice = random.Random(4)
     for _ in range(8):
-        (child,) = begun_at_once(old, tmp_path, 1)
+        (child,) = started_at_once(old, tmp_path, 1)
         time.sleep(choice.uniform(0, 0.06))
         child.send_signal(signal.SIGKILL)
         child.communicate(timeout=60)
@@ -380,7 +380,7 @@ def test_killed_while_it_migrates(old, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b"])
-def test_texts_that_postgresql_does_not_keep(budget, text):
+def test_strings_that_postgresql_cannot_store(budget, text):
     """A name with a NUL character works in a file, and would fail with an error of the database here."""
 
     def f(x):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize.noise import exact as discrete
+from privatize.noise import exact
 
 dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed (extra test-all)")
 
@@ -19,9 +19,9 @@ SIZE = 20_000
 def _seeded():
     """Fix our half of the randomness."""
     dp.enable_features("contrib")
-    mark = discrete.source.set(np.random.Generator(np.random.PCG64(21)).bytes)
+    mark = exact.source.set(np.random.Generator(np.random.PCG64(21)).bytes)
     yield
-    discrete.source.reset(mark)
+    exact.source.reset(mark)
 
 
 def theirs(make, scale):
@@ -37,7 +37,7 @@ def theirs(make, scale):
 def test_laplace(scale):
     """Our discrete Laplace noise cannot be told from theirs."""
     shift = 30
-    ours = np.array(discrete.discrete_laplace(discrete.coarse(int(scale * 2**shift)), shift, SIZE))
+    ours = np.array(exact.discrete_laplace(exact.coarse(int(scale * 2**shift)), shift, SIZE))
     assert same(ours, theirs(dp.m.make_laplace, scale)) > FALSE_ALARM
     assert same(ours, 2 * theirs(dp.m.make_laplace, scale)) < FALSE_ALARM  # it can be told from others
 
@@ -45,7 +45,7 @@ def test_laplace(scale):
 @pytest.mark.parametrize("sigma", [1, 3, 40, 1000])
 def test_gaussian(sigma):
     """Our discrete Gaussian noise cannot be told from theirs."""
-    ours = np.array(discrete.discrete_gaussian(sigma, SIZE))
+    ours = np.array(exact.discrete_gaussian(sigma, SIZE))
     assert same(ours, theirs(dp.m.make_gaussian, float(sigma))) > FALSE_ALARM
     assert same(ours, 2 * theirs(dp.m.make_gaussian, float(sigma))) < FALSE_ALARM
 

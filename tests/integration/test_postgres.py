@@ -47,7 +47,7 @@ def made(url, **settings):
 
 
 def test_recalled_by_another_program(url):
-    """One machine calibrates, the others recall: the same gaps, seed and looks."""
+    """One machine calibrates, the others recall: the same gaps, seed and plans read."""
     first = made(url).estimate(50)
     code = """
         import sys
@@ -84,7 +84,7 @@ def test_many_at_once(url):
 
 
 def test_damaged_rows_are_misses(url):
-    """What cannot be read back whole is made again, here too."""
+    """An estimate that was damaged is made again, in PostgreSQL as well."""
     first = made(url).estimate(50)
     with Store(url).database.transaction() as run:
         run("UPDATE gaps SET checksum = ?", "x")
@@ -94,7 +94,7 @@ def test_damaged_rows_are_misses(url):
 
 
 def test_failures_forgetting_and_listing(url):
-    """The whole of the store's interface works on PostgreSQL."""
+    """The rest of the store's interface works on PostgreSQL, too."""
     store = Store(url)
     store.open("key", seed=2**63 + 5, label="f", n=7, facts={"a": 1})
     store.fail("key", 2**63 + 5, "*", {"kind": "PairError", "message": "no", "numbers": {}, "notes": []})

@@ -28,7 +28,7 @@ from tests.execution.contract import (
 ray = pytest.importorskip("ray", reason="ray is not installed (extra ray)")
 
 pytestmark = [
-    # Of Ray's own: pipes and sockets to its servers, which it leaves to be closed by chance.
+    # Ray leaves pipes and sockets to its servers to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     # How accelerators are hidden from tasks will change in a later Ray.
@@ -45,7 +45,7 @@ def cluster():
 
 
 def ray_worker(pids):
-    """Return the worker of Ray's that a process of ours descends from."""
+    """Return the Ray worker that a process of ours descends from."""
     at = psutil.Process(pids[-1])
     while not at.name().startswith("ray::"):
         at = at.parent()
@@ -59,7 +59,7 @@ class TestContract(SameGaps, LostWorkers, Failures, Replies):
         return cluster
 
     def test_by_name(self, cluster):
-        """`workers="ray"` would be another thing than the module, or begin a second Ray."""
+        """`workers="ray"` would not do the same as the module, or would start a second Ray."""
         check(subsample, "ray")
 
 

@@ -1,8 +1,7 @@
 """Everyday analyses of real data, with real libraries: the private answer is the raw one with noise.
 
 The data ships with scikit-learn. With a huge epsilon the noise is so small that the answer must be the raw
-function's on the data as it was brought into P. Noise is never seeded: what is allowed for is exceeded with
-probability 1e-6 in each test.
+function's on the clipped data. Noise is never seeded: each test fails by chance with probability 1e-6.
 """
 
 import math
@@ -40,7 +39,7 @@ def private(sampler, **more):
 
 
 def patients():
-    """Return the diabetes data as people hold it: texts for categories, and an age band."""
+    """Return the diabetes data as people store it: strings for categories, and an age band."""
     frame = datasets.load_diabetes(scaled=False, as_frame=True).frame
     band = np.select([frame["age"] < 40, frame["age"] < 60], BANDS[:2], BANDS[2])
     made = frame[["age", "sex", "bmi", "bp", "target"]].assign(
@@ -51,9 +50,9 @@ def patients():
 
 
 def clipped(frame):
-    """Return the patients as they are brought into P."""
+    """Return the patients, clipped to P's support."""
     changed = {name: frame[name].clip(*ends) for name, ends in BOUNDS.items()}
-    assert any(not changed[name].equals(frame[name]) for name in changed)  # the clipping is seen
+    assert any(not changed[name].equals(frame[name]) for name in changed)  # clipping makes a difference
     return frame.assign(**changed)
 
 
@@ -95,7 +94,7 @@ def assert_same_form(answer, raw):
 
 
 def assert_answers(function, sampler, private_data, inside=None, **more):
-    """Fail unless the private answer is the raw one on the data inside P, but for the noise."""
+    """Fail unless the private answer is the raw one on the clipped data, but for the noise."""
     f = private(sampler, **more)(function)
     given = private_data if isinstance(private_data, tuple) else (private_data,)
     release = f.release(*given)
@@ -237,7 +236,7 @@ def test_a_regression():
     assert_answers(ols, PATIENTS, data, clipped(data))
 
 
-def whole(x):
+def rounded_down(x):
     return np.floor(x).astype(np.int64)
 
 
@@ -258,7 +257,7 @@ def test_a_statistic_of_a_graph():
         largest = max(map(len, nx.connected_components(graph)))
         return {"clustering": nx.transitivity(graph), "largest": largest / nodes}
 
-    P = samplers.uniform(0, nodes, size=2).map(whole, support=(0, nodes - 1))
+    P = samplers.uniform(0, nodes, size=2).map(rounded_down, support=(0, nodes - 1))
     assert_answers(statistics, P, edges)
 
 
@@ -313,7 +312,7 @@ def test_an_arrow_table():
 
 
 def test_a_list_of_dicts():
-    """Records as they come out of JSON are brought into P like the rows of a frame."""
+    """Records as they come out of JSON are clipped like the rows of a frame."""
 
     def mean_by_sex(people):
         found = {}
@@ -387,7 +386,7 @@ def test_a_sparse_matrix():
     """Rows of a sparse matrix are records, and stay sparse."""
     sparse = pytest.importorskip("scipy.sparse")
     pixels = datasets.load_digits().data[:300]
-    P = samplers.uniform(0, 13, size=64).map(whole).map(sparse.csr_array, support=(0, 12))
+    P = samplers.uniform(0, 13, size=64).map(rounded_down).map(sparse.csr_array, support=(0, 12))
     data, inside = sparse.csr_array(pixels), sparse.csr_array(np.minimum(pixels, 12).astype(np.int64))
     assert data.max() > 12
 
@@ -491,14 +490,14 @@ def many():
         "groupby free text",
         "dropna",
         "polars unsorted",
-        "dict of texts",
+        "dict of strings",
     ],
 )
 def test_a_form_that_depends_on_the_data(function, fixed, sampler, data):
     """Labels and shapes are published as they are: the error says that they leak, and shows the fix."""
     with pytest.raises(InfiniteSensitivityError) as caught:
         private(sampler)(function)(data())
-    text = str(caught.value)
-    assert "give it away" in text and "different structure" in text
-    assert "reindex" in text and "sort" in text
+    message = str(caught.value)
+    assert "give it away" in message and "different structure" in message
+    assert "reindex" in message and "sort" in message
     assert_same_form(private(sampler, epsilon=1)(fixed)(data()), fixed(data()))

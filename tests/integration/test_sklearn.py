@@ -1,7 +1,7 @@
 """PrivateEstimator obeys scikit-learn's conventions: its own checks, pipelines, cloning, searches.
 
-Noise is never seeded. With the largest epsilon it is so small that predictions are right; what is allowed
-for is exceeded with probability 1e-6 in each test.
+Noise is never seeded. With the largest epsilon it is so small that predictions are right; each test fails
+by chance with probability 1e-6.
 """
 
 import copy
@@ -90,8 +90,8 @@ def _transformer(columns):
     return PrivateEstimator(StandardScaler(), sampler=sampler, domain="as-is", **QUICK)
 
 
-# One P has one number of columns and one set of labels. So each check runs under the P that its data could
-# come from: those that are not named here, under the first.
+# One P has one number of columns and one set of labels. So each check runs under a P that its data could
+# come from. Checks that are not named here run under the first.
 SUITED = {
     "classifier": {
         _classifier(2, 0, 1): [],
@@ -242,7 +242,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 @pytest.mark.parametrize("kind", SUITED)
 def test_every_exception_is_about_a_check_that_exists(kind):
-    """A check that scikit-learn renames does not leave a stale exception behind, nor runs unsuited."""
+    """A check that scikit-learn renames would leave a stale exception behind, or run under the wrong P."""
     run = {_name(param.values[1]) for param in CHECKS if param.id.startswith(kind)}
     assert set(IMPOSSIBLE[kind]) <= run
     assert {name for names in SUITED[kind].values() for name in names} <= run
@@ -275,7 +275,7 @@ def private(estimator, **more):
 
 
 def fits():
-    """Return how often the model was fitted; what it is kept in, the function's fingerprint cannot see."""
+    """Return how often the model was fitted. The count is in a logger, which the fingerprint ignores."""
     return getattr(logging.getLogger("fits of test_sklearn"), "count", 0)
 
 
@@ -299,7 +299,7 @@ def counting():
         lambda X, y: (X[::-1], y[::-1]),
     ],
 )
-def test_whatever_holds_the_numbers(given):
+def test_lists_dtypes_and_views(given):
     """Lists, other dtypes and views train the same model as arrays do."""
     model = private(LogisticRegression()).fit(*given(X, Y))
     raw = LogisticRegression().fit(X, Y)
@@ -310,7 +310,7 @@ def test_whatever_holds_the_numbers(given):
 
 
 def test_frames_have_names():
-    """A model that was trained on a data frame knows its columns, and says so if they are others."""
+    """A model that was trained on a data frame knows its columns, and refuses others."""
     pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
     table = samplers.table({"age": samplers.uniform(0, 1), "dose": samplers.uniform(0, 2)})
 
@@ -331,7 +331,7 @@ def test_frames_have_names():
 
 
 def test_text_labels():
-    """Labels may be texts: the model predicts them."""
+    """Labels may be strings, and the model predicts them."""
     sampler = samplers.blobs([[0, 0], [3, 3]], 0.7, labels=["ill", "well"])
     model = private(LinearSVC(), sampler=sampler).fit(*sampler.draw(60, np.random.default_rng(1)))
     assert list(model.classes_) == ["ill", "well"] and list(model.predict(FAR)) == ["ill", "well"]
@@ -373,7 +373,7 @@ def test_before_fit():
 
 
 def test_in_a_pipeline():
-    """After what learns nothing it works in a pipeline, which clones and pickles."""
+    """It works in a pipeline, after steps that learn nothing, and the pipeline clones and pickles."""
     sampler = samplers.blobs([[3, 0], [0, 3]], 0.3, low=-2, high=5)
     data, label = sampler.draw(60, np.random.default_rng(1))
     line = make_pipeline(Normalizer(), private(LogisticRegression(), sampler=sampler))
@@ -400,7 +400,7 @@ RECALLED = 2  # fits: of the private data, and of one sample of P, to see what t
 
 
 def test_another_epsilon_recalls_the_estimate():
-    """Changing epsilon costs no calibration: the same sampled pairs serve."""
+    """Changing epsilon costs no calibration: the same sampled pairs are used."""
     model = private(counting()).fit(X, Y)
     calibrated = fits()
     model.set_params(epsilon=10.0).fit(X, Y)
@@ -472,7 +472,7 @@ def test_searches_are_refused_before_anything_is_spent(search):
 
 
 def test_score_only_inside_a_private_function():
-    """A score on private data is an answer about people: in the open it is refused, with noise it is not."""
+    """A score on private data is an answer about people: without noise it is refused."""
     model = private(LogisticRegression()).fit(X, Y)
     assert not hasattr(model, "score")
     with pytest.raises(ScoreError, match=r"estimator_\.score"):
@@ -487,7 +487,7 @@ def test_score_only_inside_a_private_function():
 
 
 def test_fit_inside_a_private_function_is_refused():
-    """Noise inside noise would be calibrated to noise."""
+    """Noise would be added twice, and calibrated to noise."""
 
     @privatize(**QUICK, sampler=P, data=("X", "y"))
     def twice(X, y, model):
@@ -510,9 +510,9 @@ def test_sealed_data():
 
 
 def test_what_fit_refuses():
-    """What does not fit P is refused in words that scikit-learn's users know, without a frame of data."""
+    """Data that does not fit P is refused in scikit-learn's own words, and no frame of ours holds data."""
     model = private(LogisticRegression())
-    for wrong, told in (
+    for wrong, message in (
         (lambda: model.fit(X), "requires y"),
         (lambda: model.fit(X, Y[1:]), "records"),
         (lambda: model.fit(X[:, :1], Y), "shape"),
@@ -522,7 +522,7 @@ def test_what_fit_refuses():
         (lambda: model.fit(X * 1j, Y), "Complex"),
         (lambda: model.fit(np.ma.masked_array(X, X > 1), Y), "arrays"),
     ):
-        with pytest.raises(ValueError, match=told) as caught:
+        with pytest.raises(ValueError, match=message) as caught:
             wrong()
         assert isinstance(caught.value, DataError) and isinstance(caught.value, ArgumentError)
         assert caught.value.__cause__ is None
@@ -533,7 +533,7 @@ def test_what_fit_refuses():
 
 
 def test_other_labels_are_refused_without_saying_which():
-    """Labels that P does not have end in one fixed text."""
+    """All labels that P does not have end in the same fixed message."""
     sampler = samplers.blobs([[0, 0], [3, 3]], 0.7)
     model = private(LogisticRegression(), sampler=sampler, domain="as-is")
     found = set()
@@ -559,7 +559,7 @@ def test_an_array_like_that_fails_with_its_data():
 
 
 def _held(error):
-    """Return what the frames of ours hold that an error came through."""
+    """Return the local variables of our frames in the traceback of an error."""
     step, values = error.__traceback__, []
     while step is not None:
         if "privatize" in step.tb_frame.f_globals.get("__name__", "").partition(".")[0]:
@@ -584,7 +584,7 @@ def test_constants_of_other_models():
     assert not hasattr(model.estimator_, "loss_")
 
 
-def test_what_a_model_is_asked_about_passes_through_no_frame_of_ours():
+def test_arguments_of_predict_pass_through_no_frame_of_ours():
     """A traceback of a failed prediction would show the records from inside the library."""
     clouds = samplers.blobs([[0, 0], [2, 2]], low=-3, high=5)
     model = PrivateEstimator(LogisticRegression(), sampler=clouds, **QUICK)

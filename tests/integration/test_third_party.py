@@ -1,7 +1,7 @@
 """Other people's functions, as docs/third_party.md and examples/third_party.py wrap them.
 
-Each is calibrated for real and released with a huge epsilon: the answer must be the raw one on the data as it
-was brought into P. Noise is never seeded: what is allowed for is exceeded with probability 1e-6 in each test.
+Each is calibrated for real and released with a huge epsilon: the answer must be the raw one on the clipped
+data. Noise is never seeded: each test fails by chance with probability 1e-6.
 """
 
 import importlib.util
@@ -39,14 +39,14 @@ def private(sampler, **more):
 
 
 def clipped(frame):
-    """Return the patients as they are brought into a narrow P."""
+    """Return the patients, clipped to the support of the narrow P."""
     made = frame.assign(bmi=frame["bmi"].clip(18, 40), bp=frame["bp"].clip(60, 130))
-    assert not made.equals(frame)  # the clipping is seen
+    assert not made.equals(frame)  # clipping makes a difference
     return made
 
 
 def narrow():
-    """Return a P that some of the patients are outside of."""
+    """Return a P whose support excludes some of the patients."""
     return samplers.table(
         age=samplers.uniform(18, 90),
         bmi=samplers.normal(27, 5).truncated(18, 40),
@@ -77,7 +77,7 @@ def asked(function, sampler, data, inside, **more):
 
 
 def test_a_histogram():
-    """The counts of fixed bins come back as whole numbers, moved by two at most by one record."""
+    """The counts of fixed bins come back as integers, and one record moves them by two at most."""
     bmi = example.diabetes()["bmi"]
     release, raw = asked(example.histogram, narrow()["bmi"], bmi, bmi.clip(18, 40))
     assert release.value.dtype == raw.dtype and raw.sum() == len(bmi)
@@ -86,7 +86,7 @@ def test_a_histogram():
 
 
 def test_edges_that_are_returned_get_noise():
-    """The edges are numbers like any other: returning them spoils them, and the page says so."""
+    """Edges that are returned get noise like all other numbers, as docs/third_party.md says."""
     bmi = example.diabetes()["bmi"]
     both = private(narrow()["bmi"], epsilon=0.1)(lambda x: np.histogram(x, bins=example.EDGES))
     counts, edges = both(bmi)
@@ -113,7 +113,7 @@ def test_a_result_of_scipy_is_refused(name):
 
 
 def test_centering_lowers_the_noise():
-    """The intercept at a public center moves less than that at zero, where nobody is: less noise for both."""
+    """The intercept at a public center moves less than the one at zero, so both numbers need less noise."""
     data = example.diabetes()
 
     def uncentered(d):
@@ -138,8 +138,8 @@ def test_each_correlation_once():
     data = example.diabetes()
     release, raw = asked(example.correlations_once, narrow(), data, clipped(data))
     assert_close(release.value, raw, release.scale)
-    whole = private(narrow())(example.correlations).estimate(len(data), like=data.head(0))
-    assert whole.value == pytest.approx(2 * release.sensitivity)
+    full = private(narrow())(example.correlations).estimate(len(data), like=data.head(0))
+    assert full.value == pytest.approx(2 * release.sensitivity)
     assert_close(example.as_correlations(release.value), clipped(data).corr(), 10 * release.scale)
 
 
@@ -155,7 +155,7 @@ def test_noisy_correlations_become_a_correlation_matrix(noise):
 
 
 def test_a_constant_column_has_no_correlation():
-    """A correlation that is NaN on sampled data is refused, and a word says what NaN comes from."""
+    """A correlation that is NaN on sampled data is refused, and the error says how to avoid NaN."""
     P = samplers.table(smoker=samplers.choice([0.0, 1.0], p=[0.99, 0.01]), bmi=samplers.uniform(15, 50))
     data = pd.DataFrame({"smoker": [0.0, 1.0] * 10, "bmi": np.linspace(20, 40, 20)})
     with pytest.raises(InfiniteSensitivityError, match=r"not finite.*fillna"):
@@ -183,7 +183,7 @@ def test_least_squares():
 
 @pytest.mark.usefixtures("_statsmodels")
 def test_a_result_of_statsmodels_is_refused():
-    """A fitted model holds the data itself: it never leaves."""
+    """A fitted model holds the data itself, so it is never released."""
     sm = example.sm
     data = example.diabetes()
     with pytest.raises(OutputError, match="Return"):
@@ -210,7 +210,7 @@ def test_a_level_that_is_not_always_there():
 
 @pytest.mark.usefixtures("_statsmodels")
 def test_an_unstable_solver_is_seen_in_the_estimate():
-    """Nearly collinear columns: the estimate is beyond all use, rather than the noise too small."""
+    """With nearly collinear columns the estimate is uselessly large, rather than the noise too small."""
     sm, n, like = example.sm, 100, example.diabetes().head(0)
 
     def twins(d):
@@ -234,7 +234,7 @@ def _torch():
 
 @pytest.mark.usefixtures("_torch")
 def test_a_network():
-    """The private weights go into a fresh network; they are the raw ones, begun from the public coins."""
+    """The private weights fit a fresh network. They are the raw ones, trained from the same public seed."""
     torch, data = example.torch, example.diabetes()
     f = private(narrow(), gamma=0.2)(example.trained)
     state = torch.random.get_rng_state()
@@ -259,7 +259,7 @@ def test_a_network():
 
 @pytest.mark.usefixtures("_torch")
 @pytest.mark.parametrize("part", [lambda model: model, lambda model: [model]])
-def test_a_whole_network_is_refused(part):
+def test_a_network_itself_is_refused(part):
     """A model is code and state: only its numbers can have noise, so the error asks for these."""
     network = example.network
     with pytest.raises(OutputError, match="no noise can be added"):
@@ -304,7 +304,7 @@ def test_nodes_that_come_and_go():
 
 @pytest.mark.usefixtures("_networkx")
 def test_a_graph_is_no_dataset():
-    """What a record is must be said: a graph is refused, and its edges are taken."""
+    """Nobody can tell what a record of a graph is: a graph is refused, and its edges are accepted."""
     nx = example.nx
     club = nx.karate_club_graph()
     P = samplers.integers(0, 33, size=2)
@@ -316,7 +316,7 @@ def test_a_graph_is_no_dataset():
 
 @pytest.mark.usefixtures("_networkx")
 def test_a_solver_that_does_not_converge():
-    """A power iteration that gives up on sampled graphs is shown as what it is."""
+    """The error for a power iteration that gives up on sampled graphs names that failure."""
     nx = example.nx
 
     def eigenvector(edges):
@@ -333,7 +333,7 @@ def test_a_solver_that_does_not_converge():
 
 
 def test_predictions_on_public_points():
-    """The polynomial is that through the trees' predictions on the lattice, and holds nothing else."""
+    """The polynomial goes through the trees' predictions on the lattice, and holds nothing else."""
     data, mechanism = example.diabetes(), Bernstein(lattice=5, order=3)
     release = private(narrow(), mechanism=mechanism, gamma=0.2)(example.boosted).release(data)
     curve = release.value
@@ -346,7 +346,7 @@ def test_predictions_on_public_points():
 
 
 def test_a_boosted_model_is_refused():
-    """Trees have splits at people's own values: the model itself never leaves."""
+    """Trees have splits at people's own values, so the model itself is never released."""
     boosting = example.ensemble.GradientBoostingRegressor(n_estimators=2)
     with pytest.raises(OutputError, match="GradientBoostingRegressor"):
         private(narrow())(lambda d: boosting.fit(d[["bmi"]].to_numpy(), d["target"]))(example.diabetes())
@@ -355,17 +355,17 @@ def test_a_boosted_model_is_refused():
 # --- the script -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gone", [(), ("nx", "sm", "torch"), ("pd", "datasets")])
-def test_the_script_does_without_optional_libraries(gone, monkeypatch, capsys):
-    """What is not installed is left out with a word, and the rest of the table is printed."""
+@pytest.mark.parametrize("missing", [(), ("nx", "sm", "torch"), ("pd", "datasets")])
+def test_the_script_does_without_optional_libraries(missing, monkeypatch, capsys):
+    """What is not installed is left out with a message, and the rest of the table is printed."""
     monkeypatch.setattr(example, "from_patients", _one_row)
     monkeypatch.setattr(example, "from_torch", _one_row)
     monkeypatch.setattr(example, "from_networkx", _one_row)
     for name in ("pd", "datasets", "torch", "nx"):
-        monkeypatch.setattr(example, name, None if name in gone else example.np)
+        monkeypatch.setattr(example, name, None if name in missing else example.np)
     example.main(quick=True)
     shown = capsys.readouterr().out
-    left_out = {(): 0, ("nx", "sm", "torch"): 2, ("pd", "datasets"): 2}[gone]
+    left_out = {(): 0, ("nx", "sm", "torch"): 2, ("pd", "datasets"): 2}[missing]
     assert shown.count("not installed") == left_out and shown.count("a row") == 3 - left_out
 
 

@@ -1,4 +1,4 @@
-"""A function that uses torch's default generator is derandomized like any other."""
+"""A function that uses torch's default generator gets the same random numbers at every evaluation."""
 
 import logging
 
@@ -10,9 +10,9 @@ from privatize import privatize, samplers
 torch = pytest.importorskip("torch", reason="torch is not installed (extra test-all)")
 
 
-def test_dropout_sees_the_same_coins_every_time():
+def test_dropout_draws_the_same_numbers_every_time():
     """Random initial weights and dropout cancel in the gaps, and the caller's generator is untouched."""
-    seen = logging.getLogger("what torch tossed")
+    seen = logging.getLogger("what torch drew")
     seen.list = []
 
     @privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)

@@ -1,4 +1,4 @@
-"""What a person reads, in a notebook or on a page, is complete, well-formed, escaped, and nothing private."""
+"""Notebook views and pages are complete, well-formed and escaped, and have no private data."""
 
 import dataclasses
 import html
@@ -78,12 +78,12 @@ def well_formed(page):
     """Assert that a page is well-formed and needs nothing else; return what it shows."""
     assert page.startswith("<!doctype html>\n") and page.count("<html") == 1
     ET.fromstring(page.removeprefix("<!doctype html>"))
-    alone(page)
+    isolated(page)
     return Text(page).text
 
 
-def alone(source):
-    """Assert that HTML asks nobody for anything, and does nothing by itself."""
+def isolated(source):
+    """Assert that HTML loads nothing from elsewhere and runs no code."""
     assert not re.search(
         r"https?:|//[a-z]|url\(|@import|<script|<img|<object|<embed|<base|<form", source, re.I
     )
@@ -228,19 +228,19 @@ def cards(found):
         budget,
         found,
         function,
-        privatize(epsilon=1, gamma=0.1)(np.mean),  # P is sealed data's
+        privatize(epsilon=1, gamma=0.1)(np.mean),  # P comes with sealed data
         report(function, 20),
     ]
 
 
 def test_notebook_views_are_well_formed_and_need_nothing_else(found):
-    """A user's notebook would show a broken view, call home, or run something."""
+    """A user's notebook would show a broken view, use the network, or run something."""
     for each in cards(found):
         shown = each._repr_html_()
         tree = ET.fromstring(shown)
         tags = {element.tag for element in tree.iter()}
         assert "script" not in tags and ("b" in tags or "iframe" in tags)
-        alone(shown if not isinstance(each, Report) else html_without_text(shown.split("srcdoc")[0]) + ">")
+        isolated(shown if not isinstance(each, Report) else html_without_text(shown.split("srcdoc")[0]) + ">")
         assert not re.search(r"\bnan\b", Text(shown).text)
 
 
@@ -249,14 +249,14 @@ def test_notebook_views_fit_any_theme(found):
     for each in cards(found)[:-1]:
         shown = each._repr_html_()
         assert "color:inherit" in shown
-        # Colors are of lines and areas only: text has that of the notebook.
+        # Only lines and areas have colors of their own: text has the notebook's.
         styles = re.findall(r"style='([^']*)'", shown)
         assert not any(re.search(r"(?<![-a-z])color:(?!inherit)", style) for style in styles)
         assert "currentColor" in shown or "<svg viewBox" not in shown
         assert not re.search(r"fill='(black|white|#000|#fff)", shown)
 
 
-def test_a_plan_is_told_in_words():
+def test_a_plan_is_described_in_words():
     """A user would not see how often their function runs."""
     shown = Text(plan(0.05)._repr_html_()).text
     for fact in ("1,114", "m=557", "k=544", "gamma=0.05", "rho=0.00256", "tolerance"):
@@ -264,7 +264,7 @@ def test_a_plan_is_told_in_words():
     assert "rho" not in Text(plan(0.05, bound="marginal")._repr_html_()).text
 
 
-def test_an_estimate_is_told_in_words():
+def test_an_estimate_is_described_in_words():
     """A user would not see what the noise was calibrated to."""
     estimate = private(np.mean, min_sensitivity=1e-9).estimate(20)
     shown = Text(estimate._repr_html_()).text
@@ -275,7 +275,7 @@ def test_an_estimate_is_told_in_words():
     assert "2 plans were read" in Text(estimate._repr_html_()).text
 
 
-def test_a_release_is_told_in_words():
+def test_a_release_is_described_in_words():
     """A user would not see the answer, or how far off it may be."""
     made = private(np.mean).release(np.linspace(0, 1, 20))
     shown = Text(made._repr_html_()).text
@@ -309,7 +309,7 @@ def test_a_long_answer_is_cut():
     ET.fromstring(long._repr_html_())
 
 
-def test_a_budget_is_told_in_words():
+def test_a_budget_is_described_in_words():
     """A user would not see what is left."""
     budget = Budget("survey of the views", epsilon=2, gamma=0.9, delta=1e-5, ledger="memory")
     mean = private(np.mean, epsilon=0.5, budget=budget)
@@ -329,8 +329,8 @@ def test_a_budget_is_told_in_words():
     ET.fromstring(empty._repr_html_())
 
 
-def test_a_private_function_is_told_in_words():
-    """A user would not see what was promised, about whom."""
+def test_a_private_function_is_described_in_words():
+    """A user would not see what is promised, and under which P."""
     budget = Budget("of a function", epsilon=2, gamma=0.9, ledger="memory")
     shown = Text(private(np.mean, budget=budget)._repr_html_()).text
     for fact in (
@@ -341,7 +341,7 @@ def test_a_private_function_is_told_in_words():
         "of a function",
     ):
         assert fact in shown
-    assert "brought into P's support" in shown
+    assert "clipped to P's support" in shown
     assert "taken as they are" in Text(private(np.mean, sampler=samplers.normal(0, 1))._repr_html_()).text
 
 
@@ -363,7 +363,7 @@ def rarely_fails(x):
 
 
 def test_every_fact_is_on_the_page():
-    """A user who hands on a report would be asked for what it lacks."""
+    """The readers of a user's report would have to ask for what it lacks."""
     budget = Budget("everything", epsilon=5, gamma=0.9, ledger="memory")
     made = private(shares, budget=budget, timeout=60.0, workers=1)
     staff = seal(np.linspace(0, 1, 50), name="staff", version="2026")
@@ -384,7 +384,7 @@ def test_every_fact_is_on_the_page():
         "times=2",
         "Laplace()",
         "uniform(0, 1)",
-        "brought into P's support",
+        "clipped into P's support",
         "60 s for a pair",
         f"With 95% probability, the answer is within ± {error:.4g} of the raw one.",
         f"{2 * estimate.m:,}",
@@ -403,7 +403,7 @@ def test_every_fact_is_on_the_page():
         f"privatize {package.__version__}",
         f"numpy {np.__version__}",
         f"scipy {importlib.metadata.version('scipy')}",
-        f"{estimate.seed} of the pairs, {estimate.coin_seed} of the coins",
+        f"{estimate.seed} for pairs, {estimate.coin_seed} for generators",
     ):
         assert fact in shown
     assert "not for the page" not in shown
@@ -414,7 +414,7 @@ def test_every_fact_is_on_the_page():
 
 
 def test_the_error_at_other_epsilons_is_that_of_error_at():
-    """A user would choose another epsilon by figures that are not true."""
+    """A user would choose another epsilon by wrong numbers."""
     made = private(np.mean)
     tree = ET.fromstring(report(made, 50).html.removeprefix("<!doctype html>"))
     (grid,) = (t for t in tree.iter("table") if t.get("class") == "grid")
@@ -468,20 +468,20 @@ class Holder:
         (private(np.median, mechanism="gaussian", delta=1e-6, seed=None), (), {}),
     ],
 )
-def test_what_is_under_to_reproduce_it_reproduces_it(function, rest, keywords):
+def test_the_lines_to_reproduce_it_do_so(function, rest, keywords):
     """A user could not check a report: the line on it fails, or gives another estimate."""
     made = report(function, [20, 30], *rest, **keywords)
-    again = lines(made)
-    assert len(again) == 2
+    found = lines(made)
+    assert len(found) == 2
     name = function.__name__ if function.__name__.isidentifier() else "f"
-    for line, n in zip(again, (20, 30), strict=True):
-        anew = eval(line, {name: function, "__builtins__": {}})
+    for line, n in zip(found, (20, 30), strict=True):
+        again = eval(line, {name: function, "__builtins__": {}})
         known = function.estimate(n, *rest, **keywords)
-        assert anew.value == known.value and (anew.gaps == known.gaps).all()
-        assert f"{anew.value:.6g}" in made.html
+        assert again.value == known.value and (again.gaps == known.gaps).all()
+        assert f"{again.value:.6g}" in made.html
 
 
-def test_what_cannot_be_remembered_is_reproduced_too():
+def test_an_estimate_that_is_not_remembered_is_reproduced_too():
     """A function without a fingerprint would be reported with one estimate, and audited with another."""
     opened = (i for i in range(3))
 
@@ -492,10 +492,10 @@ def test_what_cannot_be_remembered_is_reproduced_too():
         function = private(unclear, seed=None, workers="inline")
         made = report(function, 20, audit=True)
         (line,) = lines(made)
-        anew = eval(line, {"unclear": function})
+        again = eval(line, {"unclear": function})
     shown = well_formed(made.html)
     assert "fingerprint, n=20none" in shown
-    assert f"{anew.value:.6g} (l1)" in shown and f"for a sensitivity of {anew.value:.4g}" in shown
+    assert f"{again.value:.6g} (l1)" in shown and f"for a sensitivity of {again.value:.4g}" in shown
 
 
 def test_several_numbers_of_records_and_other_arguments():
@@ -514,7 +514,7 @@ def test_several_numbers_of_records_and_other_arguments():
 
 
 @pytest.mark.parametrize(
-    ("function", "changes", "told"),
+    ("function", "changes", "fact"),
     [
         (lambda x: [x.mean(), x.max()], {}, "each number is within ± "),
         (lambda x: int((x > 0.5).sum()), {}, "the answer is within ± "),
@@ -534,14 +534,14 @@ def test_several_numbers_of_records_and_other_arguments():
         (np.mean, {"bound": "dkw"}, "what is certain at 1 - rho"),
     ],
 )
-def test_all_mechanisms_and_bounds_have_a_page(function, changes, told):
+def test_all_mechanisms_and_bounds_have_a_page(function, changes, fact):
     """A user of another mechanism would get no page, or one that says something that is not true of it."""
     made = private(function, **changes)
     shown = well_formed(report(made, 40).html)
-    assert told in shown and not re.search(r"\bnan\b", shown)
+    assert fact in shown and not re.search(r"\bnan\b", shown)
 
 
-def test_the_record_of_what_p_draws():
+def test_the_page_shows_what_p_draws():
     """A user who reads a report could not compare P with what they know."""
     table = samplers.table(
         age=samplers.integers(18, 90), sex=samplers.categorical(["<F>", "M"]), w=samplers.normal(75, 15)
@@ -561,10 +561,10 @@ def test_the_record_of_what_p_draws():
         samplers.from_function(lambda n, rng: (rng.random((n, 2)), rng.integers(0, 2, n))),
         samplers.from_function(lambda n, rng: [[1.0] * int(k) for k in rng.integers(1, 5, n)]),
     ],
-    ids=["dicts", "texts", "images", "pair", "ragged"],
+    ids=["dicts", "strings", "images", "pair", "ragged"],
 )
-def test_whatever_p_draws_there_is_a_page(sampler):
-    """A user's own P would stop the report."""
+def test_there_is_a_page_for_every_kind_of_record(sampler):
+    """A user's own P would make report() fail."""
 
     def size(x):
         parts = x if isinstance(x, tuple) else (x,)
@@ -634,7 +634,7 @@ def test_a_budget_of_many_charges_is_cut():
     assert "What was spent" not in report(private(np.mean), 20).html
 
 
-def test_a_report_spends_nothing_and_adds_no_look():
+def test_a_report_spends_nothing_and_reads_no_further_plan():
     """A user's report would cost budget, or weaken the promise that it reports."""
     budget = Budget("unspent", epsilon=1, gamma=1, ledger="memory")
     made = private(np.mean, budget=budget)
@@ -653,7 +653,7 @@ def test_the_gamma_that_holds_is_in_the_headline():
 
 
 def test_private_data_is_nowhere_on_the_page(monkeypatch):
-    """A user's private numbers would be handed on with the report."""
+    """A user's private numbers would be passed on with the report."""
     budget = Budget("private", epsilon=50, gamma=50, ledger="memory")
     made = private(np.mean, sampler=samplers.normal(0, 1), budget=budget)
     made.release(np.full(30, SENTINEL))
@@ -694,7 +694,7 @@ def test_where_ledgers_and_stores_are_is_not_shown(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({"known": 0}, "known=0"),
         ({"known": math.inf}, "known=inf"),
@@ -705,14 +705,14 @@ def test_where_ledgers_and_stores_are_is_not_shown(tmp_path):
         ({"audit": 1}, "takes an Audit, True or False, not a int"),
     ],
 )
-def test_wrong_arguments_are_refused(given, told):
-    """A user's slip would end in an error from the depths, or a page that is wrong."""
-    with pytest.raises(SettingsError, match=re.escape(told)):
+def test_wrong_arguments_are_refused(given, message):
+    """A user's mistake would end in an obscure error, or in a page that is wrong."""
+    with pytest.raises(SettingsError, match=re.escape(message)):
         report(private(np.mean), 20, **given)
 
 
-def test_what_is_no_private_function_is_refused_kindly():
-    """A user who forgot to privatize, or to name P, would see an error from the depths."""
+def test_anything_but_a_private_function_is_refused_with_a_clear_message():
+    """A user who forgot to privatize, or to name P, would see an obscure error."""
     for wrong in (np.mean, "mean", None, private(np.mean).estimate(20)):
         with pytest.raises(SettingsError, match="takes a private function"):
             report(wrong, 20)
@@ -747,7 +747,7 @@ def test_a_broken_promise_is_on_the_page(found):
 
 
 def test_save(tmp_path):
-    """A user could not hand the page on."""
+    """A user could not pass the page on."""
     made = report(private(np.mean), 20)
     for file in (tmp_path / "a.html", str(tmp_path / "b.html")):
         path = made.save(file)
@@ -757,8 +757,8 @@ def test_save(tmp_path):
 
 
 def test_a_long_argument_is_not_quoted():
-    """A dataset passed as another argument, by a slip, would be quoted on a page that is handed on."""
+    """A dataset that is passed as another argument by mistake would be quoted on a public page."""
     made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(lambda x, y: float(x.mean()))
-    for slip in (np.full(500, 31415.25), [31415.25] * 500, "31415.25 " * 50):
-        page = report(made, 20, slip).html
-        assert "31415" not in page and f"{type(slip).__name__} of" in page
+    for data in (np.full(500, 31415.25), [31415.25] * 500, "31415.25 " * 50):
+        page = report(made, 20, data).html
+        assert "31415" not in page and f"{type(data).__name__} of" in page

@@ -2,11 +2,11 @@
 
 For each function and law of data (a cell), the library's own pair evaluation draws a reservoir of
 gaps, cut into disjoint blocks of m: each block is one calibration, independent of the others, and its
-k-th smallest gap is the estimate. Fresh gaps come from a plain loop below that shares no code with the
-library (the definition of a random neighbour, written once more), with another seed and, for
-randomized functions, the same public coins: they tell which share of all pairs lies strictly beyond an
-estimate. Zero and infinite estimates, which the library refuses, count as if they were used: nothing
-is left out.
+k-th smallest gap is the estimate. Fresh gaps come from a simple loop below that shares no code with the
+library (the definition of a random neighbour, written once more). It has another seed but, for
+randomized functions, the same seed of their generators. Fresh gaps show which share of all pairs lies
+strictly beyond an estimate. Zero and infinite estimates, which the library refuses, count as if they were
+used: nothing is left out.
 
 The tests are exact for every law, atoms included, and fail by chance with probability at most
 FALSE_ALARM each:
@@ -110,20 +110,20 @@ class Row(NamedTuple):
     n: int = 40
     norm: str = "l1"
     cost: int = 1  # reservoirs are this many times smaller
-    tosses: bool = False  # uses random or numpy.random
+    uses_global_rng: bool = False  # random or numpy.random
 
 
 ROWS: dict[str, Row] = {}
 
 
 def row(name: str, **facts: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function into the suite."""
+    """Add a function to the suite."""
 
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
         ROWS[name] = Row(function, **facts)
         return function
 
-    return enter
+    return add
 
 
 @row("mean", n=100)
@@ -322,7 +322,7 @@ def neighbours(data):
     return y[nearest].mean(axis=1)
 
 
-@row("k-means, numpy.random", kind="table", n=30, norm="l2", cost=4, tosses=True)
+@row("k-means, numpy.random", kind="table", n=30, norm="l2", cost=4, uses_global_rng=True)
 def k_means(table):
     centers = table[np.random.choice(len(table), 3, replace=False)]
     for _ in range(4):
@@ -333,13 +333,13 @@ def k_means(table):
     return centers
 
 
-@row("bootstrap mean and deviation, numpy.random", cost=2, tosses=True)
+@row("bootstrap mean and deviation, numpy.random", cost=2, uses_global_rng=True)
 def bootstrap(x):
     means = x[np.random.randint(len(x), size=(20, len(x)))].mean(axis=1)
     return {"mean": float(means.mean()), "deviation": float(means.std())}
 
 
-@row("mean of a subsample, random", cost=2, tosses=True)
+@row("mean of a subsample, random", cost=2, uses_global_rng=True)
 def subsample(x):
     return math.fsum(random.sample(x.tolist(), 15)) / 15
 
@@ -420,11 +420,11 @@ def seed_of(*case: object) -> int:
 
 
 def calibration_gaps(name: str, law: str, count: int, *, seed: int, workers: Any) -> tuple[np.ndarray, int]:
-    """Return gaps of the library's own evaluation, and the public coins that the function saw."""
+    """Return gaps of the library's own evaluation, and the public seed of the function's generators."""
     entry = ROWS[name]
     sampler = samplers.from_function(functools.partial(draw, law=law, kind=entry.kind))
     chosen = seed_of(seed, name, law, "calibrations")
-    if entry.function is shuffled:  # what coins= does is the decorator's
+    if entry.function is shuffled:  # only the decorator has coins=
         private = privatize(
             mechanism=Laplace(), epsilon=1.0, gamma=0.5, samples=count, bound="marginal", coins="rng",
             sampler=sampler, seed=chosen, min_sensitivity=1e-12, workers=workers, store=None, progress=False,
@@ -465,22 +465,24 @@ NORMS = {
 }
 
 
-def fresh_gaps(name: str, law: str, count: int, coins: int, *, seed: int, last: bool = False) -> np.ndarray:
+def fresh_gaps(
+    name: str, law: str, count: int, coin_seed: int, *, seed: int, last: bool = False
+) -> np.ndarray:
     """Return gaps of random neighbours by the definition, without the library.
 
-    With `last`, the replaced record is always the last one, which is right for functions that do not
-    care about order only.
+    With `last`, the replaced record is always the last one, which is right only for functions that
+    do not depend on order.
     """
     entry = ROWS[name]
     rng = np.random.default_rng(seed_of(seed, name, law, "fresh"))
     norm = NORMS[entry.norm]
 
     def value(data: Any) -> np.ndarray:
-        if entry.tosses:
-            random.seed(coins)
-            np.random.seed(coins)
+        if entry.uses_global_rng:
+            random.seed(coin_seed)
+            np.random.seed(coin_seed)
         if entry.function is shuffled:
-            return flat(shuffled(data, np.random.default_rng(coins)))
+            return flat(shuffled(data, np.random.default_rng(coin_seed)))
         return flat(entry.function(data))
 
     def gap() -> float:
@@ -534,14 +536,14 @@ class Outcome(NamedTuple):
 def measure(name: str, law: str, pairs: int, *, seed: int = SEED, workers: Any = "inline") -> Cell:
     """Draw the gaps of one cell."""
     count = math.ceil(pairs / ROWS[name].cost / 79) * 79
-    gaps, coins = calibration_gaps(name, law, count, seed=seed, workers=workers)
-    return Cell(name, law, gaps, fresh_gaps(name, law, count, coins, seed=seed))
+    gaps, coin_seed = calibration_gaps(name, law, count, seed=seed, workers=workers)
+    return Cell(name, law, gaps, fresh_gaps(name, law, count, coin_seed, seed=seed))
 
 
 def estimates(gaps: np.ndarray, p: Plan) -> np.ndarray:
     """Return the estimate of each calibration: the k-th smallest of each block of m."""
-    whole = gaps[: len(gaps) // p.m * p.m].reshape(-1, p.m)
-    return np.partition(whole, p.k - 1, axis=1)[:, p.k - 1]
+    blocks = gaps[: len(gaps) // p.m * p.m].reshape(-1, p.m)
+    return np.partition(blocks, p.k - 1, axis=1)[:, p.k - 1]
 
 
 def beyond(found: np.ndarray, fresh: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The audit flags what is broken, at a stated power, and passes what is right, at its stated rate.
+"""The audit flags broken cases with a stated power, and passes correct ones at its stated rate.
 
 Everything is seeded: calibrations, fresh pairs, our own noise by `insecure_noise`, and broken noise by a
 generator of its own. Each broken case is audited with SEEDS seeds. `power` in its row is what is
@@ -36,7 +36,7 @@ from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_suc
 
 SEEDS = int(os.environ.get("PRIVATIZE_AUDIT_SEEDS", "6"))
 UNIT = samplers.uniform(0, 1)
-_source = {"rng": np.random.default_rng(0)}  # of the broken mechanisms; set anew for every audit
+_source = {"rng": np.random.default_rng(0)}  # for the broken mechanisms; replaced before every audit
 _seeded = np.random.default_rng(7).laplace(size=50)
 _sigma = functools.lru_cache(least_sigma)
 
@@ -46,7 +46,7 @@ _sigma = functools.lru_cache(least_sigma)
 
 @dataclass(frozen=True)
 class Noisy:
-    """Laplace noise of numpy: right but for its last digits. The others change one thing each."""
+    """Laplace noise from numpy: correct except for its last digits. Subclasses change one thing each."""
 
     def norm(self, gap):
         return l1(gap)
@@ -139,7 +139,7 @@ class Classic(Normal):
 
 @dataclass(frozen=True)
 class Stretched(Noisy):
-    """Right, of somebody else's: numbers with noise of different scales, of which the audit is not told."""
+    """Correct, from another library: noise of different scales, which the audit does not know."""
 
     def norm(self, gap):
         return l1(gap / np.array([1.0, 2.0]))
@@ -150,7 +150,7 @@ class Stretched(Noisy):
 
 @dataclass(frozen=True)
 class Correlated(Normal):
-    """Right, of somebody else's: normal noise whose two numbers depend on each other."""
+    """Correct, from another library: normal noise whose two numbers depend on each other."""
 
     factor: float = 1.0
     mix = np.array([[1.0, 0.0], [0.9, 0.5]])
@@ -163,7 +163,7 @@ class Correlated(Normal):
 
 
 class HalfLaplace(Laplace):
-    """Half the noise, with whatever options."""
+    """Half the noise, with any options."""
 
     def release(self, vector, *, sensitivity, epsilon, delta, whole):
         return super().release(vector, sensitivity=sensitivity / 2, epsilon=epsilon, delta=delta, whole=whole)
@@ -193,7 +193,7 @@ class Unexponential(Exponential):
 
 
 class Staircase(Noisy):
-    """Right, and narrower than Laplace: Geng & Viswanath's optimal noise for epsilon alone."""
+    """Correct, and narrower than Laplace: Geng & Viswanath's optimal noise for epsilon alone."""
 
     def release(self, vector, *, sensitivity, epsilon, delta, whole):
         rng, b, split = _source["rng"], math.exp(-epsilon), 1 / (1 + math.exp(epsilon / 2))
@@ -238,7 +238,7 @@ _records = samplers.uniform([0, 0], [1, 1])
 
 
 def groups(t):
-    """Return two sums of which a record moves one: the second moves twice as far, and has wider noise."""
+    """Return two sums; a record is in one of them. The second moves twice as far, and has wider noise."""
     first = t[:, 1] < 0.3
     return {"first": float(t[first, 0].sum()), "second": float(2 * t[~first, 0].sum())}
 
@@ -256,7 +256,7 @@ def mixed(t):
         "inside": int(inside.sum()),
         "sum": 1000 * float(t[inside, 0].sum()),
         "means": t.mean(axis=0),
-        "records": 1e17 * len(t),  # noise does not show in a float of this size
+        "records": 1e17 * len(t),  # floats of this size round the noise away
     }
 
 
@@ -288,7 +288,7 @@ def cumulative(x, at):
 
 
 def stale(found):
-    """Return an estimate that was right when records could move the answer less by a fifth."""
+    """Return an estimate that was right when records moved the answer by a fifth less."""
     return 0.8 * found.value
 
 
@@ -305,7 +305,7 @@ def last_only(found):
 
 
 def as_finished(found):
-    """Return the k-th smallest of the m that finish first of 1.25 m, if large gaps take longer."""
+    """Return the k-th smallest of the first m of 1.25 m gaps to finish, if large gaps take longer."""
     rng = np.random.default_rng(found.seed)
     extra = rng.choice(found.gaps, found.m // 4)
     gaps = np.concatenate([found.gaps, extra])
@@ -390,7 +390,7 @@ BROKEN = {
     "noise left out one time in five": Case(mechanism=Seldom(0.2)),
     "noise left out one time in five, of a vector": Case(function=powers, mechanism=Seldom(0.2)),
     "one coordinate without noise": Case(function=powers, mechanism=OneBare()),
-    # Half of the pairs do not change the bare bin, and two are looked at.
+    # Half of the pairs do not change the bin without noise, and two pairs are tested.
     "one bin without noise": Case(function=bins, mechanism=OneBare(), power=0.6, releases=2000),
     "noise in proportion to the answer": Case(
         mechanism=Proportional(), sampler=samplers.normal(0, 1), n=10, power=0.95
@@ -419,7 +419,7 @@ if SEEDS >= 100:  # with fewer, no outcome would contradict the claim
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_flagged(name):
+def test_broken_cases_are_flagged(name):
     """A user whose mechanism or estimate is broken in this way would be told that all is well."""
     case = BROKEN[name]
     flagged = sum(not case.audit(seed).holds for seed in range(SEEDS))
@@ -456,8 +456,8 @@ RIGHT = {
         function=lambda t, at: np.mean((t[:, None] <= at).all(axis=2), axis=0),
         sampler=_records,
     ),
-    "a floor": Case(min_sensitivity=0.5),
-    "a floor, scaled": Case(
+    "min_sensitivity": Case(min_sensitivity=0.5),
+    "min_sensitivity, scaled": Case(
         function=groups, sampler=_records, mechanism=Laplace(scaled="relative"), min_sensitivity=0.01
     ),
     "a further look": Case(first=0.2),
@@ -469,7 +469,7 @@ RIGHT = {
     "huge answers": Case(function=lambda x: 1e290 * x.mean()),
     "huge answers, normal": Case(function=lambda x: 1e290 * powers(x), mechanism="gaussian", delta=1e-6),
     "answers that float32 rounds": Case(function=lambda x: np.float32(x.mean())),
-    # Correct ones that are not ours, of different scales and in shapes that are almost Laplace's.
+    # Correct mechanisms of other libraries, of different scales and in shapes that are almost Laplace's.
     "Laplace noise of two scales": Case(
         mechanism=Stretched(), function=lambda t: np.array(list(groups(t).values())), sampler=_records
     ),
@@ -491,11 +491,11 @@ for _kind in (None, "total", "relative"):
             )
 
 
-def test_what_is_right_passes():
+def test_correct_cases_pass():
     """A user whose promise is kept would be told, more often than 1 time in 100, that it is broken.
 
-    Each audit's rate is 0.01, and a calibration is unlucky with rho < 0.01 (marginal's test has that in
-    it); audits are independent, so the count is at most binomial (false alarm 1e-6).
+    Each audit's rate is 0.01, and a calibration is unlucky with rho < 0.01 (the test for
+    marginal includes it); audits are independent, so the count is at most binomial (false alarm 1e-6).
     """
     seeds = max(3, SEEDS // 8)
     alarms = [
@@ -511,11 +511,11 @@ def test_what_is_right_passes():
     assert all(names.count(name) <= limit for name in names), alarms
 
 
-def test_weights_are_no_alarm():
-    """A user of `scaled=` was told of a broken promise in most audits with few releases (false alarm 1e-6).
+def test_weights_cause_no_false_alarms():
+    """A user of `scaled=` would see most audits with few releases fail (false alarm 1e-6).
 
-    Pooled, the noises of different scales look like one narrow noise, and the answers differ in the number
-    with the widest.
+    Noises of different scales, if pooled, look like one narrow noise, and the answers differ in the number
+    with the widest noise.
     """
     case = Case(
         function=crowd,
@@ -529,7 +529,7 @@ def test_weights_are_no_alarm():
     assert len(alarms) <= most_successes(24, 0.02), alarms
 
 
-def test_coverage_alone_passes_what_is_right():
+def test_coverage_alone_passes_correct_estimates():
     """A user's estimate would be called too small more often than promised (false alarm 1e-6)."""
     repeats = 12 * SEEDS
     for bound, gamma in (("tolerance", 0.1), ("tolerance", 0.3), ("marginal", 0.1), ("dkw", 0.3)):

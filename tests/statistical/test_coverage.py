@@ -95,7 +95,7 @@ def covers_with_confidence(covered: np.ndarray, gamma: float, rho: float) -> boo
 
 
 def assert_covers(covered: np.ndarray, p: Plan) -> None:
-    """Check all that a plan claims: the average, and where there is a rho the confidence too."""
+    """Check all that a plan claims: the average and, if there is a rho, the confidence."""
     assert covers_on_average(covered, p.m, p.k, p.gamma)
     if p.rho is not None:
         assert covers_with_confidence(covered, p.gamma, p.rho)
@@ -154,7 +154,7 @@ def test_a_rank_too_low_breaks_the_confidence(bound, gamma, m, lower, name):
 
 
 def test_the_average_share_beyond_the_estimate():
-    """A user would be told an average over calibrations that is not one (false alarm 1e-6).
+    """A user would read a wrong average over calibrations (false alarm 1e-6).
 
     One record of uniform(0, 1) moves itself by more than d with probability (1 - d)². Over calibrations the
     share beyond the estimate is Beta(m-k+1, k) distributed, so its mean over 400 of them is known.

@@ -2,7 +2,7 @@
 
 The discrete noise has known probabilities, so the inequalities are checked exactly where the
 output is one number, and by histogram tests (false-alarm rate below 1e-6 each, fixed seeds)
-through the whole release.
+through the entire release.
 """
 
 import math
@@ -14,7 +14,7 @@ from scipy import stats
 
 from privatize import Bernstein, Exponential, Gaussian, Laplace, estimate_sensitivity, plan, samplers
 from privatize.mechanisms.base import inflate
-from privatize.noise import exact as discrete
+from privatize.noise import exact
 from privatize.noise import grid as noise
 
 FALSE_ALARM = 1e-6
@@ -23,12 +23,12 @@ FLOATS = np.zeros(1, dtype=bool)
 
 def released(mechanism, vector, count, seed, **promise):
     """Return many releases of one vector, with a fixed seed."""
-    mark = discrete.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+    before = exact.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
     try:
         whole = np.zeros(len(vector), dtype=bool)
         return np.array([mechanism.release(vector, whole=whole, **promise) for _ in range(count)])
     finally:
-        discrete.source.reset(mark)
+        exact.source.reset(before)
 
 
 def never_exceeds(events, others, epsilon, delta=0.0):
@@ -61,13 +61,13 @@ def test_laplace_ratio_is_exact(epsilon, gap):
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 3.0])
 @pytest.mark.parametrize("gap", [1, 2, 1000])
 def test_laplace_on_integers_is_exact(epsilon, gap):
-    """Corollary 10 for counts: the noise lives on the integers and the ratio is at most e^epsilon."""
+    """Corollary 10 for counts: the noise is an integer, and the ratio is at most e^epsilon."""
     _, _, t, shift = noise.laplace_grid(inflate(float(gap), 1), epsilon, 0)
     assert gap * Fraction(2**shift, t) <= Fraction(str(epsilon))
 
 
 def test_laplace_in_many_dimensions_is_exact():
-    """Corollary 10 for vectors: rounding d numbers adds at most d steps, which the scale pays for."""
+    """Corollary 10 for vectors: rounding d numbers adds at most d steps, which the scale includes."""
     rng = np.random.default_rng(2)
     for d in (2, 10, 1000):
         exponent, t, _, _ = noise.laplace_grid(inflate(1.0, d), 1.0, d)
@@ -148,7 +148,7 @@ def test_exponential_release_histogram():
 
 
 @pytest.mark.parametrize("norm", ["l1", "sup"])
-def test_bernstein_scale_pays_for_the_lattice(norm):
+def test_bernstein_scale_covers_the_lattice(norm):
     """Corollary 14: the lattice values move by at most epsilon scales in total, in either norm."""
     rng = np.random.default_rng(16)
     mechanism = Bernstein(lattice=7, norm=norm)
@@ -161,13 +161,13 @@ def test_bernstein_scale_pays_for_the_lattice(norm):
 
 
 def first_heavy(x):
-    """Return a mean that cares about the order of records."""
+    """Return a mean that depends on the order of records."""
     weights = 1.0 / np.arange(1, len(x) + 1)
     return float(x @ weights / weights.sum())
 
 
 def one_epoch(x):
-    """Train one weight by a single pass of stochastic gradient descent with fixed coins."""
+    """Train one weight by a single pass of stochastic gradient descent with a fixed seed."""
     w = 0.0
     order = np.random.permutation(len(x))
     for i, at in enumerate(order):

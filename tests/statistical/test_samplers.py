@@ -54,7 +54,7 @@ def assert_shares(values, shares, tests=1):
 
 
 def assert_follows(sample, cdf, tests=1):
-    """Compare a sample with a distribution function: Kolmogorov and Smirnov's test, careful with atoms."""
+    """Compare a sample with a distribution function: the Kolmogorov-Smirnov test."""
     assert stats.kstest(sample, cdf).pvalue > FALSE_ALARM / tests
 
 
@@ -143,14 +143,14 @@ def test_wide_integers_are_uniform(bits):
 # --- dates ---
 
 
-def test_days_are_uniform_and_both_ends_belong():
+def test_days_are_uniform_and_include_both_ends():
     """The first or the last day would never be drawn, or twice as often (false alarms: 1e-6)."""
     drawn = dates("2024-02-27", "2024-03-02").draw(N, rng(6))
     days = ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01", "2024-03-02"]
     assert_shares(drawn.astype(str).tolist(), dict.fromkeys(days, 0.2))
 
 
-def test_seconds_are_uniform_and_both_ends_belong():
+def test_seconds_are_uniform_and_include_both_ends():
     """The last second would never be drawn, or the last day only at midnight (false alarms: 1e-6)."""
     drawn = dates("2024-01-01 00:00:57", "2024-01-01 00:01:01", times=True).draw(N, rng(7))
     ends = np.datetime64("2024-01-01T00:00:57")
@@ -161,7 +161,7 @@ def test_seconds_are_uniform_and_both_ends_belong():
 
 
 def test_instants_of_a_long_day_are_uniform():
-    """The hour that the clock shows twice would be drawn as often as one (false alarms: 1e-6)."""
+    """The hour that the clock shows twice would be drawn only as often as the others (false alarms: 1e-6)."""
     sampler = table(z=dates("2024-10-27", "2024-10-27", tz="Europe/Berlin"))
     hours = sampler.draw(N, rng(8))["z"].dt.hour
     assert_shares(hours.tolist(), {hour: (2 if hour == 2 else 1) / 25 for hour in range(24)})
@@ -185,14 +185,14 @@ def test_instants_of_a_long_day_are_uniform():
     ],
     ids=lambda each: repr(each).partition(" at 0x")[0],
 )
-def test_truncated_ones_are_the_conditional_distribution(sampler, inner, low, high):
+def test_truncated_samplers_have_the_conditional_distribution(sampler, inner, low, high):
     """The bounds would move P's mass to another place (false alarms: 1e-6 per sampler)."""
     below, above = inner.cdf(low), inner.cdf(high)
     drawn = sampler.draw(N, rng(9))
     assert_follows(drawn, lambda x: np.clip((inner.cdf(x) - below) / (above - below), 0, 1))
 
 
-def test_a_truncated_one_drawn_in_small_pieces():
+def test_a_truncated_sampler_drawn_in_small_pieces():
     """The first records of a small draw would be others than those of a large one (false alarms: 1e-6)."""
     sampler, generator = as_sampler(stats.norm(0, 1)).truncated(-1, 0.5), rng(10)
     drawn = np.concatenate([sampler.draw(3, generator) for _ in range(2000)])
@@ -200,7 +200,7 @@ def test_a_truncated_one_drawn_in_small_pieces():
     assert_follows(drawn, lambda x: np.clip((stats.norm.cdf(x) - below) / (above - below), 0, 1))
 
 
-def test_clipped_ones_have_their_mass_at_the_bounds():
+def test_clipped_samplers_have_their_mass_at_the_bounds():
     """What lies outside would be drawn again, not moved (false alarms: 1e-6)."""
     drawn = normal(0, 1).clip(-1, 2).draw(N, rng(11))
     at = {-1: stats.norm.cdf(-1), 2: stats.norm.sf(2)}
@@ -210,7 +210,7 @@ def test_clipped_ones_have_their_mass_at_the_bounds():
     assert_follows(drawn[where == 0], lambda x: (stats.norm.cdf(x) - low) / (high - low), tests=2)
 
 
-def test_mapped_ones_have_the_image_distribution():
+def test_mapped_samplers_have_the_image_distribution():
     """The function would be applied to something else (false alarms: 1e-6)."""
     assert_follows(normal(3, 0.5).map(np.exp).draw(N, rng(12)), stats.lognorm(0.5, scale=math.exp(3)).cdf)
 
@@ -226,20 +226,20 @@ def test_missing_values_are_as_many_as_they_should_be_and_independent():
         c=with_missing(with_missing(uniform(0, 1), 0.5), 0.5),
     )
     drawn = sampler.draw(N, rng(13))
-    gone = drawn["b"].isna()
-    assert_shares(gone.tolist(), {True: 0.2, False: 0.8}, tests=6)
+    missing = drawn["b"].isna()
+    assert_shares(missing.tolist(), {True: 0.2, False: 0.8}, tests=6)
     assert_shares(drawn["c"].isna().tolist(), {True: 0.75, False: 0.25}, tests=6)
     assert_follows(drawn["b"].dropna(), stats.uniform().cdf, tests=6)
-    assert_uncorrelated(gone, drawn["a"], tests=6)
-    assert_uncorrelated(gone, drawn["c"].isna(), tests=6)
-    assert_uncorrelated(gone[1:], gone[:-1], tests=6)
+    assert_uncorrelated(missing, drawn["a"], tests=6)
+    assert_uncorrelated(missing, drawn["c"].isna(), tests=6)
+    assert_uncorrelated(missing[1:], missing[:-1], tests=6)
 
 
 # --- tables ---
 
 
 def test_columns_are_independent_of_each_other_and_records_too():
-    """Columns that are said to be independent would be drawn from the same coins (false alarms: 1e-6)."""
+    """Columns that should be independent would be drawn from the same random numbers (false alarms: 1e-6)."""
     sampler = table(a=uniform(0, 1), b=normal(0, 1), c=boolean(), d=integers(0, 99), frame="dict")
     drawn = {name: values.astype(float) for name, values in sampler.draw(N, rng(14)).items()}
     names = list(drawn)
@@ -264,7 +264,7 @@ def test_a_projection_has_the_columns_distribution(frame):
 
 
 def test_a_dependent_column_has_the_regression_that_was_written():
-    """Columns that belong together would be drawn as if they did not (false alarms: 1e-6)."""
+    """Columns that depend on each other would be drawn independently (false alarms: 1e-6)."""
 
     def earned(columns, generator):
         return generator.normal(1000 + 500 * columns["age"], 9000)
@@ -323,7 +323,7 @@ def test_clouds_in_a_box_are_truncated():
 
 
 def test_labels_are_independent_of_features_unless_a_function_makes_them():
-    """A classifier would find something in P where nothing is (false alarms: 1e-6)."""
+    """A classifier would find a dependence in P where there is none (false alarms: 1e-6)."""
     X, y = labelled(normal([0, 0]), boolean(0.3)).draw(N, rng(23))
     assert_shares(y.tolist(), {True: 0.3, False: 0.7}, tests=3)
     assert_uncorrelated(X[:, 0], y, tests=3)
@@ -386,7 +386,7 @@ def noise(mean, generator):
     return generator.normal(mean, 4)
 
 
-@pytest.mark.parametrize("likelihood", [noise, lambda mean: stats.norm(mean, 4)], ids=["coins", "scipy"])
+@pytest.mark.parametrize("likelihood", [noise, lambda mean: stats.norm(mean, 4)], ids=["function", "scipy"])
 def test_a_parameter_per_record_adds_the_variances(likelihood):
     """P would be the likelihood at one parameter, not the marginal (false alarms: 1e-6 per likelihood)."""
     drawn = marginal(normal(10, 3), likelihood).draw(N, rng(28))
@@ -394,8 +394,8 @@ def test_a_parameter_per_record_adds_the_variances(likelihood):
     assert_uncorrelated(drawn[1:], drawn[:-1], tests=2)
 
 
-@pytest.mark.parametrize("likelihood", [noise, lambda mean: stats.norm(mean, 4)], ids=["coins", "scipy"])
-def test_a_parameter_per_dataset_makes_records_alike(likelihood):
+@pytest.mark.parametrize("likelihood", [noise, lambda mean: stats.norm(mean, 4)], ids=["function", "scipy"])
+def test_a_parameter_per_dataset_correlates_records(likelihood):
     """Records of one data set would be independent, though they share a parameter (false alarms: 1e-6)."""
     sampler, generator = marginal(normal(10, 3), likelihood, per="dataset"), rng(29)
     drawn = np.array([sampler.draw(4, generator) for _ in range(2000)])
@@ -427,7 +427,7 @@ def test_a_parameter_per_dataset_makes_records_alike(likelihood):
     ],
     ids=repr,
 )
-def test_the_first_record_is_like_the_last(sampler):
+def test_the_first_record_has_the_distribution_of_the_last(sampler):
     """The replaced record of a pair would be another kind of record (false alarms: 1e-6 per sampler)."""
     generator = rng(30)
     drawn = np.array([sampler.draw(5, generator) for _ in range(3000)])

@@ -1,7 +1,7 @@
 """The bounds keep their claims on real functions; see suite.py for how that is measured and tested.
 
-Every function is run on one law of data here, the laws taking turns. PRIVATIZE_FULL=1 runs all of
-them on all laws, as `python tests/statistical/suite.py` does: ten minutes and more.
+Every function is run on one law of data here, each on the next law in turn. PRIVATIZE_FULL=1 runs all
+of them on all laws, as `python tests/statistical/suite.py` does: ten minutes and more.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def test_claims(name, law):
 
 @pytest.mark.parametrize(("name", "law"), CELLS)
 def test_gaps_are_those_of_random_neighbours(name, law):
-    """A user would pay for noise, or miss some, that the function does not call for (false alarm 1e-6)."""
+    """A user's answers would get more or less noise than the function needs (false alarm 1e-6)."""
     cell = measured(name, law)
     failed = [np.isinf(gaps).sum() for gaps in (cell.gaps, cell.fresh)]
     finite = [np.where(np.isinf(gaps), 1e308, gaps) for gaps in (cell.gaps, cell.fresh)]
-    # With atoms the statistic is smaller than the continuous one, whose law this is.
+    # If gaps repeat, the statistic is smaller than for continuous gaps, which the p-value is for.
     assert stats.ks_2samp(*finite, method="asymp").pvalue > FALSE_ALARM, failed
 
 
@@ -52,8 +52,8 @@ def test_claims_on_all_together(plan):
     assert outcome.holds, outcome
 
 
-# The suite must be able to fail: here it is given what a broken library would produce. Where no argument
-# is given, what it sees is so far beyond the threshold that chance plays no part.
+# The suite must be able to fail: here it is given what a broken library would produce. If a test gives no
+# argument, the result is so far beyond the threshold that chance plays no part.
 
 
 LAW = "exponential"
@@ -71,10 +71,10 @@ def plenty(name: str) -> suite.Cell:
     [("tolerance", 12), ("tolerance, least m", 3), ("dkw", 14), ("marginal", 5), ("marginal, least m", 1)],
 )
 def test_ranks_too_low_are_noticed(bound, lower):
-    """A user could not trust the suite, if estimates ranks below the plan's passed (false alarm 2e-6)."""
+    """A user could not trust the suite, if estimates far below the plan's rank passed (false alarm 2e-6)."""
     # The ranks are the first that pass by chance with probability below 1e-6: gaps are continuous here,
     # so the share beyond is Beta(m - k + 1, k), and the fresh gap of rank r covers Beta(r, N - r + 1).
-    # A plan with a lower k cannot be made, as it should be: the suite is given one that is none.
+    # Plan refuses a lower k, as it should, so the suite gets an object with the same attributes.
     p = suite.PLANS[bound]
     low = SimpleNamespace(gamma=p.gamma, rho=p.rho, m=p.m, k=p.k - lower)
     cells = [plenty(name) for name in SMOOTH]
@@ -83,7 +83,7 @@ def test_ranks_too_low_are_noticed(bound, lower):
 
 
 def test_replacing_the_last_record_only_is_noticed():
-    """A user whose function cares about order would be promised too much, unseen (false alarm 5e-6)."""
+    """A user whose function depends on order would be promised too much (false alarm 5e-6)."""
     name = "mean with weights 1, 1/2, 1/3, ... (order)"
     cell = plenty(name)
     wrong = cell._replace(gaps=suite.fresh_gaps(name, LAW, PLENTY, 0, seed=1, last=True))
@@ -92,7 +92,7 @@ def test_replacing_the_last_record_only_is_noticed():
 
 
 def test_dropping_failed_pairs_is_noticed():
-    """A user's failing pairs would go uncounted, and the suite would not see it (false alarm 5e-6)."""
+    """A user's failing pairs would not count, and the suite would not notice (false alarm 5e-6)."""
     name = "mean of outliers, raises without any"
     cell = suite.measure(name, "uniform", PLENTY)
     wrong = cell._replace(gaps=cell.gaps[np.isfinite(cell.gaps)])
@@ -101,8 +101,8 @@ def test_dropping_failed_pairs_is_noticed():
 
 
 def test_threshold_of_sums():
-    """A user could not trust the average's test, if its threshold were not the one of the exact law."""
-    # One beta-binomial, and the sum of two by plain convolution.
+    """A user could not trust the average's test, if its threshold were not that of the exact distribution."""
+    # One beta-binomial, and the sum of two by convolution.
     pmf = stats.betabinom.pmf(np.arange(31), 30, 4, 9)
     for groups, law in (([(1, 30)], pmf), ([(1, 30), (1, 30)], np.convolve(pmf, pmf))):
         most = suite.most_beyond(groups, 4, 9, 1e-3)

@@ -24,7 +24,7 @@ def fewest_successes(trials: int, share: float, false_alarm: float = FALSE_ALARM
 
 
 def mean_margin(trials: int, deviation: float, false_alarm: float = FALSE_ALARM) -> float:
-    """Return how far, to one side, a mean of many trials may stray (normal approximation)."""
+    """Return how far, to one side, a mean of many trials may deviate (normal approximation)."""
     return float(stats.norm.isf(false_alarm)) * deviation / math.sqrt(trials)
 
 
