@@ -670,7 +670,7 @@ def test_settings_that_do_not_go_with_a_batch_are_refused():
     for name, value in (("pair", lambda d, i, r: (0, 0)), ("coins", ("rng",)), ("timeout", 3.0)):
         with pytest.raises(SettingsError, match=f"batch= and {name}= do not go together"):
             privatize(**made, **{name: value})(lambda x, rng=None: x.mean())
-    with pytest.raises(SettingsError, match="batch=True is for functions whose numbers get noise"):
+    with pytest.raises(SettingsError, match="batch=True is for mechanisms that add noise"):
         privatize(**made, mechanism=Exponential(responses=[0, 1]))(lambda x, r: -abs(x.mean() - r))
     for value in (3, "yes", None, [np.mean]):
         with pytest.raises(SettingsError, match="is not True, False, or a function"):
