@@ -1,1 +1,1 @@
-"""What may be spent, what was spent, and the data that it is about."""
+"""Budgets, the ledger of what was spent from them, and sealed data."""

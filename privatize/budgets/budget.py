@@ -1,4 +1,4 @@
-"""Budget: what may be spent in all, by everybody who names it."""
+"""Budget: a limit on what may be spent in all, shared by everybody who names it."""
 
 from __future__ import annotations
 
@@ -47,24 +47,24 @@ class Budget(Entered):
     """What may be spent in all on answers about some people.
 
     A release reserves its ε, δ and γ before the function sees any data, in one transaction, and what was
-    reserved is never given back. A refused one spends nothing. All who name the same budget in the same
-    ledger share it.
+    reserved is never given back. A refused release spends nothing. All who name the same budget in the
+    same ledger share it.
 
     Parameters
     ----------
     name : str
-        Names the budget.
+        Name of the budget.
     epsilon, delta, gamma : float
         What may be spent in all.
     ledger : str or Path, optional
-        Where it is kept: a path, ``sqlite:///...`` or ``postgresql://...``, or ``"memory"`` for this process
-        only. By default what the environment variable ``PRIVATIZE_LEDGER`` or the policy says, and else in
-        this process only, with a warning.
+        Where the budget is stored: a path, ``sqlite:///...`` or ``postgresql://...``, or ``"memory"`` for
+        this process only. By default the place that the environment variable ``PRIVATIZE_LEDGER`` or the
+        policy names; if neither does, the memory of this process, with a warning.
     composition : {"sum", "tight"}
-        Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds (needs
-        dp-accounting).
+        Whether ε is added up, or is the smallest of this sum and tighter bounds that hold at the budget's δ
+        (needs dp-accounting).
     who : bool
-        Whether the ledger notes user and host.
+        Whether the ledger records user and host.
 
     Examples
     --------
@@ -97,13 +97,13 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         for symbol, value, most in (("epsilon", epsilon, 1e9), ("delta", delta, 1.0), ("gamma", gamma, 1e9)):
             number = not isinstance(value, bool | str) and isinstance(value, int | float)
             if not number or not 0 <= value <= most:
-                raise SettingsError(f"Budget({symbol}={value!r}): it is a number from 0 to {most:g}.")
+                raise SettingsError(f"Budget({symbol}={value!r}): {symbol} is a number from 0 to {most:g}.")
         if composition not in ("sum", "tight"):
-            raise SettingsError(f"Budget(composition={composition!r}): it is 'sum' or 'tight'.")
+            raise SettingsError(f"Budget(composition={composition!r}): composition is 'sum' or 'tight'.")
         if composition == "tight":
             if not delta:
                 raise SettingsError("composition='tight' needs a delta: with delta=0, epsilons add up.")
-            tight({"dp 1.0 0.0": 1}, float(delta))  # or refused
+            tight({"dp 1.0 0.0": 1}, float(delta))  # raises if dp-accounting is missing
         where = ledger_place(ledger)
         if where is None:
             warnings.warn(
@@ -115,23 +115,23 @@ epsilon=0.4 of 0.2 left (cap 1); ...
                 stacklevel=2,
             )
         cap = Cost.of(float(epsilon), float(delta), float(gamma))
-        self._hold(Terms(name, cap, composition), open_ledger(where or "memory"), bool(who))
-        self.ledger.begin(self.terms)
+        self._set(Terms(name, cap, composition), open_ledger(where or "memory"), bool(who))
+        self.ledger.open_budget(self.terms)
 
-    def _hold(self, terms: Terms, ledger: Ledger, who: bool) -> None:
+    def _set(self, terms: Terms, ledger: Ledger, who: bool) -> None:
         self.terms, self.ledger, self.who = terms, ledger, who
         self.name, self.cap, self.composition = terms.name, terms.cap, terms.composition
 
     @classmethod
     def begun(cls, name: str, ledger: str | os.PathLike[str] | Ledger | None = None) -> Budget:
-        """Return a budget as it was begun, and begin none.
+        """Return a budget that exists, with the caps that it was opened with; create none.
 
         Parameters
         ----------
         name : str
-            Names the budget.
+            Name of the budget.
         ledger : str, Path or Ledger, optional
-            Where it is kept; the default is that of `Budget`.
+            Where the budget is stored; the default is that of `Budget`.
 
         Raises
         ------
@@ -144,15 +144,15 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         >>> Budget.begun("as begun", ledger="memory")
         Budget('as begun', epsilon=1, gamma=0.2: left epsilon=1, gamma=0.2)
         """
-        kept = ledger if isinstance(ledger, Ledger) else open_ledger(ledger_place(ledger) or "memory")
-        known = {each.name: each for each in kept.begun()}
+        opened = ledger if isinstance(ledger, Ledger) else open_ledger(ledger_place(ledger) or "memory")
+        known = {each.name: each for each in opened.budgets()}
         if name not in known:
             names = ", ".join(sorted(map(repr, known))) or "none"
-            raise LedgerError(f"There is no budget {name!r} in {kept.url}. There are: {names}.")
+            raise LedgerError(f"There is no budget {name!r} in {opened.url}. There are: {names}.")
         found = cls.__new__(cls)
         if known[name].composition not in ("sum", "tight"):
-            raise LedgerError(f"The ledger is damaged: {name!r} has {known[name].caps()}.")
-        found._hold(known[name], kept, who=False)
+            raise LedgerError(f"The ledger is damaged: the budget {name!r} has {known[name].caps()}.")
+        found._set(known[name], opened, who=False)
         return found
 
     @property
@@ -206,28 +206,28 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     def verify(self) -> Amount:
         """Compute from the history what was spent, and return it; raise if the ledger disagrees.
 
-        Every charge is added up again by the rules of `reserve`, and compared with all that the ledger says.
+        All charges are added up again by the rules of `reserve`, and compared with the rest of the ledger.
 
         Raises
         ------
         LedgerError
             If the totals, the history, the people and the caps do not agree.
         """
-        kept, made = self.ledger.recomputed(self.terms)
-        if kept != made:
+        stored, computed = self.ledger.recomputed(self.terms)
+        if stored != computed:
             raise LedgerError(f"The ledger's totals for {self.name!r} are not what its charges add up to.")
-        spent = self.terms.cost(made.totals)
+        spent = self.terms.cost(computed.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
         return _amount(spent, self._caveat())
 
     def declare_again(self, people: str, sampler: Any) -> None:
-        """Declare that this is the P of some people, where the ledger's name for it cannot be compared.
+        """Declare that this is the P of some people, if the ledger's name for their P cannot be compared.
 
-        Earlier versions of this library wrote P down under names that another version of Python or of this
+        Earlier versions of this library recorded P under names that another version of Python or of this
         library does not recognize. If the description of P has all of its parameters, P is recognized
         without help. Any other P must be declared again, once, by somebody who knows that it is the same.
-        The history has the declaration as a charge of nothing.
+        The history shows the declaration as a charge of zero.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         self.ledger.declare_again(self.terms, repr(name), found.digest, found.description, who)
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
-        """Divide the people into parts that a replaced record cannot leave: sites, years.
+        """Divide the people into parts, such as sites or years, that a replaced record cannot leave.
 
         A release about one part costs the others nothing: the largest part counts, not the sum (parallel
         composition). Each part is a dataset of its own, sealed under its own name, and fixed beforehand.
@@ -271,7 +271,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return self.card().html()
 
     def card(self) -> Card:
-        """Return what a person sees of the budget: what is left of each part."""
+        """Return a summary for display: how much of ε, δ and γ is left."""
         totals = self.ledger.totals(self.name).values()
         left, charges = self.remaining, sum(sum(total.counts.values()) for total in totals)
         caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
@@ -296,7 +296,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return onto(self.chart(), ax)
 
     def chart(self) -> Chart:
-        """Return how the budget was used up, charge by charge."""
+        """Return a chart of how the budget was used up, charge by charge."""
         return _spending(self.terms, self.ledger.history(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -314,23 +314,23 @@ epsilon=0.4 of 0.2 left (cap 1); ...
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
-        self.ledger.afford(self.terms, charge)
+        self.ledger.check(self.terms, charge)
 
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
-    """Return budgets that apply, each once; a part of one counts in place of it.
+    """Return the budgets to charge, each once; a part of a budget replaces the budget itself.
 
-    Two parts of one partition do not go together: a record is in one of them.
+    Two parts of one partition are refused: a record is in one part only.
     """
     found: dict[tuple[str, str], Any] = {}
     for each in budgets:
         if each is None:
             continue
-        whole = each.budget if isinstance(each, Part) else each
-        if not isinstance(whole, Budget):  # anything that can be charged
+        budget = each.budget if isinstance(each, Part) else each
+        if not isinstance(budget, Budget):  # an object of the user's own that can be charged
             found.setdefault(("", str(id(each))), each)
             continue
-        where = (whole.ledger.database.url, whole.name)
+        where = (budget.ledger.database.url, budget.name)
         known = found.get(where)
         if isinstance(known, Part) and isinstance(each, Part):
             if (known.partition, known.part) != (each.partition, each.part):
@@ -393,7 +393,7 @@ class RemoteBudget(Entered):
         self.name = name
 
     def reserve(self, charge: Charge) -> None:
-        """Refuse."""
+        """Raise: the ledger is in another process."""
         raise LedgerError(
             f"The budget {self.name!r}, which {charge.function}() is charged to, is in the memory of another "
             f"process. Give it a ledger= to share it."

@@ -15,12 +15,12 @@ from privatize.storage.database import storable
 STRENGTHS = ("plain", "sampled")
 PURPOSES = ("answer", "declaration", "learning", "check")
 NEIGHBOURS = ("replace", "add or remove")
-COMPARABLE = "P1:"  # how the digest of a P begins that is the same in every process and version
+COMPARABLE = "P1:"  # prefix of digests of P that are the same in every process and version
 _LONGEST = 255
 
 
 def check_text(what: str, text: Any) -> str:
-    """Return a name that every database can keep; refuse any other."""
+    """Return a name that every database can store; refuse any other."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or storable(text) != text:
         shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
         raise SettingsError(
@@ -37,32 +37,33 @@ class Charge:
     Attributes
     ----------
     function : str
-        Its name.
+        Name of the function.
     key : str
         The estimate's fingerprint, or "" if it has none.
     dataset : str
         Name and version of declared (sealed) data, or "".
     people : tuple of str
-        The names in it without versions: who it is about.
+        Names of the data without versions, which say who the charge is about.
     n : int
         Number of records.
     mechanism, kind : str
-        The mechanism, and what tight composition knows of it.
+        The mechanism, and its parameters for tight composition.
     epsilon, delta, gamma : float
         The promise.
     average_gamma : float or None
-        What the share of failures is at most on average over calibrations; None if that is no less than γ.
+        Bound on the share of failing pairs, on average over calibrations; None if it is not less than γ.
     looks : tuple
-        For all plans that were read from the estimate's gaps, the γ that was asked for and that holds now:
-        a further look makes the earlier ones' larger.
+        For each plan that was read from the estimate's gaps, the γ that was asked for and the γ that holds
+        now: reading a further plan makes the γ of earlier plans larger.
     strength : {"sampled", "plain"}
-        Whether it holds for all pairs but a share γ of those under P, or for all pairs.
+        Whether the promise holds for all pairs except a share γ of those under P, or for all pairs.
     declared : tuple of str
-        Digests of the P that it holds under, of which the function's P is a projection. None for "plain".
+        Digests of every P that the promise holds under; the function's P is a projection of each. Empty
+        for "plain".
     described : str
         P in words.
     lossless : bool
-        Whether the words say everything about P.
+        Whether the words have all parameters of P.
     columns : tuple of str
         Names of P's columns.
     values : tuple of frozenset
@@ -70,11 +71,11 @@ class Charge:
     neighbours, unit : str
         What neighbours are, and what a record is.
     purpose : {"answer", "declaration", "learning", "check"}
-        What it is.
+        What the charge is for.
     partition, part : str
-        Where parallel composition applies.
+        The part that the charge is about, for parallel composition; empty if there is none.
     who : str
-        User and host, if they are wanted.
+        User and host, if the budget records them.
     """
 
     function: str
@@ -118,17 +119,17 @@ class Charge:
                 f"neighbours={self.neighbours!r}, unit={self.unit!r} is not known."
             )
         if self.strength == "plain" and (self.declared or self.gamma):
-            raise SettingsError("A plain charge holds for all pairs: it has gamma=0, and no P.")
+            raise SettingsError("A 'plain' charge holds for all pairs: it has gamma=0, and no P.")
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """Who it is about; ("",) for data without a name."""
+        """Who the charge is about; ("",) for data without a name."""
         return self.people or (self.dataset,)
 
 
 @dataclass
 class Totals:
-    """What was spent in one part of one partition of a budget, or outside of all ("", "")."""
+    """What was spent in one part of one partition of a budget, or outside of all partitions: ("", "")."""
 
     cost: Cost = NOTHING
     counts: dict[str, int] = field(default_factory=dict)
@@ -136,9 +137,9 @@ class Totals:
 
 @dataclass(frozen=True)
 class Person:
-    """People that answers were about, by name: where they are, and the P that all sampled answers hold under.
+    """The part that people of one name are in, and the P that all sampled answers about them hold under.
 
-    `declared` is None before the first sampled answer, and empty where there is no such P, or none is known.
+    `declared` is None before the first sampled answer, and empty if there is no such P, or none is known.
     The name "" stands for all data without a name.
     """
 
@@ -149,24 +150,24 @@ class Person:
 
     @property
     def comparable(self) -> list[bool]:
-        """Which of the P have a name that is the same in every process and version."""
+        """For each P, whether its digest is the same in every process and version."""
         return [digest.startswith(COMPARABLE) for digest in self.declared or ()]
 
 
 @dataclass
 class Book:
-    """What is known of one budget, and the rules by which a charge is added. No database.
+    """What was charged to one budget, and the rules by which a charge is added. It uses no database.
 
     Parameters
     ----------
     name : str
-        The budget, for errors.
+        Name of the budget, for errors.
     totals : dict
-        By partition and part.
+        `Totals`, by partition and part.
     gammas : dict
-        By dataset and estimate: what was charged of γ and of its average.
+        What was charged of γ and of its average, by dataset and estimate.
     people : dict
-        By name.
+        `Person`, by name.
     """
 
     name: str
@@ -175,15 +176,15 @@ class Book:
     people: dict[str, Person] = field(default_factory=dict)
 
     def add(self, charge: Charge, written: Cost | None = None) -> Cost:
-        """Add a charge; return what it costs. Refuses what does not add up with the charges before.
+        """Add a charge and return what it costs; refuse one that does not add up with earlier charges.
 
         Parameters
         ----------
         charge : Charge
             What is asked for.
         written : Cost, optional
-            What the ledger says that it cost, of a charge from before the rules of today: taken as it is,
-            if it is enough.
+            For a charge that was made under earlier rules: its cost in the ledger, which counts if it is
+            enough.
         """
         if charge.purpose == "declaration":
             return self._declare_again(charge)
@@ -217,7 +218,7 @@ class Book:
         known = self.gammas.get(where, NOTHING) if all(where) else NOTHING
         due = written
         if due is None:
-            gamma, average = _asked(charge, cost.gamma, known.gamma)
+            gamma, average = _gamma_now(charge, cost.gamma, known.gamma)
             gamma, average = max(gamma, known.gamma), max(average, known.average)
             due = Cost(cost.epsilon, cost.delta, gamma - known.gamma, average - known.average)
         elif known.gamma + due.gamma < cost.gamma or (due.epsilon, due.delta) != (cost.epsilon, cost.delta):
@@ -229,7 +230,7 @@ class Book:
     def _place(self, charge: Charge, *, checked: bool) -> None:
         """Refuse a second P for the same people, and people in two parts of a partition."""
         where = (charge.partition, charge.part)
-        for name in charge.subjects:  # versions are of the same people
+        for name in charge.subjects:  # all versions are about the same people
             known = self.people.get(name, Person(*where))
             if (known.partition, known.part) != where and checked:
                 raise SettingsError(
@@ -250,13 +251,13 @@ class Book:
         if known.declared is None:
             return replace(known, declared=charge.declared, described=charge.described)
         common = tuple(digest for digest in known.declared if digest in charge.declared)
-        if common or not name or not checked:  # about data without a name nobody knows; the total says so
+        if common or not name or not checked:  # unnamed data cannot be checked; the total says so
             return replace(known, declared=common)
         if not known.declared:
             raise SettingsError(
                 f"The budget {self.name!r} has answers about {name} under several P, or under a P that was "
-                f"not written down ({known.described}); an earlier version allowed that. No P is known "
-                f"to hold for all of them, so nothing can be added. Begin another budget for further answers."
+                f"not recorded ({known.described}); an earlier version allowed that. No P is known "
+                f"to hold for all of them, so nothing can be added. Open another budget for further answers."
             )
         again = (
             ""
@@ -268,19 +269,19 @@ class Book:
         raise SettingsError(
             f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "
             f"P={charge.described}. Promises about the same people add up only with respect to one P, "
-            f"whatever the version of the data: use the first P, or its columns P[...], or begin another "
+            f"whatever the version of the data: use the first P, or its columns P[...], or open another "
             f"budget.{again}"
         )
 
     def _check_parts(self, charge: Charge) -> None:
-        """Refuse answers about parts beside others, unless all are about one distribution of pairs."""
+        """Refuse answers about parts together with others, unless all are about one distribution of pairs."""
         sampled = [person for person in self.people.values() if person.declared is not None]
-        layers = sorted({person.partition for person in sampled})
-        if len(layers) < 2:
+        partitions = sorted({person.partition for person in sampled})
+        if len(partitions) < 2:
             return  # about everybody, or about the parts of one partition
         common = set.intersection(*(set(person.declared or ()) for person in sampled))
-        shown = " and ".join(f"about the parts of {each!r}" if each else "outside of them" for each in layers)
-        remedy = "Begin another budget for one of them: each promise then holds by itself."
+        shown = " and ".join(f"about the parts of {p!r}" if p else "outside of them" for p in partitions)
+        remedy = "Open another budget for one of them: each promise then holds by itself."
         if not common:
             raise SettingsError(
                 f"The budget {self.name!r} would have answers {shown}, and not all of them under one P "
@@ -292,26 +293,26 @@ class Book:
 
     def _check_columns(self, charge: Charge, sampled: list[Person], shown: str, remedy: str) -> None:
         """Refuse a P under which a replaced record could move to another part."""
-        layers = sorted({person.partition for person in sampled} - {""})
+        partitions = sorted({person.partition for person in sampled} - {""})
         both = f"The budget {self.name!r} would have answers {shown}"
         why = (
             f"Under P a replaced record may change its value there, within a part it may not. These are two "
             f"distributions of pairs, and their gammas do not add up. {remedy}"
         )
         for name in charge.columns:
-            if any(_essence(name) == _essence(each) for each in layers):
+            if any(_stem(name) == _stem(each) for each in partitions):
                 raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
-        for layer in layers:
-            parts = {person.part for person in sampled if person.partition == layer}
+        for partition in partitions:
+            parts = {person.part for person in sampled if person.partition == partition}
             if any(parts <= values for values in charge.values):
                 raise SettingsError(
                     f"{both}, and P has a column with the values {', '.join(sorted(parts))}, which are parts "
-                    f"of {layer!r}. {why} If that column is about something else, give the parts other names "
-                    f"there."
+                    f"of {partition!r}. {why} If that column is about something else, give the parts other "
+                    f"names there."
                 )
 
     def _declare_again(self, charge: Charge) -> Cost:
-        """Note that P is, for some people, the one that could not be compared."""
+        """Record that the P of some people, which could not be compared, is this one."""
         for name in charge.people:
             known = self.people.get(name)
             if known is None or not known.declared or not charge.declared or charge.epsilon or charge.gamma:
@@ -322,39 +323,39 @@ class Book:
             if any(known.comparable):
                 raise SettingsError(
                     f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
-                    f"compared, so there is nothing to declare again. Use this P, or begin another budget."
+                    f"compared, so there is nothing to declare again. Use this P, or open another budget."
                 )
             self.people[name] = replace(known, declared=charge.declared, described=charge.described)
         return NOTHING
 
     def alike(self, name: str) -> tuple[str, ...]:
-        """Return all names whose P was written down in the same way."""
+        """Return the names of all people whose P was recorded under the same digests as that of these."""
         declared = self.people[name].declared
         return tuple(sorted(each for each, person in self.people.items() if person.declared == declared))
 
 
-def _asked(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fraction, Fraction]:
-    """Return γ and the average γ that hold for a charge, beside a γ that was charged before."""
-    # Of plans that may have been charged before, what holds for them now.
+def _gamma_now(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the γ and the average γ that hold for a charge, given the γ that was charged before."""
+    # Plans that may have been charged before count with the γ that holds for them now.
     once = charge.dataset and charge.key
     most = max([gamma, *(exact(now) for asked, now in charge.looks if once and exact(asked) <= known)])
-    # What was charged, and is not among the plans that this one's store knows, is of another store.
+    # A γ that was charged and is not that of a plan in this estimate's store comes from another store.
     plans = {exact(each) for look in charge.looks for each in look}
-    elsewhere = bool(plans) and known > 0 and known not in plans
-    further = charge.average_gamma is None or most > gamma or elsewhere
-    return most, most if further else exact(charge.average_gamma or 0.0)
+    other_store = bool(plans) and known > 0 and known not in plans
+    in_full = charge.average_gamma is None or most > gamma or other_store
+    return most, most if in_full else exact(charge.average_gamma or 0.0)
 
 
 def _where(partition: str, part: str) -> str:
     return f"in the part {part!r} of {partition!r}" if partition else "outside of every partition"
 
 
-def _essence(name: str) -> str:
-    """Return a name without case and punctuation, and without what only says that it is a name.
+def _stem(name: str) -> str:
+    """Return a name without case and punctuation, and without an ending such as "id", "name" or "s".
 
     Examples
     --------
-    >>> {_essence(name) for name in ("site", " Site", "site_id", "SiteID", "Sites", "site name")}
+    >>> {_stem(name) for name in ("site", " Site", "site_id", "SiteID", "Sites", "site name")}
     {'site'}
     """
     letters = re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name).casefold())

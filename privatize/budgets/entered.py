@@ -1,4 +1,4 @@
-"""What is charged: by name, or by a ``with`` block around the caller."""
+"""What can be charged, and which budgets the caller has entered by ``with`` blocks."""
 
 import contextvars
 from typing import Any, ClassVar, Protocol, Self
@@ -25,23 +25,23 @@ def current() -> tuple[Any, ...]:
 
 
 class Entered:
-    """What a budget and a part of one have in common: ``with``, and that no answer depends on them."""
+    """The base of budgets and their parts: ``with`` enters them, and no answer depends on them."""
 
-    opaque: ClassVar[bool] = True  # to fingerprints
+    opaque: ClassVar[bool] = True  # fingerprints do not look inside
 
     def __enter__(self) -> Self:
         _entered.set((*_entered.get(), self))
         return self
 
     def __exit__(self, *error: object) -> None:
-        inside = list(_entered.get())
-        at = max((i for i, one in enumerate(inside) if one is self), default=None)
+        entered = list(_entered.get())
+        at = max((i for i, one in enumerate(entered) if one is self), default=None)
         if at is not None:
-            del inside[at]
-        _entered.set(tuple(inside))
+            del entered[at]
+        _entered.set(tuple(entered))
 
     def __copy__(self) -> Self:
-        return self  # a copy would be another purse, and spent twice
+        return self  # from a copy, everything could be spent a second time
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self

@@ -1,10 +1,10 @@
-"""The ledger: what was spent, by whom and for what, in one database; totals beside it.
+"""The ledger: what was spent, by whom and for what, with the totals, in one database.
 
-Append-only. A reservation is one transaction: the budget's row is locked, the new totals are compared with
-the caps, and the charge is written with them, or nothing is. No data and no answer is ever in here.
+Charges are only ever appended. A reservation is one transaction: it locks the budget's row, compares the new
+totals with the caps, and writes the charge and the totals, or nothing. A ledger has no data and no answers.
 
 The rules are those of `privatize.budgets.charges.Book`: a reservation adds one charge to what was loaded, and
-`Ledger.recomputed` adds all of them to an empty one, so that what is verified is what was enforced.
+`Ledger.recomputed` adds all charges to an empty book, so that what is verified is what was enforced.
 """
 
 import contextlib
@@ -33,17 +33,17 @@ class Ledger:
     url : str or Path
         See `privatize.storage.database.Database`; ``"memory"`` keeps it in this process only.
     shown : str, optional
-        What to call it, if not by its URL: a copy by the name of what it was copied from.
+        Its name in messages, if not its URL: a copy has the name of its original.
     """
 
-    opaque: ClassVar[bool] = True  # to fingerprints
+    opaque: ClassVar[bool] = True  # fingerprints do not look inside
 
     def __init__(self, url: str | os.PathLike[str], *, shown: str | None = None) -> None:
         self.database = Database(url, CREATE, durable=True, prepare=prepare)
         self.url = without_password(self.database.url) if shown is None else shown
 
-    def begin(self, terms: Terms) -> None:
-        """Begin a budget, or find it; refuse if it was begun with other caps."""
+    def open_budget(self, terms: Terms) -> None:
+        """Open a budget, or create it; refuse if it was opened with other caps before."""
         name, cap = terms.name, terms.cap
         with self._transaction() as run:
             if not run("SELECT 1 FROM budgets WHERE name = ?", name):
@@ -58,14 +58,14 @@ class Ledger:
                 "ON CONFLICT (name) DO NOTHING",
                 *(name, str(cap.epsilon), str(cap.delta), str(cap.gamma), terms.composition, now()),
             )
-            found = self._begun(run, name)
+            found = self._terms(run, name)
         if (found.cap, found.composition) != (cap, terms.composition):
             raise SettingsError(
-                f"The budget {name!r} in {self.url} was begun with {found.caps()}. A budget keeps the caps "
-                f"that it was begun with: pass these, or begin a budget with another name."
+                f"The budget {name!r} in {self.url} was opened with {found.caps()}. A budget keeps the caps "
+                f"that it was opened with: pass these, or open a budget with another name."
             )
 
-    def begun(self) -> list[Terms]:
+    def budgets(self) -> list[Terms]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
             found = run("SELECT * FROM budgets ORDER BY created, name")
@@ -94,26 +94,26 @@ class Ledger:
             return rows.read_history(run, name)
 
     def reserve(self, terms: Terms, charge: Charge) -> None:
-        """Spend, in one transaction, or refuse and change nothing.
+        """Spend what a charge asks for, in one transaction, or refuse it and change nothing.
 
         Parameters
         ----------
         terms : Terms
-            The budget, as its user knows it.
+            The budget's caps and rule, as it was opened.
         charge : Charge
             What is asked for.
         """
         _check_charge(terms, charge)
         with self._transaction() as run:
-            # The row is locked by the first number, before anything is read; each further charge has its own.
+            # Taking the first number locks the row before anything is read; each charge has its own number.
             numbers = itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
 
-    def afford(self, terms: Terms, charge: Charge) -> None:
-        """Refuse what could not be reserved now; spend nothing."""
+    def check(self, terms: Terms, charge: Charge) -> None:
+        """Refuse a charge that could not be reserved now; spend nothing."""
         _check_charge(terms, charge)
         with self._transaction(write=False) as run:
-            self._compare(self._begun(run, terms.name), terms)
+            self._compare(self._terms(run, terms.name), terms)
             _add(run, terms, charge, Book.add)
 
     def declare_again(self, terms: Terms, name: str, declared: str, described: str, who: str) -> None:
@@ -125,34 +125,33 @@ class Ledger:
             rows.write(run, number, _declaration(names, declared, described, who), book)
 
     def recomputed(self, terms: Terms) -> tuple[Book, Book]:
-        """Return what the ledger says of a budget, and what its charges make; both of one moment.
+        """Return the book of a budget in the ledger, and what its charges add up to, both from one moment.
 
         Raises
         ------
         LedgerError
-            If the caps are others, or the charges break a rule, or do not say what they would if they had
-            been written by `reserve`.
+            If the caps have changed, or a charge breaks a rule or is not what `reserve` would have written.
         """
         with self._transaction() as run:
-            if self.database.postgres:  # or every statement would see a moment of its own
+            if self.database.postgres:  # else every statement would read another moment
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            found = self._compare(self._begun(run, terms.name), terms)
-            kept, charges = rows.read_book(run, terms.name), rows.read_charges(run, terms.name)
-        return kept, rows.recompute(found, charges)
+            found = self._compare(self._terms(run, terms.name), terms)
+            stored, charges = rows.read_book(run, terms.name), rows.read_charges(run, terms.name)
+        return stored, rows.recompute(found, charges)
 
     def _next(self, run: Run, terms: Terms) -> int:
         """Lock a budget's row until the end of the transaction; return the number of the next charge."""
-        # On PostgreSQL the row is locked by this, on sqlite by the transaction itself. A ledger that a later
-        # version has changed meanwhile is not written to.
+        # This locks the row on PostgreSQL; on SQLite the transaction itself locks the file. A ledger that
+        # a later version of the library has converted meanwhile is not written to.
         updated = run(
             f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
             f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING *",
             terms.name,
         )
-        found = rows.terms_of(updated[0]) if updated else self._begun(run, terms.name)
+        found = rows.terms_of(updated[0]) if updated else self._terms(run, terms.name)
         return self._compare(found, terms).charges
 
-    def _begun(self, run: Run, name: str) -> Terms:
+    def _terms(self, run: Run, name: str) -> Terms:
         check(run("SELECT version FROM ledger_layout"))
         found = run("SELECT * FROM budgets WHERE name = ?", name)
         if not found:
@@ -160,12 +159,12 @@ class Ledger:
         return rows.terms_of(found[0])
 
     def _compare(self, found: Terms, opened: Terms) -> Terms:
-        """Return a budget; refuse it if its caps are not those that it was opened with."""
+        """Return the terms in the ledger; refuse them if they differ from those that were opened."""
         if found != opened:
             raise LedgerError(
                 f"The ledger {self.url} is damaged: the budget {opened.name!r} was opened with "
-                f"{opened.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore it from a "
-                f"backup."
+                f"{opened.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore the "
+                f"ledger from a backup."
             )
         return found
 
@@ -181,7 +180,7 @@ class Ledger:
 
 
 def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], Cost]) -> None:
-    """Add a charge to what a ledger says; refuse what is beyond the caps."""
+    """Add a charge to the book of a budget; refuse it if the total exceeds the caps."""
     book = rows.read_book(run, terms.name, charge)
     spent = terms.cost(book.totals)
     for each in itertools.chain(_recognized(book, charge), [charge]):
@@ -192,12 +191,12 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
 
 
 def _check_charge(terms: Terms, charge: Charge) -> None:
-    """Refuse a charge that this budget cannot add up, or no database can keep."""
+    """Refuse a charge that this budget cannot add up, or that no database can store."""
     if (charge.neighbours, charge.unit) != (terms.neighbours, terms.unit):
         raise SettingsError(
             f"The budget {terms.name!r} is about neighbours that {terms.neighbours} a {terms.unit}, and "
             f"{charge.function}() is about neighbours that {charge.neighbours} a {charge.unit}. A total has "
-            f"one kind of neighbour: begin another budget."
+            f"one kind of neighbour: open another budget."
         )
     for text in (charge.key, charge.dataset, charge.partition, charge.part, *charge.people, *charge.declared):
         if storable(text) != text:
@@ -208,7 +207,7 @@ def _check_charge(terms: Terms, charge: Charge) -> None:
 
 
 def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
-    """Yield declarations that a P of an earlier ledger, known by its description, is that of a charge."""
+    """Yield a declaration for each P of the earlier layout whose description is that of the charge's P."""
     for name in charge.subjects:
         known = book.people.get(name)
         if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):
@@ -226,7 +225,7 @@ def _declaration(names: tuple[str, ...], declared: str, described: str, who: str
 
 
 def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost) -> BudgetExceeded:
-    """Return the error that shows requested, remaining and cap, and what would fit."""
+    """Return the error that shows what is requested, what is left, the caps, and what would fit."""
     lines: dict[bool, list[str]] = {True: [], False: []}  # by whether there is enough
     facts: dict[str, float] = {}
     fits: list[str] = []
@@ -250,7 +249,7 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
 
 
 def _down(amount: float) -> float:
-    """Return an amount in few digits, and not more than it is."""
+    """Round an amount down to six digits."""
     if amount <= 0:
         return 0.0
     digits = 5 - math.floor(math.log10(amount))

@@ -1,4 +1,4 @@
-"""The tables of a ledger, their version, and the way from the earlier layout to this one."""
+"""The tables of a ledger, their version, and the conversion of the earlier layout to this one."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from privatize.errors import LedgerError
 from privatize.storage.database import Run
 
-# 1 is the layout from before there was a number. Whoever changes a table raises this, and adds a migration.
+# Ledgers of layout 1 have no number. Whoever changes a table must raise this and add a migration.
 VERSION = 2
 
 _TABLES = {
@@ -36,7 +36,7 @@ def _create(table: str, names: list[str]) -> str:
 CREATE = tuple(_create(table, names) for table, names in NAMES.items())
 
 _EARLIER = ("budgets", "spent", "charges", "gammas")  # tables that all earlier ledgers have
-# The columns that earlier tables lack, and what they are for their rows. An earlier version of the library
+# The columns that earlier tables lack, and their values in existing rows. An earlier version of the library
 # names no columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends
 # nothing.
 _ADDED = {"neighbours": "'replace'", "unit": "'record'", "strength": "'sampled'", "purpose": "'answer'"}
@@ -50,7 +50,7 @@ _DATASET = re.compile(rf"{_NAMED.pattern}(?: and {_NAMED.pattern})*")
 def prepare(run: Run, found: set[str], postgres: bool) -> None:
     """Check the version of a ledger; convert one of the earlier layout to this one.
 
-    Runs inside the transaction that has created what was missing, so all of it is undone together.
+    It runs inside the transaction that creates missing tables, so a failure undoes everything together.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def check(rows: list[tuple[Any, ...]]) -> None:
 
 
 def _migrate(run: Run, found: set[str], postgres: bool) -> None:
-    """Convert the tables from before there was a version to the present layout."""
+    """Convert the tables of the earlier layout, which has no number, to the present layout."""
     if postgres:  # in the order in which a reservation locks them
         run("LOCK TABLE budgets, spent, charges, gammas, datasets IN ACCESS EXCLUSIVE MODE")
     for table in [each for each in KEYS if each in found]:  # the others were created just now
@@ -104,7 +104,7 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
                 run(f"ALTER TABLE {table} ALTER COLUMN {column} DROP DEFAULT")
     _fractions(run)
     run("UPDATE budgets SET migrated = charges")
-    # The average is at most γ, and more is not known of these.
+    # The average is at most γ, and nothing better is known for these rows.
     run("UPDATE spent SET average = gamma")
     run("UPDATE gammas SET average = gamma")
     run("UPDATE charges SET average = gamma, average_charged = charged")
@@ -113,7 +113,7 @@ def _migrate(run: Run, found: set[str], postgres: bool) -> None:
 
 
 def _place_people(run: Run) -> None:
-    """Write down who charges were about, and under which P all answers about them hold."""
+    """Record who charges were about, and under which P all answers about them hold."""
     declared = {
         (budget, dataset): (sampler, described)
         for budget, dataset, sampler, described in run(
@@ -129,17 +129,17 @@ def _place_people(run: Run) -> None:
     for budget, dataset, partition, part, _ in rows:
         names = names_in(dataset)
         sampler, described = declared.get((budget, dataset), ("", ""))
-        several = [sampler] if sampler else []  # of data without a name P was not written down
+        digests = [sampler] if sampler else []  # that layout has no P for data without a name
         run(
             "UPDATE charges SET people = ?, declared = ?, described = ? WHERE budget = ? AND dataset = ?",
-            *(json.dumps(names if dataset else []), json.dumps(several), described, budget, dataset),
+            *(json.dumps(names if dataset else []), json.dumps(digests), described, budget, dataset),
         )
         for name in names:
             if (budget, name) not in placed:
                 placed.add((budget, name))
                 run("INSERT INTO people VALUES (?, ?, ?, ?, '', '')", budget, name, partition, part)
-            before, text = known.get((budget, name), (set(several), described))
-            known[budget, name] = (before & set(several), text)
+            before, text = known.get((budget, name), (set(digests), described))
+            known[budget, name] = (before & set(digests), text)
     for (budget, name), (common, described) in known.items():
         run(
             "UPDATE people SET declared = ?, described = ? WHERE budget = ? AND name = ?",

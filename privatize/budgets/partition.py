@@ -14,7 +14,7 @@ from privatize.errors import SettingsError
 class Partition(Mapping[str, "Part"]):
     """The parts of a budget that a replaced record cannot leave. Made by `Budget.partition`."""
 
-    opaque: ClassVar[bool] = True  # to fingerprints
+    opaque: ClassVar[bool] = True  # fingerprints do not look inside
 
     def __init__(self, budget: Chargeable, name: str, parts: Sequence[str]) -> None:
         listed = [parts] if isinstance(parts, str) else list(parts)
@@ -31,7 +31,7 @@ class Partition(Mapping[str, "Part"]):
     def __getitem__(self, part: str) -> Part:
         if part not in self._parts:
             raise SettingsError(
-                f"{part!r} is not a part of {self.name!r}: they are {', '.join(self._parts)}."
+                f"{part!r} is not a part of {self.name!r}: its parts are {', '.join(self._parts)}."
             )
         return self._parts[part]
 
@@ -53,7 +53,7 @@ class Part(Entered):
     """One part of a partition: used like the budget itself."""
 
     def __init__(self, budget: Chargeable, partition: str, part: str) -> None:
-        self.budget: Any = budget  # the whole one
+        self.budget: Any = budget  # the entire budget
         self.partition, self.part = partition, part
 
     def _placed(self, charge: Charge) -> Charge:

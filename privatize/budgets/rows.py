@@ -1,4 +1,4 @@
-"""The rows of a ledger: how they are written and read; what this library cannot have written is refused."""
+"""Write and read the rows of a ledger; refuse rows that this library cannot have written."""
 
 import contextlib
 import functools
@@ -23,7 +23,7 @@ _HISTORY = (
 )
 _AMOUNTS = ("epsilon", "delta", "gamma", "average", "charged", "average_charged")
 _LISTS = ("declared", "people")
-# What a charge and its row have in common as it is.
+# The fields that are the same in a charge and in its row.
 _SAME = {each.name for each in fields(Charge)} & set(NAMES["charges"]) - {*_AMOUNTS, *_LISTS, "looks"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"(0|[1-9]\d*)(/[1-9]\d*)?", re.ASCII)
 
 @functools.lru_cache(maxsize=1024)
 def _amount(text: Any) -> Fraction:
-    """Return an amount: what `str` makes of a fraction that is not below zero, and nothing else."""
+    """Parse an amount; refuse all but the strings that `str` makes of fractions that are not below zero."""
     if isinstance(text, str) and _NUMBER.fullmatch(text):
         with contextlib.suppress(ValueError):  # too many digits for Python
             found = Fraction(text)
@@ -48,7 +48,7 @@ def _counts(text: str) -> dict[str, int]:
         found = json.loads(text)
         if isinstance(found, dict) and all(type(count) is int and count > 0 for count in found.values()):
             return found
-    raise LedgerError("The ledger is damaged: its counts are not counts.")
+    raise LedgerError("The ledger is damaged: its counts of charges are not positive integers.")
 
 
 def _strings(text: Any) -> tuple[str, ...]:
@@ -56,17 +56,17 @@ def _strings(text: Any) -> tuple[str, ...]:
         found = json.loads(text)
         if isinstance(found, list) and all(isinstance(each, str) for each in found):
             return tuple(found)
-    raise LedgerError("The ledger is damaged: a list of names in it is not a list of names.")
+    raise LedgerError("The ledger is damaged: a list of names in it is not a list of strings.")
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
 def terms_of(row: tuple[Any, ...]) -> Terms:
-    """Return a row of budgets."""
+    """Return the terms of a budget from its row."""
     name, *caps, composition, charges, created, neighbours, unit, migrated = row
     if not isinstance(charges, int) or not isinstance(migrated, int) or not 0 <= migrated <= charges:
-        raise LedgerError(f"The ledger is damaged: {name!r} has {charges!r} charges.")
+        raise LedgerError(f"The ledger is damaged: the budget {name!r} has {charges!r} charges.")
     return Terms(name, Cost(*map(_amount, caps)), composition, charges, created, neighbours, unit, migrated)
 
 
@@ -82,11 +82,11 @@ def read_totals(run: Run, name: str) -> dict[tuple[str, str], Totals]:
 
 
 def read_book(run: Run, name: str, charge: Charge | None = None) -> Book:
-    """Return what a ledger says of a budget: what a charge can depend on, or everything."""
+    """Return the book of a budget in the ledger: all of it, or only what a charge can depend on."""
     totals = read_totals(run, name)
     if charge is None:
         return Book(name, totals, _gammas(run, name), read_people(run, name))
-    # All people where parts must be compared, or where a P is recognized; else those that it is about.
+    # All people if parts must be compared or a P may be recognized, else those that the charge is about.
     people = read_people(run, name, *(charge.subjects if len(charge.subjects) == 1 else ()))
     earlier = not all(all(person.comparable) for person in people.values())
     if charge.partition or any(partition for partition, _ in totals) or earlier:
@@ -121,7 +121,7 @@ def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
 
 
 def read_charges(run: Run, name: str) -> list[dict[str, Any]]:
-    """Return every charge, the oldest first, as it is written down."""
+    """Return every charge, the oldest first, as it is stored."""
     rows = run("SELECT * FROM charges WHERE budget = ? ORDER BY number", name)
     return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
 
@@ -137,17 +137,17 @@ def read_history(run: Run, name: str) -> list[dict[str, Any]]:
 
 
 def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
-    """Add all charges to an empty book, by the rules of today; refuse what breaks one."""
-    name, made = terms.name, Book(terms.name)
+    """Add all charges to an empty book, by the present rules; refuse a charge that breaks one."""
+    name, book = terms.name, Book(terms.name)
     for number, row in enumerate(rows, 1):
         try:
             charge, due = _charge_of(row, terms)
             migrated = number <= terms.migrated
             if migrated != _is_migrated(row):
                 raise LedgerError("it is not in the layout that charges with this number have")
-            again = _row(name, number, row["at"], charge, made.add(charge, due if migrated else None))
+            again = _row(name, number, row["at"], charge, book.add(charge, due if migrated else None))
             wrong = {each for each, value in zip(row, again, strict=True) if value != row[each]}
-            if wrong - {"looks"}:  # they count by what they cost: migrated charges have none
+            if wrong - {"looks"}:  # these are checked by the cost, and migrated charges have none
                 raise LedgerError(f"this library would have written another {', '.join(sorted(wrong))}")
         except (LedgerError, SettingsError) as error:
             raise LedgerError(f"The ledger of {name!r} is damaged at its charge {number}: {error}") from None
@@ -157,11 +157,11 @@ def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
         raise LedgerError(
             f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted {terms.charges}."
         )
-    return made
+    return book
 
 
 def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
-    """Return a row as what was asked for and what it cost; refuse what `write` would not have written."""
+    """Return the charge in a row and what it cost; refuse a row that `write` cannot have written."""
     if not all(isinstance(value, int if name in ("number", "n") else str) for name, value in row.items()):
         raise LedgerError("this library cannot have written it: a number is a string in it, or the reverse")
     epsilon, delta, gamma, average, charged, average_charged = (_amount(row[name]) for name in _AMOUNTS)
@@ -185,25 +185,25 @@ def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
 
 
 def _is_migrated(row: dict[str, Any]) -> bool:
-    """Tell whether a charge is from before the present layout, and was converted to it."""
+    """Tell whether a charge was converted from the earlier layout."""
     same = (row["average"], row["average_charged"]) == (row["gamma"], row["charged"])
     return not row["looks"] and same and (not row["dataset"] or row["declared"] != "[]")
 
 
 @functools.lru_cache(maxsize=1000)
 def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
-    """Return what composition knows of the Gaussian releases that promise this."""
+    """Return the parameters for composition of the Gaussian mechanisms that promise this ε and δ."""
     made = [Gaussian(), Gaussian("classic")] if epsilon < 1 else [Gaussian()]
     return [list(map(float, each.composition_kind(epsilon, delta).split()[1:])) for each in made]
 
 
 def _fits(charge: Charge) -> bool:
-    """Tell whether what composition knows of a release is what it promised, and no better."""
+    """Tell whether a charge's parameters for composition are no better than what it promised."""
     name, *numbers = charge.kind.split(" ")
     found = [float(number) for number in numbers]
     if name != "gaussian" or not found:
         return name == "dp" and found == [charge.epsilon, charge.delta]
-    # σ is not above, and whatever else is known of the noise not below, that of the mechanism.
+    # σ must not be above that of the mechanism, and the other parameters of the noise not below theirs.
     return found[0] > 0 and any(
         found[0] <= sigma * (1 + 1e-9)
         and all(x >= y * (1 - 1e-9) for x, y in zip(found[1:], rest, strict=False))
@@ -227,7 +227,7 @@ _PEOPLE, _GAMMAS, _SPENT = map(_replacing, ("people", "gammas", "spent"))
 
 
 def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[Any, ...]:
-    """Return what is written down of a charge that costs this: a row of charges."""
+    """Return the row of a charge that costs this."""
     c = charge
     average = c.gamma if c.average_gamma is None else c.average_gamma
     return (
@@ -240,7 +240,7 @@ def _row(budget: str, number: int, at: str, charge: Charge, due: Cost) -> tuple[
 
 
 def write(run: Run, number: int, charge: Charge, book: Book) -> Cost:
-    """Add a charge to the book, and write down what has changed by it."""
+    """Add a charge to the book, and write what it changes to the database."""
     c, name, before = charge, book.name, dict(book.people)
     due = book.add(charge)
     run(_INSERT, *_row(name, number, now(), charge, due))

@@ -1,4 +1,4 @@
-"""Sealed data: what only private functions can open. A guard against accidents, not against an attacker."""
+"""Sealed data, which only private functions can open: a guard against accidents, not attackers."""
 
 import functools
 from collections import deque
@@ -18,18 +18,18 @@ from privatize.samplers import as_sampler
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Where the data is. Not an attribute: nothing that looks through an object's attributes finds it.
+# The data, by the id of its seal. It is no attribute: nothing that looks through attributes finds it.
 _CONTENT: dict[int, Any] = {}
 
 
 class _NoAttribute(SealedError, AttributeError):  # noqa: N818 - it is a SealedError
-    """The same error, which tools that ask for attributes take for "there is none"."""
+    """A SealedError that `hasattr` takes for a missing attribute."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SealedError, (str(self),)
 
 
-# A user need not know the difference.
+# Users need not know the difference, so both errors have one name.
 _NoAttribute.__name__ = _NoAttribute.__qualname__ = "SealedError"
 _NoAttribute.__module__ = SealedError.__module__
 
@@ -50,11 +50,11 @@ class Sealed:
     n : int
         Number of records.
     schema
-        Containers, names, dtypes and shapes, as JSON; of texts not how long they are.
+        Containers, names, dtypes and shapes, as JSON, without the lengths of strings.
     """
 
     __slots__ = ("__weakref__", "_budget", "_kind", "_sampler", "n", "name", "schema", "version")
-    opaque: ClassVar[bool] = True  # to fingerprints
+    opaque: ClassVar[bool] = True  # fingerprints do not look inside
     name: str
     version: str | None
     n: int
@@ -64,11 +64,11 @@ class Sealed:
         n, schema = records.count(data), records.describe(data).to_json(public=True)
         facts = {"name": name, "version": version, "n": n, "schema": schema, "_kind": _type(data)}
         for slot, value in (facts | {"_sampler": sampler, "_budget": budget}).items():
-            object.__setattr__(self, slot, value)  # its own is refused
+            object.__setattr__(self, slot, value)  # the class refuses to set attributes
         _CONTENT[id(self)] = data
 
     def __del__(self) -> None:
-        content = globals().get("_CONTENT")  # which is gone when Python ends
+        content = globals().get("_CONTENT")  # None or missing when Python ends
         if content is not None:
             content.pop(id(self), None)
 
@@ -82,7 +82,7 @@ class Sealed:
         return format(repr(self), spec)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in Sealed.__slots__:  # it is only half made
+        if name in Sealed.__slots__:  # __init__ has not finished
             raise AttributeError(name)
         _refuse(self, f"its attribute {name!r} was read", _NoAttribute)
 
@@ -149,7 +149,7 @@ def seal(
     name : str
         Declares which people these are. The same name and version mean the same data.
     version : str, optional
-        Tells states of the data apart.
+        Distinguishes states of the data.
     sampler : Sampler, optional
         P, for functions that are decorated without one.
     budget : Budget, optional
@@ -179,7 +179,7 @@ def seal(
         failure = error.with_traceback(None)
         failure.__context__ = None
     finally:
-        del data  # the error's frames must not hold it
+        del data  # the frames of the error's traceback must not have it
     raise failure
 
 
@@ -210,7 +210,7 @@ def private_source(
         def load(*args: P.args, **kwargs: P.kwargs) -> Sealed:
             return seal(loader(*args, **kwargs), name=name, version=version, sampler=chosen, budget=budget)
 
-        vars(load)["opaque"] = Opaque()  # to fingerprints
+        vars(load)["opaque"] = Opaque()  # fingerprints do not look inside
         return load
 
     return decorate
@@ -222,7 +222,7 @@ def _check_names(name: Any, version: Any) -> None:
         check_text("The version of sealed data", version)
 
 
-# --- what the decorator asks ------------------------------------------------------------------
+# --- for private functions --------------------------------------------------------------------
 
 
 def is_sealed(value: Any) -> bool:
@@ -231,18 +231,18 @@ def is_sealed(value: Any) -> bool:
 
 
 def opened(sealed: Any) -> Any:
-    """Return what is inside. For the decorator only."""
+    """Return the data inside. Only private functions may call this."""
     return _CONTENT[id(sealed)]
 
 
 def declared(sealed: Sealed) -> str:
-    """Return name and version as one text."""
+    """Return name and version as one string."""
     version = "" if sealed.version is None else f" version {sealed.version!r}"
     return f"{sealed.name!r}{version}"
 
 
-def people(sealed: Sealed) -> str:
-    """Return the name alone: versions are of the same people."""
+def subject(sealed: Sealed) -> str:
+    """Return the name without the version: all versions are about the same people."""
     return repr(sealed.name)
 
 
@@ -252,7 +252,7 @@ def carried(sealed: Sealed) -> tuple[Any, Any]:
 
 
 def hidden_in(value: Any, depth: int = 20) -> bool:
-    """Tell whether sealed data is in an argument, also inside containers."""
+    """Tell whether an argument is sealed data, or has some inside its containers."""
     if is_sealed(value):
         return True
     if not depth:

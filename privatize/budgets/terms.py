@@ -21,14 +21,14 @@ class Terms:
     Attributes
     ----------
     name : str
-        Names the budget.
+        Name of the budget.
     cap : Cost
         What may be spent in all.
     composition : {"sum", "tight"}
-        Whether ε simply adds up, or the least of that and tighter bounds at the budget's δ holds.
+        Whether ε is added up, or is the smallest of this sum and tighter bounds that hold at the budget's δ.
     charges, created, migrated
-        What the ledger says beside them: the number of charges, when the budget was opened, and how many
-        charges are from before the present layout.
+        From the ledger: the number of charges, when the budget was opened, and how many charges were
+        converted from the earlier layout.
     neighbours, unit : str
         What neighbours are, and what a record is.
     """
@@ -48,22 +48,22 @@ class Terms:
         return f"{', '.join(numbers)}, composition={self.composition!r}"
 
     def cost(self, totals: _Totals) -> Cost:
-        """Return what totals cost together; by the tighter bound only if the sum is too much."""
+        """Return what totals cost together; use the tighter bound only if the sum exceeds the caps."""
         found = summed(totals)
         return found if self.composition == "sum" or found.fits(self.cap) else self._tight(totals, found)
 
     def least(self, totals: _Totals) -> Cost:
-        """Return the same, by whichever bound is smaller."""
+        """Return what totals cost together, by whichever bound is smaller."""
         cost = self.cost(totals)
         if self.composition == "sum" or not cost.epsilon:
             return cost
         return min(cost, self._tight(totals, cost), key=lambda each: each.epsilon)
 
     def _tight(self, totals: _Totals, summed: Cost) -> Cost:
-        """Return the same with the ε that holds at the whole of the budget's δ, if that is less."""
+        """Return the sum, but with the ε that holds at the budget's entire δ if that is less."""
         base = Counter(totals.get(("", ""), Totals()).counts)
         parts = [(partition, total.counts) for (partition, _), total in totals.items() if partition]
-        if len({partition for partition, _ in parts}) > 1:  # one after the other: their sum holds
+        if len({partition for partition, _ in parts}) > 1:  # composed one after the other: the sum holds
             return summed
         delta = float(self.cap.delta)
         found = max(tight(dict(base + Counter(counts)), delta) for _, counts in parts or [("", {})])
@@ -72,7 +72,7 @@ class Terms:
 
 
 def summed(totals: _Totals) -> Cost:
-    """Return the sum of all totals, of each partition the largest part."""
+    """Return the sum of all totals, where each partition counts by its largest part."""
     largest: dict[str, Cost] = {}
     for (partition, _), total in totals.items():
         known = largest.get(partition)

@@ -49,7 +49,7 @@ def _budgets(
             'ledger = "..." into [tool.privatize].'
         )
     with contextlib.suppress(NotThere), reading(Ledger, url, "budgets", "a ledger") as ledger:
-        known = {each.name: each for each in ledger.begun()}
+        known = {each.name: each for each in ledger.budgets()}
         for name in names:
             if name not in known:
                 listed = ", ".join(map(repr, known)) or "none"

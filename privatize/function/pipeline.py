@@ -17,7 +17,7 @@ from privatize import errors
 from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.entered import current
-from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, people
+from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, subject
 from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
@@ -204,7 +204,7 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Sub
     return _Subjects(
         [*budgets, *(budget for _, budget in carry)],
         " and ".join(dict.fromkeys(map(declared, parts))),
-        tuple(dict.fromkeys(map(people, parts))),
+        tuple(dict.fromkeys(map(subject, parts))),
         known[0] if known else None,
     )
 

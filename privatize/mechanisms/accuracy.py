@@ -1,4 +1,4 @@
-"""How far noise carries an answer: half-widths that hold with a given probability."""
+"""How far noise moves an answer: half-widths that hold with a given probability."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Noise
 
-# Scales are rounded up by up to 2^-21 (see privatize.noise.grid): a margin for that, and to spare.
+# Scales are rounded up by up to 2^-21 (see privatize.noise.grid): this margin covers that.
 _MARGIN = 1 + 2.0**-18
 
 
@@ -27,7 +27,7 @@ def check_confidence(confidence: Any) -> float:
 def half_widths(
     noise: Noise, scale: Any, confidence: float, whole: NDArray[np.bool_], *, rounded: bool = False
 ) -> NDArray[np.float64]:
-    """Return, for every number, how far noise takes it at most, with this probability, each by itself.
+    """Return how far noise moves each number at most, with this probability for each number by itself.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def half_widths(
     confidence : float
         The probability.
     whole : array of bool
-        Which numbers are integers: their noise is on the integers, and so is what comes out.
+        Which numbers are integers: with noise they are integers too.
     rounded : bool
         Whether integers get fine noise that is rounded afterwards, as normal and weighted noise is.
 
@@ -65,8 +65,8 @@ def half_widths(
 
 
 def _normal(tail: float) -> float:
-    """Return the number that a standard normal one is above with this probability."""
-    from statistics import NormalDist  # only here: it takes a while to load
+    """Return the number that a standard normal variable exceeds with this probability."""
+    from statistics import NormalDist  # imported here, since it takes a while to load
 
     return -NormalDist().inv_cdf(tail)
 
@@ -74,7 +74,7 @@ def _normal(tail: float) -> float:
 def mean_error(
     noise: Noise, scale: Any, whole: NDArray[np.bool_], *, rounded: bool = False
 ) -> NDArray[np.float64]:
-    """Return, for every number, the mean absolute value of its noise; the arguments are the same.
+    """Return the mean absolute value of each number's noise. The arguments are those of `half_widths`.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def mean_error(
 def _mean_rounded(scales: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean absolute values of normal numbers that are rounded."""
     means = scales * math.sqrt(2 / math.pi)
-    for scale in np.unique(scales[scales < 50]).tolist():  # beyond, rounding changes less than 1e-4 of it
+    for scale in np.unique(scales[scales < 50]).tolist():  # at 50 or more, rounding changes less than 1e-4
         tails = (math.erfc((t + 0.5) / (scale * math.sqrt(2))) for t in range(math.ceil(10 * scale) + 1))
         means[scales == scale] = math.fsum(tails) if scale else 0.0
     return means

@@ -1,4 +1,4 @@
-"""What a mechanism is, and the norms that they measure gaps in."""
+"""What a mechanism is, and the norms that mechanisms measure gaps in."""
 
 import math
 import sys
@@ -42,12 +42,12 @@ class Mechanism(Protocol):
 
 
 class BaseMechanism:
-    """What may be asked of a mechanism, with the answers of one that has a norm, a scale and a release only.
+    """What a mechanism may have beside a norm, a scale and a release, with defaults.
 
     Attributes
     ----------
     gap_version : int
-        Raised by whoever changes how gaps are measured, or weights chosen: stored estimates are then stale.
+        Must be raised when gaps are measured or weights chosen differently: stored estimates are then stale.
     noise_name : {"laplace", "normal", ""}
         The noise that is added to every number; see `noise`.
     scaled : {"total", "relative"} or None
@@ -72,9 +72,9 @@ class BaseMechanism:
 
     @property
     def noise(self) -> Noise:
-        """The noise that is surely added to every number, or "" if there is no telling.
+        """The noise that is added to every number for sure, or "" if that is not known.
 
-        Of a class that somebody made of one of ours there is none: it may do something else.
+        It is not known for a user's subclass of one of our classes, which may do something else.
         """
         found: Noise = vars(type(self)).get("noise_name", "")
         return found
@@ -95,12 +95,12 @@ class BaseMechanism:
         )
 
     def composition_kind(self, epsilon: float, delta: float) -> str:
-        """Return what tight composition must know of a release, as a string: by ε and δ alone."""
+        """Return what tight composition must know about a release, as a string: here its ε and δ."""
         return f"dp {float(epsilon)!r} {float(delta)!r}"
 
 
 class _Completed(BaseMechanism):
-    """The answers of a user's own mechanism."""
+    """What a user's own mechanism has, and defaults for the rest."""
 
     def __init__(self, own: Mechanism) -> None:
         self._name = type(own).__name__
@@ -114,18 +114,18 @@ class _Completed(BaseMechanism):
 
 
 def complete(mechanism: Mechanism) -> BaseMechanism:
-    """Return what may be asked of a mechanism beside its norm, scale and release, whoever wrote it."""
+    """Return what a mechanism has beside its norm, scale and release, with defaults if a user wrote it."""
     return mechanism if isinstance(mechanism, BaseMechanism) else _Completed(mechanism)
 
 
 def labels(found: Any) -> list[Any] | None:
     """Return the labels of what a function returned: a dict's keys, a pandas object's index; else None.
 
-    The index that pandas gives to what has none counts the rows, and is no label.
+    The default index of pandas only counts the rows, so it has no labels.
     """
     if isinstance(found, dict):
         return list(found)
-    pandas = sys.modules.get("pandas")  # where nobody has imported it, nothing is one of its objects
+    pandas = sys.modules.get("pandas")  # if nobody has imported pandas, `found` is not one of its objects
     if pandas is None or not isinstance(found, pandas.Series | pandas.DataFrame):
         return None
     counted = isinstance(found.index, pandas.RangeIndex) and found.index.equals(pandas.RangeIndex(len(found)))

@@ -26,14 +26,14 @@ class Bernstein(BaseMechanism):
     shape ``(k+1,)*ℓ``), or a vectorized callable of points, or takes the points as one more
     parameter that the call leaves open: ``density(data, points)``, where `points` has shape
     (N,) for ℓ = 1 and (N, ℓ) otherwise. Laplace noise is added on the lattice; the polynomial
-    through it is post-processing and can be evaluated forever.
+    through it is post-processing and can be evaluated any number of times.
 
     Parameters
     ----------
     lattice : int
         k, the number of steps of the lattice along each axis.
     order : int
-        h, the order of the iterated Bernstein operator: higher follows smooth functions closer.
+        h, the order of the iterated Bernstein operator: a higher one follows smooth functions more closely.
     dimension : int
         ℓ, the dimension of the points.
     norm : {"l1", "sup"}
@@ -80,7 +80,7 @@ class Bernstein(BaseMechanism):
 
     @property
     def _times(self) -> int:
-        """By how much the norm of a gap on the lattice may be below the L1 norm."""
+        """The factor by which the norm of a gap on the lattice may be below the L1 norm."""
         return self.size if self.norm_name == "sup" else 1
 
     def points(self) -> NDArray[np.float64]:
@@ -113,7 +113,7 @@ class Bernstein(BaseMechanism):
     ) -> Vector:
         """Return the lattice values with noise added."""
         enlarged = inflate(sensitivity, len(vector)) * self._times
-        if enlarged == math.inf:  # in smaller units it is not
+        if enlarged == math.inf:  # `Weighted` uses units in which it is finite
             return Weighted(self, (0,) * len(vector)).release(
                 vector, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
             )
@@ -229,5 +229,5 @@ class _OnLattice:
         return array.astype(np.float64).ravel()
 
     def __privatize_rows__(self, rows_of: Callable[[Any], Any], /) -> Any:
-        """Return the rows of the call whose values these are, if it is a sum over records."""
+        """Return the rows of the call that returns the values, if it is a sum over records."""
         return rows_of(functools.partial(self.call, point=self.points) if self.opened else self.call)

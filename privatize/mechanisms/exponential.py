@@ -18,8 +18,8 @@ class Exponential(BaseMechanism):
 
     The decorated function returns one score for each response, or takes the response as one
     more parameter that the call leaves open: ``score(data, response)``. Scores with labels (a dict, a
-    pandas Series such as ``value_counts()``) are taken by label, which must be the responses; all others
-    in the order of the responses. The release is a response r with probability proportional to
+    pandas Series such as ``value_counts()``) are taken by label, and the labels must be the responses.
+    Other scores are in the order of the responses. A response r is released with probability proportional to
     ``prior(r) * exp(ε score(r) / 2Δ)``.
 
     Parameters
@@ -93,7 +93,7 @@ class Exponential(BaseMechanism):
         """Return by how much the chosen response's score is below the best one at most.
 
         A response whose score is lower by t is chosen with at most exp(-εt/2Δ) times the best one's odds, so
-        all of these together with at most exp(-εt/2Δ) over the best one's share of the prior.
+        all of these together with probability at most exp(-εt/2Δ) over the best one's share of the prior.
         """
         least = min(self.prior) / math.fsum(self.prior)
         return self.scale(sensitivity, epsilon, delta) * math.log(1 / ((1 - confidence) * least))

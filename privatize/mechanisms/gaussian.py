@@ -26,8 +26,8 @@ class Gaussian(BaseMechanism):
         ``"analytic"`` is the least σ that is (ε, δ)-private, for any ε. ``"classic"`` is the
         paper's σ = Δ √(2 log(1.25/δ)) / ε, larger, and proven for ε < 1 only.
     scaled : {"total", "relative"}, optional
-        Give every number of the answer noise of its own scale, as for `Laplace`; ``"total"`` makes
-        the sum of all variances least.
+        Give every number of the answer noise of its own scale, as for `Laplace`; ``"total"`` minimizes
+        the sum of all variances.
 
     References
     ----------
@@ -55,8 +55,8 @@ class Gaussian(BaseMechanism):
         return f"Gaussian(calibration={self.calibration!r}{scaled})"
 
     def weights(self, gaps: NDArray[np.float64]) -> list[int]:
-        """Return the weights, as powers of two, that gaps of shape (pairs, numbers) ask for."""
-        # The same as l2 does: tiny gaps must not underflow when they are squared.
+        """Return the weights, as powers of two, for gaps of shape (pairs, numbers)."""
+        # As in `l2`, tiny gaps must not underflow when they are squared.
         unit = np.abs(gaps).max(axis=0, initial=0.0)
         unit[unit == 0] = 1.0
         return exponents(unit * np.sqrt(moving(np.square(gaps / unit))), self.scaled or "total")
@@ -85,7 +85,7 @@ class Gaussian(BaseMechanism):
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> float:
         """Return the standard deviation σ."""
-        # The noise is calibrated for a little less than δ: what is allowed must work.
+        # Noise is calibrated for a little less than δ, which must work for the least δ that is allowed.
         self.check(epsilon, max(delta, _LEAST_DELTA) if delta > _LEAST_DELTA / 2 else delta)
         if self.calibration == "classic":
             return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon * (1 + 1e-12)
@@ -106,15 +106,15 @@ class Gaussian(BaseMechanism):
         >>> Gaussian().composition_kind(1.0, 1e-6)
         'gaussian 4.224678889...'
         """
-        if type(self) is not Gaussian:  # whatever its noise is
+        if type(self) is not Gaussian:  # a subclass may add other noise
             return super().composition_kind(epsilon, delta)
         return f"gaussian {self.scale(1.0, epsilon, delta)!r} {discretization(epsilon, delta)!r}"
 
 
-_LEAST_DELTA = 1e-300  # below, floats have fewer digits
+_LEAST_DELTA = 1e-300  # smaller floats have fewer digits
 
 
 @functools.lru_cache(maxsize=8)
 def _scale_of(mechanism: Gaussian) -> Callable[[float, float, float], float]:
-    """Return one and the same function for equal mechanisms, so that what it gives can be looked up."""
+    """Return the same function object for equal mechanisms, so that a cache with this argument finds it."""
     return mechanism.scale

@@ -20,10 +20,10 @@ class Laplace(BaseMechanism):
     Parameters
     ----------
     scaled : {"total", "relative"}, optional
-        Give every number of the answer noise of its own scale: ``"total"`` makes the sum of all scales
-        least, ``"relative"`` gives each number noise in proportion to how far it moves, for numbers in
-        different units. The weights come from pairs that are drawn from P for this purpose alone. By
-        default all numbers get the same noise.
+        Give every number of the answer noise of its own scale: ``"total"`` minimizes the sum of all scales,
+        ``"relative"`` gives each number noise in proportion to how far it moves, for numbers in different
+        units. The weights come from pairs that are drawn from P for this purpose alone. By default all
+        numbers get the same noise.
 
     References
     ----------
@@ -47,7 +47,7 @@ class Laplace(BaseMechanism):
         return "Laplace()" if self.scaled is None else f"Laplace(scaled={self.scaled!r})"
 
     def weights(self, gaps: NDArray[np.float64]) -> list[int]:
-        """Return the weights, as powers of two, that gaps of shape (pairs, numbers) ask for."""
+        """Return the weights, as powers of two, for gaps of shape (pairs, numbers)."""
         return exponents(moving(np.abs(gaps)), self.scaled or "total")
 
     immutable: ClassVar[bool] = True

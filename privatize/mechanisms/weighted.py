@@ -1,7 +1,7 @@
-"""Noise where it hurts least: a weight for every number of an answer.
+"""A weight for every number of an answer, so that each gets noise of its own scale.
 
 With weights w the gap is measured as the norm of (f(D) - f(D'))/w, and number j gets noise of scale w_j
-Δ̂/ε: that is the plain mechanism on f/w, so it is private for any w that does not come from private
+Δ̂/ε: that is the unweighted mechanism on f/w, so it is private for any w that does not come from private
 data. Weights are powers of two, so that dividing and multiplying by them is exact.
 """
 
@@ -22,7 +22,7 @@ _LEAST = -200  # no weight is below 2^-200 of the largest
 
 
 def check_scaled(scaled: Any) -> None:
-    """Refuse what is no way to choose weights."""
+    """Refuse an unknown way to choose weights."""
     if not isinstance(scaled, str | None) or scaled not in (None, "total", "relative"):
         raise SettingsError(f"scaled={scaled!r} is not 'total', 'relative' or None.")
 
@@ -30,8 +30,8 @@ def check_scaled(scaled: Any) -> None:
 def moving(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean of each column over the rows in which it is not zero; zero if there are none.
 
-    A number that rarely moves must get noise for when it does: in the mean over all pairs its own step
-    would vanish, and noise in proportion to that would hide nobody.
+    A number that rarely moves must get enough noise for when it does. In the mean over all pairs its step
+    would nearly vanish, and noise in proportion to that would protect nobody.
 
     Examples
     --------
@@ -65,11 +65,11 @@ def exponents(sizes: NDArray[np.float64], scaled: Scaled) -> list[int]:
     moved = np.isfinite(sizes) & (sizes > 0)
     if not moved.any():
         return [0] * len(sizes)
-    # Of what did not move it is not known how far it does, so it gets the largest weight, and noise.
+    # It is not known how far a number moves that did not move here, so it gets the largest weight, and noise.
     filled = np.where(moved, sizes, sizes[moved].max())
     powers = np.log2(filled) * (0.5 if scaled == "total" else 1.0)
-    whole = np.rint(powers - powers.max()).astype(int)
-    found: list[int] = np.maximum(whole, _LEAST).tolist()
+    rounded = np.rint(powers - powers.max()).astype(int)
+    found: list[int] = np.maximum(rounded, _LEAST).tolist()
     return found
 
 
@@ -113,11 +113,11 @@ class Weighted:
         self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float, whole: Mask
     ) -> Vector:
         """Return the vector with noise added, of another scale for each number."""
-        # In units in which the sensitivity is about 1, so that nothing in reach of the noise over- or
-        # underflows. Clamping cannot move two vectors apart, and nor can rounding what is whole, afterwards.
+        # Work in units in which the sensitivity is about 1, so that no number as small or large as the noise
+        # under- or overflows. Clamping cannot move two vectors apart, nor can rounding integers afterwards.
         unit, power = math.frexp(sensitivity)
         powers = self._powers + power
-        with np.errstate(all="ignore"):  # a warning would tell of a private number
+        with np.errstate(all="ignore"):  # a warning would reveal something about a private number
             divided = np.clip(np.ldexp(vector, -powers), -_LARGEST, _LARGEST)
         noised = self.mechanism.release(
             divided,
@@ -128,8 +128,8 @@ class Weighted:
         )
         with np.errstate(all="ignore"):
             found = np.clip(np.ldexp(noised, powers), -_MOST, _MOST)
-        # A number of 1e300 times its noise is the same float on both sides of a pair within the estimate, or
-        # its gap would be larger: it is released as it is, in place of a clamped one.
+        # If a number is 1e300 times its noise, it is the same float in both outputs of a pair: otherwise the
+        # gap would be above the estimate. So it is released as it is, not clamped.
         found = np.where(np.abs(divided) < _LARGEST, found, vector)
         return np.asarray(np.where(whole, np.rint(found), found))
 

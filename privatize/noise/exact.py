@@ -1,9 +1,9 @@
 """Exact draws from discrete distributions, in integers, from the operating system's randomness.
 
-Decisions are made by comparing a uniform number, of which ever more bits are drawn, with an
-irrational probability: floating point only serves as a filter with a proven error, and what it
-cannot decide is decided in integers (`below`). Nothing is buffered between calls, so
-nothing survives a fork. There is no seed. Proofs: ``docs/noise.md``.
+A decision compares a uniform number, whose bits are drawn as they are needed, with an irrational
+probability. Floating point is only a filter with a proven error; what it cannot decide is decided
+in integers (`below`). Nothing is buffered between calls, so nothing survives a fork. There is no
+seed. Proofs: ``docs/noise.md``.
 """
 
 import contextvars
@@ -25,11 +25,11 @@ Words = NDArray[np.uint64]
 # Where random bytes come from. Tests replace it (privatize.testing); nothing else does.
 source: contextvars.ContextVar[Callable[[int], bytes]] = contextvars.ContextVar("source", default=os.urandom)
 
-# Up to this many draws plain Python is quicker than numpy (tests/benchmarks/noise.py).
+# Up to this many draws pure Python is faster than numpy (tests/benchmarks/noise.py).
 _FEW = 28
 _32, _LOW = np.uint64(32), np.uint64(2**32 - 1)
-# Scales that the vectorized paths take; beyond, Python's integers do it. A draw is at most
-# 63 * 2^55 + 2^55 = 2^61 in magnitude there (`_wide` sees to the rest), so int64 never wraps.
+# The vectorized paths take scales up to 2^55; larger ones are drawn in Python's integers. A draw is at most
+# 63 * 2^55 + 2^55 = 2^61 in magnitude there (`_wide` handles the rest), so int64 never wraps.
 _WIDEST = 55
 # The filter's error. p = _exp(x) below is within 2^-48 of the true value (docs/noise.md).
 _DOUBT = 2.0**-46
@@ -92,20 +92,20 @@ def below(prefix: int, bits: int, bounds: Callable[[int], tuple[int, int]], stre
 
 
 def _decided(prefix: int, bits: int, bounds: Callable[[int], tuple[int, int]]) -> bool | None:
-    """Tell whether a number that begins so is below a constant, or None if that depends on further bits."""
+    """Tell whether a number that begins with `prefix` is below a constant; None if further bits decide."""
     low, high = bounds(bits + 64)
     return True if (prefix + 1) << 64 <= low else False if prefix << 64 >= high else None
 
 
 def exp_bounds(num: int, den: int, precision: int) -> tuple[int, int]:
     """Return integers lo <= 2^precision * exp(-num/den) <= hi, for num >= 0 and den > 0."""
-    whole, part = divmod(num, den)
-    if whole > precision:  # exp(-whole) < 2^-precision
+    integer, part = divmod(num, den)
+    if integer > precision:  # exp(-integer) < 2^-precision
         return 0, 1
     guard = precision + 3 * precision.bit_length() + 16
     low, high = _series(part, den, guard)
-    base, power = _series(1, 1, guard), whole
-    while power:  # exp(-whole) by squaring, rounding outward
+    base, power = _series(1, 1, guard), integer
+    while power:  # exp(-integer) by squaring, rounding outward
         if power & 1:
             low, high = low * base[0] >> guard, -(-high * base[1] >> guard)
         base = base[0] ** 2 >> guard, -(-(base[1] ** 2) >> guard)
@@ -115,9 +115,9 @@ def exp_bounds(num: int, den: int, precision: int) -> tuple[int, int]:
 
 
 def _series(part: int, den: int, guard: int) -> tuple[int, int]:
-    """Return integers around 2^guard * exp(-part/den), for 0 <= part <= den.
+    """Return integers that enclose 2^guard * exp(-part/den), for 0 <= part <= den.
 
-    The alternating series in fixed point. Rounding down makes each term err by less than 2 units
+    This is the alternating series in fixed point. Rounding down makes each term err by less than 2 units
     (the error of the one before is divided by i), and what is cut off is below 1 unit.
     """
     total, term, i = 0, 1 << guard, 0
@@ -128,7 +128,7 @@ def _series(part: int, den: int, guard: int) -> tuple[int, int]:
     return total - 2 * i - 1, total + 2 * i + 1
 
 
-def _flip(prefix: int, bits: int, num: int, den: int, stream: Stream) -> bool:
+def _below_exp(prefix: int, bits: int, num: int, den: int, stream: Stream) -> bool:
     """Tell whether the uniform number that begins with `prefix` is below exp(-num/den)."""
     return below(prefix, bits, functools.partial(exp_bounds, num, den), stream)
 
@@ -136,14 +136,14 @@ def _flip(prefix: int, bits: int, num: int, den: int, stream: Stream) -> bool:
 # --- the filter -----------------------------------------------------------------------------
 #
 # exp(-x) for 0 <= x < 64 as exp(-a) exp(-b/256) q(r), x = a + b/256 + r exactly, 0 <= r < 1/256, q the
-# Taylor polynomial of degree 5. Only IEEE additions and products of correctly rounded constants, so
-# its error is proven without trusting anybody's exp().
+# Taylor polynomial of degree 5. It uses only IEEE additions and products of correctly rounded constants, so
+# its error is proven without trusting any library's exp().
 
 
 @functools.cache
 def _entry(num: int, den: int) -> float:
     """Return exp(-num/den), rounded to the nearest float."""
-    low, _ = exp_bounds(num, den, 200)  # 200 bits: the rounding to float is what counts
+    low, _ = exp_bounds(num, den, 200)  # 200 bits, so that only the rounding to float matters
     return float(Fraction(low, 1 << 200))
 
 
@@ -161,7 +161,7 @@ def _exp(x: float) -> float:
 
 
 def _exps(x: Vector) -> Vector:
-    wholes, parts = _tables()
+    integers, parts = _tables()
     at = (x * 256).astype(np.int64)
     r = x - at * (1 / 256)
     q = r * (-1 / 120)
@@ -171,7 +171,7 @@ def _exps(x: Vector) -> Vector:
         q += c
     q *= parts[at & 255]
     if x.size and at.max() >= 256:
-        q *= wholes[at >> 8]
+        q *= integers[at >> 8]
     return q
 
 
@@ -179,8 +179,8 @@ def _exps(x: Vector) -> Vector:
 #
 # X = V t + U is geometric with ratio exp(-1/t) if V is geometric with ratio 1/e and U in [0, t) has
 # probability proportional to exp(-U/t); X >> shift then has ratio exp(-2^shift/t) (Canonne, Kamath &
-# Steinke 2020). U is proposed uniformly and kept with probability exp(-U/t); V >= j iff a uniform
-# number is below exp(-j), and one number serves for all j.
+# Steinke 2020). U is proposed uniformly and accepted with probability exp(-U/t); V >= j iff a
+# uniform number is below exp(-j), and the same number is used for all j.
 
 _STEPS = 43  # exp(-43) is just above 2^-63, the resolution of the 63 bits that V is read from
 
@@ -198,7 +198,7 @@ def _geometric(prefix: int, stream: Stream) -> int:
     while True:
         v = _STEPS - bisect_right(cuts, prefix)
         # v cuts lie above the prefix. If it equals the next one, further bits decide.
-        if v < _STEPS and cuts[_STEPS - 1 - v] == prefix and _flip(prefix, 63, v + 1, 1, stream):
+        if v < _STEPS and cuts[_STEPS - 1 - v] == prefix and _below_exp(prefix, 63, v + 1, 1, stream):
             v += 1
         if v < _STEPS:
             return base + v
@@ -214,7 +214,7 @@ def laplace_one(t: int, shift: int, stream: Stream) -> int:
         p, low = _exp(u / t), decider * 2.0**-53
         if low >= p + _DOUBT:
             continue
-        if low + 2.0**-53 > p - _DOUBT and not _flip(decider, 53, u, t, stream):
+        if low + 2.0**-53 > p - _DOUBT and not _below_exp(decider, 53, u, t, stream):
             continue
         word = stream.word()
         x = (_geometric(word >> 1, stream) * t + u) >> shift
@@ -244,7 +244,7 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
     _, cuts = _laplace_cuts()
 
     def draw(missing: int) -> Any:
-        u, _ = _kept(int(missing * 1.6) + 16, t, None)  # 1 - 1/e of them are kept
+        u, _ = _accepted(int(missing * 1.6) + 16, t, None)  # 1 - 1/e of them are accepted
         words = _words(len(u))
         prefix = words >> np.uint64(1)
         at = np.searchsorted(cuts, prefix, side="right")
@@ -257,7 +257,7 @@ def discrete_laplace(t: int, shift: int, size: int) -> Integers | list[int]:
 
 
 def _many(draw: Callable[[int], Any], size: int) -> Integers:
-    """Return numbers of a function that draws about as many as are missing, until there are enough."""
+    """Call a function that draws about as many numbers as are missing, until there are enough."""
     parts = [draw(size)[:size]]
     while (missing := size - sum(map(len, parts))) > 0:
         parts.append(draw(missing)[:missing])
@@ -267,24 +267,24 @@ def _many(draw: Callable[[int], Any], size: int) -> Integers:
 def _wide(multiple: Any, t: int) -> Any:
     """Return multiple * t, in Python's integers where int64 could wrap.
 
-    Up to 63 * 2^55 + 2^55 = 2^61 it cannot. More has probability 2^-91 or less.
+    Up to 63 * 2^55 + 2^55 = 2^61 it cannot wrap. Larger multiples have probability 2^-91 or less.
     """
     return multiple * t if multiple.max(initial=0) <= 63 else multiple.astype(object) * t
 
 
 def _with_sign(x: Any, words: Words) -> Any:
-    """Return x with a sign from the lowest bits; half of the zeros go, since zero has one sign."""
+    """Return x with a sign from the lowest bits; half of the zeros are dropped, since zero has one sign."""
     positive = (words & np.uint64(1)).astype(np.bool_)
     return np.where(positive, x, -x)[positive | (x != 0)]
 
 
-def _kept(size: int, t: int, k: Integers | None) -> tuple[Integers, Any]:
-    """Propose uniform integers u below t, and keep them with probability exp(-u/t).
+def _accepted(size: int, t: int, k: Integers | None) -> tuple[Integers, Any]:
+    """Propose uniform integers u below t, and accept them with probability exp(-u/t).
 
-    With k the probability is exp(-x(2k+x)/2), x = u/t. Returns the kept ones and where they were.
+    With k the probability is exp(-x(2k+x)/2), x = u/t. Returns the accepted ones and where they were.
     """
     factor, zeros = _split(t)
-    # Lemire's multiplication: unbiased once few remainders are refused. 2^32 * 2^24 does not wrap.
+    # Lemire's multiplication: unbiased once a few remainders are rejected. 2^32 * 2^24 does not wrap.
     words = _words(size)
     product = (words >> _32) * np.uint64(factor)
     fair = (product & _LOW) >= np.uint64(2**32 % factor)
@@ -303,7 +303,7 @@ def _kept(size: int, t: int, k: Integers | None) -> tuple[Integers, Any]:
     for i in np.flatnonzero((keep != fair) & (low < p + _DOUBT)).tolist():
         y = int(u[i])
         num, den = (y, t) if k is None else (y * (2 * int(k[i]) * t + y), 2 * t * t)
-        keep[i] = _flip(int(decider[i]), known, num, den, Stream())
+        keep[i] = _below_exp(int(decider[i]), known, num, den, Stream())
     where = np.flatnonzero(keep)
     return u[where].astype(np.int64), where
 
@@ -315,7 +315,7 @@ def _split(t: int) -> tuple[int, int]:
 
 
 def _vectorizes(t: int, size: int) -> bool:
-    """Tell whether the vectorized path is right for this scale, and quicker."""
+    """Tell whether the vectorized path can draw at this scale, and is faster."""
     return size > _FEW and t <= 1 << _WIDEST and _split(t)[0] < 1 << 24
 
 
@@ -328,14 +328,14 @@ def coarse(t: int) -> int:
 # --- discrete Gaussian ----------------------------------------------------------------------
 #
 # Karney (2016), Algorithm D, for mean 0 and an integer sigma: k with probability proportional to
-# exp(-k^2/2), j uniform in [0, sigma), kept with probability exp(-x(2k+x)/2) for x = j/sigma; then
+# exp(-k^2/2), j uniform in [0, sigma), accepted with probability exp(-x(2k+x)/2) for x = j/sigma; then
 # k sigma + j has probability proportional to exp(-(k sigma + j)^2 / (2 sigma^2)).
 
 _MOST = 10  # P(k >= 10) < 2^-63
 
 
 def _normal_bounds(k: int, precision: int) -> tuple[int, int]:
-    """Return integers around 2^precision P(K >= k), P(K = i) proportional to exp(-i^2/2)."""
+    """Return integers that enclose 2^precision P(K >= k), P(K = i) proportional to exp(-i^2/2)."""
     lows: list[int] = []
     highs: list[int] = []
     while len(highs) <= k or highs[-1] > 1:
@@ -383,7 +383,7 @@ def _gaussian_one(sigma: int, stream: Stream) -> int:
         low = decider * 2.0**-53
         p = _exp(y) if y < 63 else None
         if p is None or (low < p + _DOUBT and low + 2.0**-53 > p - _DOUBT):
-            keep = _flip(decider, 53, j * (2 * k * sigma + j), 2 * sigma * sigma, stream)
+            keep = _below_exp(decider, 53, j * (2 * k * sigma + j), 2 * sigma * sigma, stream)
         else:
             keep = low < p
         if keep:
@@ -404,13 +404,13 @@ def discrete_gaussian(sigma: int, size: int) -> Integers | list[int]:
     _, cuts = _normal_cuts()
 
     def draw(missing: int) -> Any:
-        words = _words(int(missing * 1.42) + 16)  # about 0.71 of them are kept
+        words = _words(int(missing * 1.42) + 16)  # about 0.71 of them are accepted
         prefix = words >> np.uint64(1)
         at = np.searchsorted(cuts, prefix, side="right")
         k = _MOST - at
         for i in np.flatnonzero(cuts[at - 1] == prefix).tolist():
             k[i] = _steps(int(prefix[i]), Stream())
-        j, where = _kept(len(words), sigma, k)
+        j, where = _accepted(len(words), sigma, k)
         return _with_sign(_wide(k[where], sigma) + j, words[where])
 
     return _many(draw, size)

@@ -29,7 +29,7 @@ from privatize.planning.gaussian import log2_1p_exp
 
 
 def _exact(value: float) -> Fraction:
-    """Return the smaller of what a float is and what its shortest decimal says."""
+    """Return the smaller of a float's exact value and its shortest decimal."""
     return min(Fraction(value), Fraction(repr(value)))
 
 
@@ -41,7 +41,7 @@ def _floor_log2(value: Fraction) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def laplace_grid(sensitivity: float, epsilon: float, floats: int) -> tuple[int, int, int, int]:
-    """Return where and how much: (exponent, t) for floats, (t, shift) for integers.
+    """Return the grid and the scale of noise: (exponent, t) for floats, (t, shift) for integers.
 
     Floats are rounded to multiples of 2^exponent and get noise of scale t of these, where t is at
     least (sensitivity + floats * 2^exponent) / epsilon: rounding moves each of two outputs by at
@@ -66,17 +66,17 @@ def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[n
     size = len(vector)
     if size == 1:  # the usual case, in Python's own numbers
         integer = bool(whole[0])
-        exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, 0 if integer else 1)
-        drawn = laplace_one(t_whole, shift, Stream()) if integer else laplace_one(t, 0, Stream())
+        exponent, t, t_integer, shift = laplace_grid(sensitivity, epsilon, 0 if integer else 1)
+        drawn = laplace_one(t_integer, shift, Stream()) if integer else laplace_one(t, 0, Stream())
         return np.array([_noised_one(vector.item(), 0 if integer else exponent, drawn)])
     integers = int(np.count_nonzero(whole))
-    exponent, t, t_whole, shift = laplace_grid(sensitivity, epsilon, size - integers)
+    exponent, t, t_integer, shift = laplace_grid(sensitivity, epsilon, size - integers)
     if integers == 0:
         return _noised(vector, exponent, discrete_laplace(t, 0, size))
     if integers == size:
-        return _noised(vector, 0, discrete_laplace(t_whole, shift, size))
+        return _noised(vector, 0, discrete_laplace(t_integer, shift, size))
     out = np.empty(size)
-    out[whole] = _noised(vector[whole], 0, discrete_laplace(t_whole, shift, integers))
+    out[whole] = _noised(vector[whole], 0, discrete_laplace(t_integer, shift, integers))
     out[~whole] = _noised(vector[~whole], exponent, discrete_laplace(t, 0, size - integers))
     return out
 
@@ -121,8 +121,8 @@ def _nearest(value: float, exponent: int) -> int:
         return number << power
     if power <= -60:
         return 0
-    whole, rest = divmod(number, 1 << -power)
-    return whole + (2 * rest + (whole & 1) > 1 << -power)  # halves go to the even one
+    quotient, rest = divmod(number, 1 << -power)
+    return quotient + (2 * rest + (quotient & 1) > 1 << -power)  # halves go to the even one
 
 
 @functools.lru_cache(maxsize=1024)
@@ -140,10 +140,10 @@ def gaussian_grid(
     sigma^2) the continuous calibration at (epsilon, delta0) gives (epsilon, delta). `discretization` bounds
     that total variation for all coordinates together.
     """
-    # sigma is proportional to the sensitivity, so all is done for one between 1/2 and 1.
+    # sigma is proportional to the sensitivity, so it is computed for a sensitivity between 1/2 and 1.
     unit, power = math.frexp(sensitivity)
     sigma = sigma_of(unit, epsilon, delta)
-    # log2 of the largest grid that costs at most 2^-20 of delta, rounded down with room to spare.
+    # log2 of the largest grid that costs at most 2^-20 of delta; it is rounded down below.
     spent = (math.log2(24) - 20 + math.log2(delta) - math.log2(size)) / 2 - log2_1p_exp(epsilon) / 2
     exponent = min(
         math.floor(math.log2(sigma) - math.log2(size) / 2 - 2.0**-20) - 40,
@@ -179,9 +179,9 @@ def gaussian(
 def choose(scores: Vector, sensitivity: float, epsilon: float, weights: Sequence[float]) -> int:
     """Draw index r with probability proportional to weights[r] exp(epsilon scores[r] / 2 sensitivity).
 
-    Exactly: r is proposed with integer weights a little above the true ones, and kept with the
-    exact quotient of the two, so nearly always at once, and however small a probability is, it is
-    not zero.
+    The draw is exact: r is proposed with integer weights slightly above the true ones, and accepted
+    with the exact quotient of the two. So nearly every proposal is accepted, and no probability is
+    rounded to zero.
     """
     rate = _exact(epsilon) / (2 * Fraction(sensitivity))
     best = float(scores.max())
@@ -200,9 +200,9 @@ def choose(scores: Vector, sensitivity: float, epsilon: float, weights: Sequence
 def _proposals(scores: Vector, best: float, rate: Fraction, weights: Vector) -> tuple[Integers, int]:
     """Return integers above 2^power weights/max(weights) exp(-rate (best - scores)), and power.
 
-    In logarithms, so that a prior that is at odds with the scores does not make all of them tiny:
-    power is such that the largest is about 2^bits. What is computed in floating point here may be
-    off by 2^-31 and is taken 2^-30 too large.
+    They are computed in logarithms, so that a prior that contradicts the scores does not make all of
+    them tiny: with this power the largest is about 2^bits. Floating point may be off by 2^-31 here, so
+    they are taken 2^-30 too large.
     """
     # Their sum is below 2^63: each is at most 2^bits (1 + 2^-29) + 1, and there are fewer than 2^(62-bits).
     bits = 62 - max(20, len(scores).bit_length())
@@ -212,7 +212,7 @@ def _proposals(scores: Vector, best: float, rate: Fraction, weights: Vector) -> 
         x = np.where(np.isinf(gap), (best / 2 - scores / 2) * (2 * slope), gap * slope)
     depth = np.minimum(x, 1e6) * math.log2(math.e) - (np.log2(weights) - math.log2(weights.max()))
     lift = max(0, math.floor(depth.min()))
-    # Beyond 2^1000 below the largest the true weight is far below 1, whatever x is.
+    # At 2^-1000 of the largest or less, the true weight is far below 1, whatever x is.
     upper = np.floor(np.exp2(bits - np.minimum(depth - lift, 1000.0) + 2.0**-30)).astype(np.int64) + 1
     return upper, bits + lift
 
@@ -223,5 +223,5 @@ def _scaled_bounds(y: Fraction, c: Fraction, precision: int) -> tuple[int, int]:
     low, high = exp_bounds(y.numerator, y.denominator, precision + more)
     low, high = math.floor(low * c) >> more, -(-math.ceil(high * c) >> more)
     if low > 1 << precision:
-        raise ArithmeticError("a proposal was less likely than what it proposes")
+        raise ArithmeticError("a response was proposed with less than its true weight")
     return low, high

@@ -1,4 +1,4 @@
-"""What of each of scikit-learn's classes is released: the allow-list.
+"""The allow-list: what is released of each of scikit-learn's classes.
 
 A class belongs on it only if everything that it predicts from is named, as learned numbers or as constants.
 """
@@ -11,29 +11,29 @@ import numpy as np
 
 from privatize.outputs.constraints import orthonormal, positive, probabilities, semidefinite
 
-_FLOOR = 0.01  # of what was seen on data from P: no variance or scale is released below
+_FLOOR = 0.01  # no variance or scale is released below this share of its value on data from P
 
 
 @dataclass(frozen=True)
 class Form:
-    """What of a class is released, and how.
+    """An entry of the allow-list: what of a class is released, and how.
 
     Attributes
     ----------
     attributes : callable
         Names of the learned numbers of an estimator that are released.
     constants : callable
-        Names of what must be the same for every dataset, beside what all estimators have.
+        Names of attributes that must be the same for every dataset, beside those that all estimators have.
     carried : tuple of str
-        What is taken over from an estimator that was fitted on data from P, uncompared.
+        Names of attributes that are copied from an estimator fitted on data from P, without a comparison.
     valid : dict
         How each released attribute is moved to where it is valid.
     arrange : callable or None
         Removes a symmetry: makes one of several equivalent solutions the only one.
     inside : str
-        The list of the estimators inside it, or of tuples of a name, an estimator and more.
+        Name of the list of the estimators inside it, or of tuples of a name, an estimator and more.
     derive : callable or None
-        Sets what follows from the released numbers.
+        Sets attributes that follow from the released numbers.
     """
 
     attributes: Callable[[Any], tuple[str, ...]] = lambda _: ()
@@ -49,7 +49,7 @@ class Form:
 
 
 def signed(values: dict[str, Any]) -> dict[str, Any]:
-    """Give each component the sign that makes its largest entry positive: the opposite is as good.
+    """Give each component the sign that makes its largest entry positive: both signs are equally good.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def signed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def ordered(values: dict[str, Any]) -> dict[str, Any]:
-    """Sort cluster centers by their first coordinate, then by the next: any order is as good.
+    """Sort cluster centers by their first coordinate, then by the next: all orders are equally good.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def ordered(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def above(value: Any, seen: Any) -> Any:
-    """Raise a variance or scale to a share of what it was on data from P, if noise took it below."""
-    return _like(positive(value, _FLOOR * np.abs(np.asarray(seen, dtype=np.float64))), value)
+    """Raise a variance or scale to a share of its value on data from P, if noise made it smaller."""
+    return _cast(positive(value, _FLOOR * np.abs(np.asarray(seen, dtype=np.float64))), value)
 
 
 def _nearest(valid: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda value, _: _like(valid(value), value)
+    return lambda value, _: _cast(valid(value), value)
 
 
 def _log_sum_to_one(value: Any) -> Any:
@@ -100,7 +100,7 @@ def _log_of_shares(value: Any) -> Any:
     return np.clip(value, -50.0, -1e-6)
 
 
-def _like(found: Any, value: Any) -> Any:
+def _cast(found: Any, value: Any) -> Any:
     return np.asarray(found).astype(np.asarray(value).dtype)
 
 
@@ -216,7 +216,7 @@ FORMS: dict[str, Form] = {
         valid={"covariance_": _nearest(semidefinite)},
         derive=_precision,
     ),
-    # Nothing is learned from the data but what is the same for all data.
+    # These learn nothing that could differ between datasets.
     **dict.fromkeys(
         [
             "preprocessing.OneHotEncoder", "preprocessing.OrdinalEncoder", "preprocessing.Normalizer",
@@ -226,7 +226,7 @@ FORMS: dict[str, Form] = {
         ],
         _CONSTANT,
     ),
-    # Made of others.
+    # These are made of other estimators.
     "pipeline.Pipeline": Form(inside="steps"),
     "pipeline.FeatureUnion": Form(inside="transformer_list"),
     "compose.ColumnTransformer": Form(constants=_columns, inside="transformers_"),

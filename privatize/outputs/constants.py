@@ -1,4 +1,4 @@
-"""Parameters and constants of estimators: as plain JSON, to compare them, and in a few words."""
+"""Encode parameters and constants of estimators as JSON, to compare them, and show them in messages."""
 
 import functools
 import hashlib
@@ -23,7 +23,7 @@ def show(value: Any) -> str:
 
 
 def encode(value: Any) -> Any:
-    """Return a value as plain JSON with its types; what cannot be compared raises."""
+    """Return a value as JSON with its types, or raise `Unclear` if it cannot be compared."""
     kind = type(value)
     if kind in _BY_TYPE:
         return [kind.__name__, _BY_TYPE[kind](value)]

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 
 
 def probabilities(values: ArrayLike, axis: int = -1) -> Array:
-    """Return the nearest probabilities: none negative, and 1 in sum along an axis.
+    """Return the nearest probabilities: none is negative, and they sum to 1 along an axis.
 
     Examples
     --------
@@ -21,14 +21,14 @@ def probabilities(values: ArrayLike, axis: int = -1) -> Array:
     """
     rows = np.moveaxis(_numbers("probabilities", values), axis, -1)
     if not rows.shape[-1]:
-        raise SettingsError("probabilities() was given none: they cannot sum to 1.")
-    with np.errstate(over="ignore"):  # a common shift changes nothing, nor does what is far below the top
+        raise SettingsError("probabilities() was given no values, which cannot sum to 1.")
+    with np.errstate(over="ignore"):  # a common shift does not matter, nor how far below the top
         rows = np.maximum(rows - rows.max(axis=-1, keepdims=True), -2.0)
-    # Subtract what all but the smallest have too much in sum: the projection onto the simplex.
+    # The projection onto the simplex subtracts one number from all values, and makes negative ones 0.
     falling = -np.sort(-rows, axis=-1)
     excess = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, rows.shape[-1] + 1)
-    kept = np.maximum((falling > excess).sum(axis=-1, keepdims=True), 1)
-    found = np.maximum(rows - np.take_along_axis(excess, kept - 1, axis=-1), 0.0)
+    count = np.maximum((falling > excess).sum(axis=-1, keepdims=True), 1)
+    found = np.maximum(rows - np.take_along_axis(excess, count - 1, axis=-1), 0.0)
     return np.moveaxis(found / found.sum(axis=-1, keepdims=True), -1, axis)
 
 

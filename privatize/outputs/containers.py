@@ -44,7 +44,7 @@ class Tuple(List):
 
 
 def _sequence(value: Any, *kinds: type) -> Sequence[Any]:
-    """Return a list or a tuple, of exactly one of these kinds if there are any; refuse all else."""
+    """Return a list or tuple, of exactly one of these kinds if any are given, or raise `StructureChanged`."""
     if type(value) not in kinds if kinds else not isinstance(value, list | tuple):
         raise StructureChanged
     found: Sequence[Any] = value
@@ -62,7 +62,7 @@ class Dict(Branch):
 
     tags = ("dict",)
     kind: str
-    encoded: list[list[Any]]  # the keys, as plain JSON
+    encoded: list[list[Any]]  # the keys, as JSON
     items: list[Structure]
 
     @classmethod
@@ -129,7 +129,7 @@ def _decoded(encoded: list[Any]) -> Any:
 
 @dataclass(eq=False)
 class _Record(Learned):
-    """A class with named fields, which is known by its qualified name until an output is met."""
+    """A class with named fields. Only its qualified name is known until an output shows the class itself."""
 
     name: str
     fields: list[str]
@@ -143,7 +143,7 @@ class _Record(Learned):
         kind = type(value)
         if self.template is None and how is Reading.LEARN and name_of(kind) == self.name:
             self.template = kind
-        # Another class is refused, and one that is defined again at every call; stacks may have any.
+        # Refuse another class, and a class that is defined again at every call. Stacks may have any class.
         if kind is not self.template and how is not Reading.STACK:
             raise StructureChanged
         return self.values(value)
@@ -164,9 +164,9 @@ class NamedTuple(_Record):
         kind: Any = type(value)
         try:
             again = len(kind(*value)) == len(value)
-        except Exception:  # a constructor is anybody's code: whatever it raises, it does not work
+        except Exception:  # a user's constructor may raise anything
             again = False
-        if not again:  # as some of SciPy's results
+        if not again:  # some of SciPy's results are such
             raise OutputError(
                 f"The function returns a {kind.__name__}, which cannot be made again from its fields. Return "
                 f"tuple(...) of it, or the numbers that you need."
@@ -208,7 +208,7 @@ class Dataclass(_Record):
         return self.template(**dict(zip(self.fields, items, strict=True)))
 
 
-# -- frames and series: numbers are released, and all else is the same for every dataset --
+# -- frames and series: numbers are released, and all else must be the same for every dataset --
 
 
 @dataclass(eq=False)
@@ -234,14 +234,14 @@ class Frame(Learned):
                 f"noise can be added. Return numbers; to choose among fixed answers use "
                 f"Exponential(responses=[...])."
             )
-        for name, held in zip(frames.names(value), kinds, strict=True):
-            if held in ("bool", "object", "other"):
+        for name, dtype in zip(frames.names(value), kinds, strict=True):
+            if dtype in ("bool", "object", "other"):
                 raise OutputError(
-                    f"The function returns a frame whose column {name!r} is {held}, neither a number nor a "
+                    f"The function returns a frame whose column {name!r} is {dtype}, neither a number nor a "
                     f"label. Return numbers (astype(float)), and labels as strings, categories or dates."
                 )
         columns = zip(frames.contents(value), kinds, strict=False)
-        items = [describe(array) for array, held in columns if held in ("int", "float")]
+        items = [describe(array) for array, dtype in columns if dtype in ("int", "float")]
         return cls(*kind, frames.digest(value), frames.labels(value), items)
 
     def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:

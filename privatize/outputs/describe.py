@@ -1,4 +1,4 @@
-"""The structure of an output: from an output, and from what is stored of it."""
+"""Make the structure of an output, from the output itself or from stored JSON."""
 
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ from privatize.outputs.models import Model
 from privatize.outputs.refusals import refusal
 from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor
 
-# The first whose `of` knows an output describes it.
+# An output is described by the first of these whose `of` accepts it.
 _NODES: tuple[type[Structure], ...] = (
     *(Number, Array, Frame, Tensor, Model),
     *(List, Tuple, NamedTuple, Dict, Dataclass),
@@ -41,7 +41,7 @@ def describe(value: Any) -> Structure:
 
 def _describe(value: Any, above: tuple[int, ...]) -> Structure:
     if id(value) in above:
-        raise OutputError("The output contains itself, so it has no end.")
+        raise OutputError("The output contains itself, so it cannot be flattened.")
     inner = partial(_describe, above=(*above, id(value)))
     for node in _NODES:
         found = node.of(value, inner)
@@ -51,7 +51,7 @@ def _describe(value: Any, above: tuple[int, ...]) -> Structure:
 
 
 def from_json(stored: list[Any]) -> Structure:
-    """Return the structure that `to_json` was stored of.
+    """Return the structure whose `to_json` was stored.
 
     Examples
     --------
@@ -77,38 +77,38 @@ def difference(value: Any, structure: Structure) -> str:
         found = _describe(value, ())
     except OutputError as error:
         return str(error)
-    return _apart(found, structure) or "of another class, or with other strings, categories or index"
+    return _mismatch(found, structure) or "of another class, or with other strings, categories or index"
 
 
-def _apart(found: Structure, known: Structure) -> str | None:
-    """Say where two structures part first, if that shows."""
+def _mismatch(found: Structure, known: Structure) -> str | None:
+    """Describe the first difference of two structures that their messages can show."""
     if found.tag != known.tag:
         return f"a {found.tag} where there was a {known.tag}"
     now, before = found.shown(), known.shown()
     names = [name for name in before | now if now.get(name) != before.get(name)]
     if names:
-        said = (_changed(name, now.get(name), before.get(name)) for name in names[:2])
-        return f"a {now.get('class', found.tag)} {' and '.join(said)}"
+        changes = (_changed(name, now.get(name), before.get(name)) for name in names[:2])
+        return f"a {now.get('class', found.tag)} {' and '.join(changes)}"
     theirs, ours = _items(found), _items(known)
     if len(theirs) != len(ours):
         return f"a {found.tag} of {len(theirs)} parts where there were {len(ours)}"
-    inside = (_apart(theirs[name], ours[name]) for name in ours if name in theirs)
+    inside = (_mismatch(theirs[name], ours[name]) for name in ours if name in theirs)
     return next(filter(None, inside), None)
 
 
 def _items(node: Structure) -> dict[str, Structure]:
-    """Return what is inside a node, by name."""
+    """Return the nodes inside a node, by name."""
     return dict(zip(node.heads(), node.items, strict=True)) if isinstance(node, Branch) else {}
 
 
 def _changed(what: str, now: Any, before: Any) -> str:
-    """Say how a fact about a node changed; of a list of names, which are new and which are missing."""
+    """Say how a fact about a node changed. For a list of names, say which are new and which are missing."""
     if not isinstance(before, list) or not all(isinstance(name, str) for name in [*now, *before]):
         return f"with {what}={now} where it was {before}"
     others = {"with": [x for x in now if x not in before], "without": [x for x in before if x not in now]}
-    said = [
+    changes = [
         f"{word} {what} {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
         for word, names in others.items()
         if names
     ]
-    return " and ".join(said) or f"with {what} in another order"
+    return " and ".join(changes) or f"with {what} in another order"

@@ -1,9 +1,8 @@
-"""Fitted scikit-learn estimators as answers: what they have learned, as numbers, and back.
+"""Turn fitted scikit-learn estimators into the numbers that they have learned, and back.
 
-An estimator is taken apart into its class, its parameters and its constants, which are published as
-calibration saw them and must be the same for every dataset; and the learned numbers of an allow-list, to
-which noise is added. Whatever else it has learned is left behind. scikit-learn is never imported here
-before one of its objects turns up.
+The class, the parameters and the constants of an estimator are published as calibration saw them, and must be
+the same for every dataset. Noise is added to the learned numbers that are on the allow-list. Whatever else an
+estimator has learned is left out. scikit-learn is not imported here before one of its objects turns up.
 """
 
 from __future__ import annotations
@@ -66,33 +65,33 @@ def is_estimator(value: Any) -> bool:
 
 def _form_of(value: Any) -> tuple[Any, Form, bool]:
     """Return the estimator, what of it is released, and whether that is moved to where it is valid."""
-    asked = value if type(value) is Fitted else Fitted(value)
-    estimator = asked.estimator
+    request = value if type(value) is Fitted else Fitted(value)
+    estimator = request.estimator
     own = _listed(type(estimator))
     if own is None:
-        if asked.attributes is None:
+        if request.attributes is None:
             raise unknown_model(estimator)
         own = Form()
-    if own.inside and asked is value:
+    if own.inside and request is value:
         raise OutputError(
-            f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Wrap "
-            f"those that need it, inside."
+            f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Use "
+            f"it on those of them that need it."
         )
-    if absent := [name for name in asked.constants if name not in vars(estimator)]:
+    if absent := [name for name in request.constants if name not in vars(estimator)]:
         raise OutputError(
             f"fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be a constant."
         )
     usual = own.attributes(estimator)
-    attributes = usual if asked.attributes is None else asked.attributes
-    constants = tuple(n for n in (*own.constants(estimator), *asked.constants) if n not in attributes)
+    attributes = usual if request.attributes is None else request.attributes
+    constants = tuple(n for n in (*own.constants(estimator), *request.constants) if n not in attributes)
     form = replace(
         own,
         attributes=lambda _: attributes,
         constants=lambda _: constants,
-        valid=own.valid if asked.constrain else {},
+        valid=own.valid if request.constrain else {},
         derive=own.derive if set(usual) <= set(attributes) else None,
     )
-    return estimator, form, asked.constrain
+    return estimator, form, request.constrain
 
 
 # -- taking apart --
@@ -111,9 +110,9 @@ class Parts:
     digest : str
         Digest of everything that must be the same for every dataset.
     names : list of str
-        What is released of itself; then come the estimators inside it.
+        The names of its own attributes that are released.
     values : list
-        Their values; then the estimators inside.
+        Their values, followed by the estimators inside.
     """
 
     estimator: Any
@@ -128,7 +127,7 @@ class Parts:
         return {name: show(found[name]) for name in sorted(found)}
 
     def seen(self) -> dict[str, Any]:
-        """Return the values of what has a floor, on public data."""
+        """Return the values, on public data, of attributes that have a floor."""
         return {
             name: np.asarray(value).tolist()
             for name, value in zip(self.names, self.values, strict=False)
@@ -152,7 +151,7 @@ def take_apart(value: Any) -> Parts:
         if isinstance(getattr(kind, name, None), property) and name not in vars(estimator):
             raise OutputError(
                 f"{name} of {kind.__name__} is computed from something else, so it cannot be set in a new "
-                f"one. Return the numbers themselves."
+                f"estimator. Return the numbers themselves."
             )
     if form.arrange is not None:
         found = form.arrange(found)
@@ -168,14 +167,14 @@ def _inside(estimator: Any, form: Form) -> list[Any]:
 
 
 def _with_each(steps: list[Any], change: Callable[[Any], Any]) -> list[Any]:
-    """Return the list of the estimators inside, or of tuples of a name, an estimator and more, changed."""
+    """Change each estimator in a list of estimators, or of tuples of a name, an estimator and more."""
     return [
         (step[0], change(step[1]), *step[2:]) if isinstance(step, tuple) else change(step) for step in steps
     ]
 
 
 def _set_aside(step: Any, inside: list[Any]) -> Any:
-    """Append an estimator to those that are taken apart on their own, and return ... in its place."""
+    """Append an estimator to those that are taken apart on their own, and return an Ellipsis in its place."""
     if not is_estimator(step):
         return step
     inside.append(step)
@@ -188,7 +187,7 @@ def _constants(estimator: Any, form: Form) -> dict[str, Any]:
 
 
 def _parameters(estimator: Any, form: Form) -> dict[str, Any]:
-    """Return the parameters but for the estimators that are taken apart on their own."""
+    """Return the parameters, without the estimators that are taken apart on their own."""
     found = estimator.get_params(deep=False)
     return {name: value for name, value in found.items() if name != form.inside}
 
@@ -219,10 +218,10 @@ def _prepared(parts: Parts) -> Parts:
 
     estimator, form, made = parts.estimator, parts.form, clone(parts.estimator)
     state = vars(estimator)
-    kept = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
+    copied = _constants(estimator, form) | {name: state[name] for name in form.carried if name in state}
     if form.inside:
-        kept[form.inside] = _with_each(_inside(estimator, form), lambda step: _set_aside(step, []))
-    for name, value in copy.deepcopy(kept).items():
+        copied[form.inside] = _with_each(_inside(estimator, form), lambda step: _set_aside(step, []))
+    for name, value in copy.deepcopy(copied).items():
         setattr(made, name, value)
     return replace(parts, estimator=made, values=[])
 
@@ -237,7 +236,7 @@ def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any]) -> Any:
     items : list
         The values of the released attributes, followed by the estimators inside.
     seen : dict
-        What attributes that have a floor were on data from P.
+        The values, on data from P, of attributes that have a floor.
     """
     estimator, form, names = copy.deepcopy(prepared.estimator), prepared.form, prepared.names
     for name, value in zip(names, items, strict=False):
@@ -260,7 +259,7 @@ class Model(Learned):
     name: str
     digest: str
     released: list[str]
-    # On data from P: what is "shown" in messages, and what floors were "seen" for.
+    # From data from P: "shown" is for messages, and "seen" has the values of attributes with a floor.
     public: dict[str, dict[str, Any]]
     items: list[Structure]
 

@@ -9,12 +9,12 @@ import numpy as np
 from privatize.errors import OutputError
 
 
-def _is(*kinds: type, held: str = "") -> Callable[[Any], bool]:
-    """Return a test for values of these types, and for arrays and scalars that hold numpy's kinds of them."""
+def _is(*types: type, kind: str = "") -> Callable[[Any], bool]:
+    """Return a test for values of these types, and for numpy's arrays and scalars of this kind of dtype."""
 
     def applies(value: Any) -> bool:
         array = isinstance(value, np.ndarray | np.generic)
-        return isinstance(value, kinds) or (array and value.dtype.kind in held)
+        return isinstance(value, types) or (array and value.dtype.kind in kind)
 
     return applies
 
@@ -24,19 +24,19 @@ def _has(attribute: str) -> Callable[[Any], bool]:
 
 
 _DATES = ("Timestamp", "Timedelta", "datetime", "date", "timedelta")
-# The first that is true of a value counts. Other libraries' objects are known by what they can do.
+# The first test that a value passes counts. Objects of other libraries are recognized by their methods.
 _REMEDIES: list[tuple[Callable[[Any], bool], str]] = [
     (
-        _is(bool, held="b"),
+        _is(bool, kind="b"),
         "Return int(...) for a count; to choose True or False use Exponential(responses=[...]).",
     ),
-    (_is(str, bytes, held="US"), "To choose among fixed answers use mechanism=Exponential(responses=[...])."),
+    (_is(str, bytes, kind="US"), "To choose among fixed answers use mechanism=Exponential(responses=[...])."),
     (_is(type(None)), "Return the answer."),
-    (_is(complex, held="c"), "Return its real and imaginary parts."),
+    (_is(complex, kind="c"), "Return its real and imaginary parts."),
     (_is(Iterator), "Return a list."),
     (inspect.isawaitable, "Decorate a plain function."),
-    (_is(held="Mm"), "Return a number of days or seconds."),
-    (_is(held="O"), "Convert it with astype(float)."),
+    (_is(kind="Mm"), "Return a number of days or seconds."),
+    (_is(kind="O"), "Convert it with astype(float)."),
     (
         lambda value: isinstance(value, np.ndarray) and type(value) is not np.ndarray,
         "Return a plain array: np.asarray(...), or filled(...) of a masked one.",
@@ -58,7 +58,7 @@ _USUAL = "Return numbers, arrays, frames or series, or lists, tuples, dicts or d
 
 
 def refusal(value: Any) -> OutputError:
-    """Return the error of an output that no noise can be added to: it says what would do."""
+    """Return the error for an output that no noise can be added to. It says what to return instead."""
     name = f"a {type(value).__name__}"
     if type(value) is np.ndarray:
         name = f"an array of {value.dtype}"
@@ -85,8 +85,8 @@ _POINTS = (
 
 
 def unknown_model(model: Any) -> OutputError:
-    """Return the error of an estimator that is not on the allow-list: it says what would do."""
+    """Return the error for an estimator that is not on the allow-list. It says what to return instead."""
     name = type(model).__name__
     vectors = name in ("SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM")
-    way = _SEARCH if hasattr(model, "best_estimator_") else _VECTORS if vectors else _POINTS
-    return OutputError(f"The function returns a {name}, of which it is not known what may be released. {way}")
+    remedy = _SEARCH if hasattr(model, "best_estimator_") else _VECTORS if vectors else _POINTS
+    return OutputError(f"The function returns a {name}: it is not known what of it may be released. {remedy}")

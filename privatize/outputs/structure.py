@@ -1,7 +1,7 @@
 """What an output is made of: nodes that turn it into one flat float64 vector, and back.
 
 A structure comes from calibration, never from the private output, so nothing about the private answer shows
-in types, key order or shapes. What is stored of it is plain JSON.
+in types, key order or shapes. It is stored as JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Structure(ABC):
     """A part of an output; its fields are what is stored.
 
     A class in an output (a named tuple, a dataclass, a frame, a model) cannot be stored: it is learned from
-    an output on data from P, and others are refused from then on.
+    an output on data from P, and other classes are refused from then on.
     """
 
     tags: ClassVar[tuple[str, ...]]
@@ -60,7 +60,7 @@ class Structure(ABC):
 
     @abstractmethod
     def build(self, vector: Vector, /) -> Any:
-        """Return an output that has these numbers, as many as there must be."""
+        """Return an output that has these numbers, which are `size` many."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -68,7 +68,7 @@ class Structure(ABC):
 
     @property
     def tag(self) -> str:
-        """What the node is called in what is stored."""
+        """The name of the node in stored JSON."""
         return self.tags[0]
 
     def nodes(self) -> Iterator[Structure]:
@@ -92,8 +92,8 @@ class Structure(ABC):
         value : object
             The output.
         learn : bool
-            Whether its classes may be learned, since it was computed on data from P. Of classes in a private
-            output that calibration has not seen, attributes could be anything.
+            Whether its classes may be learned, since it was computed on data from P. A class in a private
+            output that calibration has not seen could have anything in its attributes.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Structure(ABC):
         return np.hstack(parts)
 
     def rows(self, value: Any, count: int) -> Vector:
-        """Return what a function made of a stack of datasets as one row of numbers for each of them."""
+        """Return the output of a function on a stack of datasets, as one row of numbers for each dataset."""
         found: list[tuple[Leaf, Any]] = []
         self.match(value, Reading.STACK, found)
         return np.hstack([_stacked(part, (count, *leaf.shape)) for leaf, part in found])
@@ -125,11 +125,11 @@ class Structure(ABC):
         return np.repeat([leaf.is_integer for leaf in leaves], [leaf.size for leaf in leaves])
 
     def shown(self) -> dict[str, Any]:
-        """Return what tells it from other nodes of its tag, for messages about public outputs."""
+        """Return how it differs from other nodes of its tag, for messages about public outputs."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "items"}
 
     def to_json(self) -> list[Any]:
-        """Return what is stored: the tag and the fields, as plain JSON."""
+        """Return what is stored: the tag and the fields, as JSON."""
         return [self.tag, *(getattr(self, each.name) for each in fields(self))]
 
     def __eq__(self, other: object) -> bool:
@@ -139,11 +139,11 @@ class Structure(ABC):
 
 
 def _stacked(value: Any, shape: tuple[int, ...]) -> Vector:
-    # A copy, at once: the function may return one and the same object again.
+    # Copy it now: the function may return the same object again, with other content.
     found = np.array(value.detach() if hasattr(value, "detach") else value)
     if found.shape != shape or found.dtype.kind not in "iuf":
         raise StructureChanged
-    with np.errstate(over="ignore"):  # of long doubles
+    with np.errstate(over="ignore"):  # long doubles may overflow
         return found.astype(np.float64, copy=False).reshape(shape[0], -1)
 
 
@@ -176,7 +176,7 @@ class Leaf(Structure):
         found.append((self, value))
 
     def flatten(self, value: Any, *, learn: bool = False) -> Vector:  # noqa: ARG002 - nothing to learn
-        found = self.numbers(value)  # without the list: this is the usual case
+        found = self.numbers(value)  # the usual case: it is faster without a list
         return found if type(found) is np.ndarray else np.array([found])
 
     def names(self) -> list[str]:
@@ -191,7 +191,7 @@ class Leaf(Structure):
             ends = np.iinfo(kind)
             inside = np.rint(values)
             out = np.clip(inside, float(ends.min), float(ends.max))
-            # 2^63 - 1 is no float64: what rounds up to 2^63 must not wrap around.
+            # 2^63 - 1 is no float64: a value that rounds up to 2^63 must not wrap around.
             top = inside >= float(ends.max)
             return np.where(top, ends.max, np.where(top, 0.0, out).astype(kind)).astype(kind)
 
@@ -310,7 +310,7 @@ def _numpy(tensor: Any) -> NDArray[Any]:
     return found
 
 
-# -- what is made of others --
+# -- containers of other nodes --
 
 
 class Branch(Structure):
@@ -320,7 +320,7 @@ class Branch(Structure):
 
     @abstractmethod
     def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
-        """Return what the items of an output are, or raise `StructureChanged`."""
+        """Return the items of an output, or raise `StructureChanged`."""
 
     @abstractmethod
     def assemble(self, items: list[Any], /) -> Any:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple, Protocol
 
-LEAST_GAMMA = 1e-15  # below, more pairs are needed than anybody can run, and floats run out of digits
+LEAST_GAMMA = 1e-15  # a smaller one needs more pairs than anybody can run, and more digits than floats have
 
 
 class Point(NamedTuple):
-    """An operating point: what a plan says beside its bound."""
+    """An operating point: the numbers of a plan."""
 
     gamma: float
     m: int
@@ -18,7 +18,7 @@ class Point(NamedTuple):
 
 
 class Bounding(Protocol):
-    """One of the inequalities. Where rho is None, the best one is to be found."""
+    """One of the inequalities. If rho is None, the best rho is found."""
 
     def holds(self, point: Point) -> bool:
         """Tell whether an operating point satisfies the inequality."""
@@ -36,7 +36,7 @@ class Bounding(Protocol):
         """Return the operating point with the least gamma, which k = m has."""
 
     def largest_rho(self, gamma: float) -> float:
-        """Return what rho must be below; 0 where there is none."""
+        """Return the number that rho must be below, or 0 for a bound without rho."""
         return gamma
 
 
@@ -44,7 +44,7 @@ class Bounding(Protocol):
 def exact(value: float) -> Fraction:
     """Return a number as its user wrote it: 0.01 is a hundredth, so that a hundred of them are 1.
 
-    The floating-point number is off by a relative 2⁻⁵³ at most, as all that is computed from it.
+    The floating-point number is off by a relative 2⁻⁵³ at most, like everything computed from it.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def exact(value: float) -> Fraction:
 def bisect(low: float, high: float, holds: Callable[[float], bool], tolerance: float = 0.0) -> float:
     """Return the least number at which a monotone condition holds, rounded up by a relative tolerance.
 
-    It holds at `high`, not at `low`. Without a tolerance they are bisected until there is no float between.
+    It holds at `high`, not at `low`. Without a tolerance they are bisected until no float lies between them.
     """
     while high - low > tolerance * high and low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if holds(middle) else (middle, high)
@@ -65,7 +65,7 @@ def bisect(low: float, high: float, holds: Callable[[float], bool], tolerance: f
 
 
 def first(start: int, feasible: Callable[[int], bool]) -> int:
-    """Return the least integer >= 1 at which a monotone condition holds, sought near start."""
+    """Return the least integer >= 1 at which a monotone condition holds; the search begins at `start`."""
     high, step = max(1, start), 1
     if feasible(high):
         low = high

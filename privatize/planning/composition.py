@@ -18,7 +18,7 @@ from privatize.planning.gaussian import least_epsilon
 
 @dataclass(frozen=True)
 class Cost:
-    """An amount of ε, δ and γ, and of the average of γ over calibrations, which no cap is about.
+    """An amount of ε, δ and γ, and of the average of γ over calibrations, which has no cap.
 
     Examples
     --------
@@ -67,12 +67,12 @@ NOTHING = Cost()
 def tight(counts: Mapping[str, int], delta: float) -> float:
     """Return an ε that holds at δ for all of the counted releases together.
 
-    Where all are Gaussian, with parameters that were fixed beforehand, they are exactly one Gaussian release
-    with Δ/σ = √Σ(Δᵢ/σᵢ)², but for their total-variation distances from it. Otherwise the least of: their
-    Rényi divergences added up and converted, and, where all are (ε, δ)-private by their parameters alone,
-    the exact composition of their dominating pairs (both by dp-accounting). The discrete Gaussian has the
-    Rényi divergence α·Δ²/(2σ²) of the continuous one; a pure ε has at most that of randomized response, which
-    every ε-private mechanism is a post-processing of.
+    If all are Gaussian, with parameters that were fixed beforehand, they are exactly one Gaussian release
+    with Δ/σ = √Σ(Δᵢ/σᵢ)², up to their total-variation distances from it. Otherwise dp-accounting computes two
+    bounds, and the smaller one is returned: their Rényi divergences added up and converted, and, if all are
+    known by ε and δ alone, the exact composition of their dominating pairs. The discrete Gaussian has the
+    Rényi divergence α·Δ²/(2σ²) of the continuous one. A pure ε has at most that of randomized response:
+    every ε-private mechanism is a post-processing of it.
 
     References
     ----------
@@ -100,52 +100,53 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
         if name == "gaussian":
             total += count * orders / (2 * float(numbers[0]) ** 2)
             continue
-        epsilon, lost = map(float, numbers)
-        pure.append((epsilon, lost, count))
+        epsilon, own_delta = map(float, numbers)
+        pure.append((epsilon, own_delta, count))
         total += count * _response(epsilon, orders)
-        spent += count * lost
+        spent += count * own_delta
     found = [math.inf]
     if spent < delta:
         found.append(float(rdp.compute_epsilon(orders, total, delta - spent)[0]))
-    slack = 1e-11 + 1e-16 * sum(counts.values())  # what the convolutions may round away of δ
+    slack = 1e-11 + 1e-16 * sum(counts.values())  # how much of δ the convolutions may round away
     if len(pure) == len(counts) and delta > 2 * slack:
         joint: Any = None
-        # A grid that is fine, but not so fine that memory grows with the history.
+        # The grid is fine, but not so fine that memory grows with the history.
         span = sum(epsilon * count for epsilon, _, count in pure)
         step = max(min(1e-4, min(epsilon for epsilon, _, _ in pure) / 20), span / 2e5)
-        for epsilon, lost, count in pure:
+        for epsilon, own_delta, count in pure:
             one = privacy_loss_distribution.from_privacy_parameters(
-                common.DifferentialPrivacyParameters(epsilon, lost), value_discretization_interval=step
+                common.DifferentialPrivacyParameters(epsilon, own_delta), value_discretization_interval=step
             )
             many = one.self_compose(count)
             joint = many if joint is None else joint.compose(many)
         found.append(float(joint.get_epsilon_for_delta(delta - slack)))
-    return max(0.0, min(found)) * (1 + 1e-9)  # beyond the rounding of all of this
+    return max(0.0, min(found)) * (1 + 1e-9)  # a margin for the rounding of all of this
 
 
 def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
     """Return the ε of Gaussian releases together, exactly; infinity if that is not known.
 
-    With the rounded continuous noise they are (ε, δ₀)-private for the δ₀ of one Gaussian release; each side
-    is within the sum τ of all total-variation distances of that, so they are (ε, δ₀ + (1 + e^ε) τ)-private.
+    With rounded continuous noise they are (ε, δ₀)-private for the δ₀ of one Gaussian release. With discrete
+    noise their distribution, on each of two neighbours, is off by at most the sum τ of all total-variation
+    distances, so they are (ε, δ₀ + (1 + e^ε) τ)-private.
     """
-    ratio, apart = 0.0, 0.0
+    ratio, distance = 0.0, 0.0
     for kind, count in counts.items():
         name, *numbers = kind.split()
         if name != "gaussian" or len(numbers) < 2:  # earlier ledgers did not write the distance down
             return math.inf
         ratio += count / float(numbers[0]) ** 2
-        apart += count * float(numbers[1])
+        distance += count * float(numbers[1])
     sigma = 1 / (math.sqrt(ratio) * (1 + 1e-12))
-    lost = 0.0  # how much of δ the distances take, in the end
-    while lost < delta:
-        epsilon = least_epsilon(sigma, delta - lost)
-        if epsilon > 600:  # where e^ε τ takes everything
+    taken = 0.0  # how much of δ the distances take
+    while taken < delta:
+        epsilon = least_epsilon(sigma, delta - taken)
+        if epsilon > 600:  # e^ε τ takes all of δ
             return math.inf
-        needed = (1 + math.exp(epsilon)) * apart * (1 + 1e-12)
-        if needed <= lost:
+        needed = (1 + math.exp(epsilon)) * distance * (1 + 1e-12)
+        if needed <= taken:
             return epsilon
-        lost = 1.001 * needed
+        taken = 1.001 * needed
     return math.inf
 
 

@@ -1,8 +1,8 @@
-"""Exact binomial confidence: Clopper & Pearson, and its relative for one calibration."""
+"""Exact binomial confidence: Clopper & Pearson, and a similar bound for one calibration."""
 
 
 def low_share(count: int, total: int, alpha: float) -> float:
-    """Return a lower bound on a probability, after `count` of `total` trials; wrong with at most `alpha`.
+    """Return a lower bound on a share, after `count` of `total` trials; wrong with probability <= `alpha`.
 
     Examples
     --------
@@ -15,7 +15,7 @@ def low_share(count: int, total: int, alpha: float) -> float:
 
 
 def high_share(count: int, total: int, alpha: float) -> float:
-    """Return an upper bound on a probability, after `count` of `total` trials; wrong with at most `alpha`.
+    """Return an upper bound on a share, after `count` of `total` trials; wrong with probability <= `alpha`.
 
     Examples
     --------
@@ -30,14 +30,14 @@ def high_share(count: int, total: int, alpha: float) -> float:
 
 
 def clopper_pearson(count: int, total: int, alpha: float) -> tuple[float, float]:
-    """Return an interval for a probability that misses it with at most `alpha`."""
+    """Return an interval for a share; the share is outside with probability <= `alpha`."""
     return low_share(count, total, alpha / 2), high_share(count, total, alpha / 2)
 
 
 def above(count: int, total: int, a: float, b: float) -> float:
     """Return the probability of `count` or more of `total`, where the share has a beta distribution.
 
-    For fresh gaps beyond the k-th smallest of m, with a = m-k+1 and b = k, it is an upper bound on it.
+    For fresh gaps beyond the k-th smallest of m, with a = m-k+1 and b = k, this is an upper bound.
 
     Examples
     --------

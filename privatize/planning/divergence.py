@@ -11,8 +11,8 @@ from privatize.planning.plan import check_gamma
 def transfer(gamma: float, n: int, kl: float) -> float:
     """Return the confidence that a promise made under P keeps under a distribution Q.
 
-    A mechanism that is random differentially private with confidence gamma with respect to P is so, with
-    respect to any Q with ``KL(P || Q) <= kl``, with the largest confidence q for which the binary
+    Take a mechanism that is random differentially private with confidence gamma with respect to P. With
+    respect to any Q with ``KL(P || Q) <= kl`` its confidence is the largest q for which the binary
     divergence of gamma from q is at most ``(n+1) * kl``. That is never more than the paper's
     ``gamma + sqrt((n+1) * kl / 2)``, and much less for a small gamma. Proof: ``docs/bounds.md``.
 
@@ -28,7 +28,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
     Returns
     -------
     float
-        Confidence under Q; 1 where nothing is promised any more.
+        Confidence under Q; 1 if nothing is promised any more.
 
     References
     ----------
@@ -52,7 +52,7 @@ def transfer(gamma: float, n: int, kl: float) -> float:
         return gamma
     try:
         allowed = (count + 1) * tau * (1 + 1e-15)
-    except OverflowError:  # an n beyond every float
+    except OverflowError:  # n is larger than every float
         allowed = math.inf
     pinsker = math.nextafter(gamma + math.nextafter(math.sqrt(allowed / 2), math.inf), math.inf)
     added = bisect(0.0, min(pinsker, 1.0) - gamma, lambda more: _diverges(gamma, more, allowed))
@@ -65,6 +65,6 @@ def _diverges(gamma: float, more: float, allowed: float) -> bool:
         return True
     one = -gamma * math.log1p(more / gamma)
     other = -(1 - gamma) * math.log1p(-more / (1 - gamma))
-    # Both are off by a few roundings, and by as many of the quotient close to 1.
+    # Both are off by a few roundings, and by those of the quotient, which matter more as it comes close to 1.
     unsure = 2.0**-50 * (other - one + more / (1 - gamma - more))
     return one + other - unsure >= allowed

@@ -9,7 +9,7 @@ from privatize.planning.bounds import Bounding, Point, exact, first
 
 
 def _lambert_lower(x: float) -> float:
-    """W_{-1}(x) for -1/e < x < 0, by Halley's iteration (math alone, to the last digit or two)."""
+    """Return W_{-1}(x) for -1/e < x < 0, by Halley's iteration, to the last digit or two."""
     u = -1 - math.log(-x)  # x = -exp(-u - 1)
     w = -1 - math.sqrt(2 * u) - 5 * u / 6  # between the bounds of Chatzigeorgiou (2013)
     for _ in range(50):
@@ -23,12 +23,12 @@ def _lambert_lower(x: float) -> float:
 
 
 def _best_rho(m: int) -> float:
-    """Return the rho that makes `_error` least: row 2 of the Table."""
+    """Return the rho that minimizes `_error`: row 2 of the Table."""
     return math.exp(_lambert_lower(-1 / (4 * m)) / 2)
 
 
 def _least_rho(gamma: float) -> float:
-    """Return the rho that makes the least m: row 1 of the Table."""
+    """Return the rho that minimizes m: row 1 of the Table."""
     return math.exp(_lambert_lower(-gamma / (2 * math.sqrt(math.e))) + 0.5)
 
 
@@ -39,7 +39,7 @@ def _error(m: int, rho: float) -> float:
 def band(m: int) -> tuple[float, float]:
     """Return (rho, error): with probability 1 - rho, Φ(G₍ₖ₎) >= k/m - error for all k at once.
 
-    The Dvoretzky-Kiefer-Wolfowitz inequality with the rho that makes rho + error least.
+    This is the Dvoretzky-Kiefer-Wolfowitz inequality with the rho that minimizes rho + error.
     """
     rho = _best_rho(m)
     return rho, math.sqrt(math.log(1 / rho) / (2 * m))
@@ -48,7 +48,7 @@ def band(m: int) -> tuple[float, float]:
 def running_band(m: int, rho: float) -> float:
     """Return the error of a band that holds for all k and all m at once, with probability 1 - rho.
 
-    The same inequality at every m, with rho / (m (m + 1)) of the risk each, which sums to rho.
+    This is the same inequality at every m, each with rho / (m (m + 1)) of the risk, which sums to rho.
     """
     return math.sqrt((math.log(1 / rho) + math.log(m) + math.log(m + 1)) / (2 * m))
 
@@ -61,8 +61,8 @@ class DKW(Bounding):
     """The paper's Theorem, and the two rows of its Table."""
 
     def holds(self, point: Point) -> bool:
-        # DKW is never attained by the binomial tail it stands for, so a relative 1e-12 for the rounding of
-        # both sides is harmless.
+        # The binomial tail never reaches the DKW bound, so a relative 1e-12 for the rounding of both sides is
+        # harmless.
         gamma, m, k, rho = point
         error = math.inf if rho is None else _error(m, rho)
         return k >= m * (1 - gamma + error) * (1 - 1e-12) and error <= gamma * (1 + 1e-12)
@@ -80,8 +80,8 @@ class DKW(Bounding):
         def spare(m: int) -> float:
             return m * (gamma - _error(m, _best_rho(m) if rho is None else rho))
 
-        # j = floor(spare) + 1 gaps may lie beyond; a balanced m has spare + 1 >= gamma (m+1) / 2.
-        # That difference is convex in m, so past the least m it changes sign once.
+        # j = floor(spare) + 1 gaps may be above the estimate; a balanced m has spare + 1 >= gamma (m+1) / 2.
+        # The difference of the two is convex in m, so past the least m it changes sign once.
         def possible(m: int) -> bool:
             return m >= least and spare(m) + 1 >= gamma * (m + 1) / 2 * (1 - 1e-9)
 
@@ -93,7 +93,7 @@ class DKW(Bounding):
             j = math.floor(spare(m)) + 1
             if 2 * j >= share * (m + 1):
                 return m
-            m = first(m + 1, functools.partial(reaches, j))  # one more gap may lie beyond
+            m = first(m + 1, functools.partial(reaches, j))  # one more gap may be above
 
     def of_both(self, gamma: float, m: int, rho: float | None) -> Point | None:
         if m < self.least(gamma, rho):

@@ -37,7 +37,7 @@ def excess_delta(sigma: float, epsilon: float) -> float:
 
 
 def _erfcx(x: float) -> float:
-    """exp(x²) erfc(x), to a relative 1e-12 for x > -4."""
+    """Return exp(x²) erfc(x), to a relative 1e-12 for x > -4."""
     if x < 25:
         return math.exp(x * x) * math.erfc(x)
     z = 1 / (2 * x * x)
@@ -57,8 +57,8 @@ def least_epsilon(sigma: float, delta: float) -> float:
 def discretization(epsilon: float, delta: float) -> float:
     """Return how far discrete Gaussian noise is from the rounded continuous one at most, in total variation.
 
-    Of all coordinates together, whatever their number: the grid is at most 2^-40 sigma / sqrt(size), and
-    costs at most 2^-20 of delta.
+    This is for all coordinates together, whatever their number: the grid is at most 2^-40 sigma / sqrt(size),
+    and costs at most 2^-20 of delta.
     """
     costs = 2.0 ** (math.log2(delta) - 20 - min(log2_1p_exp(epsilon), 900.0))
     return math.nextafter(min(costs, 2.0**-80 / 24), 1.0)

@@ -1,4 +1,4 @@
-"""The marginal bound: exchangeability alone. It holds on average over calibrations."""
+"""The marginal bound: it needs only exchangeability, and holds on average over calibrations."""
 
 import math
 
@@ -9,7 +9,7 @@ __all__: list[str] = []  # see privatize.planning.plan
 
 
 class Marginal(Bounding):
-    """Exchangeability. It has no rho."""
+    """The bound from exchangeability. It has no rho."""
 
     def holds(self, point: Point) -> bool:
         return point.rho is None and point.k >= (1 - exact(point.gamma)) * (point.m + 1)

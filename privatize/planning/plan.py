@@ -34,7 +34,7 @@ from privatize.planning.tolerance import Tolerance
 Bound = Literal["tolerance", "dkw", "marginal"]
 BOUNDS: tuple[str, ...] = get_args(Bound)
 _BOUNDS: dict[str, Bounding] = {"tolerance": Tolerance(), "dkw": DKW(), "marginal": Marginal()}
-_MOST_PAIRS = 10**18  # floats run out of digits beyond
+_MOST_PAIRS = 10**18  # beyond this, floats run out of digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,23 +197,23 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
         m = _check_count(m)
     if rho is not None:
         rho = _check_rho(rho, 1.0 if gamma is None else gamma, bound)
-    ways = _BOUNDS[bound]
+    inequality = _BOUNDS[bound]
     if gamma is None:
         if not isinstance(m, int):
             raise PlanError("A plan needs gamma, m, or both. Pass gamma=0.05, for example.")
-        return Plan(*ways.of_m(m, rho), bound)
+        return Plan(*inequality.of_m(m, rho), bound)
     pairs = m if isinstance(m, int) else _number_of_pairs(m, gamma, rho, bound)
-    point = ways.of_both(gamma, pairs, rho)
+    point = inequality.of_both(gamma, pairs, rho)
     if point is None:
         _refuse(gamma, pairs, rho, bound)
     return Plan(*point, bound)
 
 
 def _number_of_pairs(which: str | None, gamma: float, rho: float | None, bound: Bound) -> int:
-    """Return the least or the balanced number of pairs, whichever is wanted or usual."""
+    """Return the least or the balanced number of pairs, whichever was asked for or is the default."""
     least = _BOUNDS[bound].least(gamma, rho)
     facts: dict[str, Any] = {"gamma": gamma, "bound": bound}
-    if least > _MOST_PAIRS // 10:  # so that what is balanced is within reach too
+    if least > _MOST_PAIRS // 10:  # so that the balanced number is within reach too
         other = " or use bound='tolerance', which needs far fewer" if bound == "dkw" else ""
         message = (
             f"gamma={gamma} needs at least {least:.3g} pairs with bound={bound!r}, and nobody can evaluate "

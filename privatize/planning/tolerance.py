@@ -18,7 +18,7 @@ _EXPONENT = 600.0
 
 
 def _tail(m: int, j: int, q: float) -> float:
-    """P(Bin(m, q) <= j - 1), to a relative 1e-12."""
+    """Return P(Bin(m, q) <= j - 1), to a relative 1e-12."""
     if j <= _TERMS and -m * math.log1p(-q) <= _EXPONENT:
         # exp's argument is at most 600 and carries two roundings, each term three more:
         # 600 * 2^-52 + 3 * 500 * 2^-53 < 4e-13 in all.
@@ -73,10 +73,10 @@ def _best_rho(m: int, j: int, gamma: float) -> float | None:
 
 
 def _log_factorials(m: int, k: int) -> float:
-    """Return log(m! / (k-1)!), which the difference of two lgamma loses at large m."""
+    """Return log(m! / (k-1)!), whose digits the difference of two lgamma would lose at large m."""
     if k < 1000:
         return math.lgamma(m + 1) - math.lgamma(k)
-    j = m - k + 1  # Stirling's formula, with what cancels taken out; off by less than 1 / (360 k^3)
+    j = m - k + 1  # Stirling's formula, without the terms that cancel; off by less than 1 / (360 k^3)
     return j * math.log(k) + (m + 0.5) * math.log1p(j / k) - j + 1 / (12 * (m + 1)) - 1 / (12 * k)
 
 
@@ -113,7 +113,7 @@ class Tolerance(Bounding):
         share = exact(gamma)
         m, j = self.least(gamma, rho), 1
         while 2 * j < share * (m + 1):
-            # The least m never falls as j grows, so no j below gamma (m+1) / 2 can do.
+            # The least m never falls as j grows, so no j below gamma (m+1) / 2 is enough.
             before, j = j, math.ceil(share * (m + 1) / 2)
             m = self._least(j, gamma, rho, m + int((j - before) / gamma))
         return m
@@ -123,7 +123,7 @@ class Tolerance(Bounding):
             return None
         low, high = 1, m + 1  # feasibility is monotone in j as well
         guess = int(gamma * m) + 2
-        if guess < high:  # more than gamma*m of m gaps may not lie beyond: the density's mode
+        if guess < high:  # at most gamma*m of m gaps may lie above: the density's mode
             high = guess if not self._feasible(m, guess, gamma, rho) else high
         while high - low > 1:
             middle = (low + high) // 2
@@ -135,7 +135,7 @@ class Tolerance(Bounding):
         if m == 1 and rho is None:
             raise PlanError("One pair supports no gamma below 1. Raise m to 2 or more.", m=m)
         # k = m: (1 - gamma + rho)^m = rho, so gamma = 1 + rho - rho^(1/m), least where rho is
-        # m^(-m/(m-1)). Asking for half the margin more makes the float gamma feasible.
+        # m^(-m/(m-1)). Asking for twice the margin makes the float gamma feasible.
         free = math.exp(-m / (m - 1) * math.log(m)) if rho is None else rho
         gamma = max(free - math.expm1((math.log(free) + math.log1p(-2 * _MARGIN)) / m), LEAST_GAMMA)
         while gamma < 1 and not _covers(m, 1, gamma, free):

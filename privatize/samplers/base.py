@@ -1,4 +1,4 @@
-"""What a sampler is, what the library knows of one, and how it is drawn from."""
+"""What a sampler is, what the library knows about it, and how records are drawn from it."""
 
 import dataclasses
 import functools
@@ -30,26 +30,26 @@ class Sampler(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """What the library knows of a sampler for sure; of a class that a user made, nothing.
+    """What the library knows for sure about a sampler. About a user's own class it knows nothing.
 
     Attributes
     ----------
     immutable : bool
         Whether neither the sampler nor anything that it is made of can change.
     iid : bool
-        Whether two records alone are like two of any dataset: they are independent. A function of the user's
-        may sort, or go by how many records it draws.
+        Whether a draw of two records has the same distribution as two records of a larger draw. A user's
+        function may not have this: it may sort, or depend on how many records it draws.
     streamable : bool
-        Whether draws one after the other are the same records as one draw of all of them.
+        Whether several draws, one after the other, give the same records as one draw of all of them.
     stable : bool
-        Whether it will always draw the same kind of records: it is made of no function of the user's.
+        Whether it always draws the same kind of records, because no function of the user is part of it.
     view : bool
-        Whether it is the same P, in a ledger, as the one that it is made of: some of its columns, say.
+        Whether a ledger counts it as the same P as the sampler that it is made of, as it does some columns.
     independent : bool
-        Whether the records of a dataset are independent of each other, and not only exchangeable; here a
-        user's class is believed.
+        Whether the records of a dataset are independent of each other, and not only exchangeable. What a
+        user's class says about this is believed.
     size : int, optional
-        How many records of a dataset are used, where it does not matter how many there are.
+        How many records of a dataset are used, if that number is the same for datasets of every size.
     """
 
     immutable: bool = False
@@ -61,20 +61,20 @@ class Traits:
     size: int | None = None
 
 
-_SHARED = ("immutable", "iid", "streamable", "stable", "independent")  # only if all parts have them, too
+_SHARED = ("immutable", "iid", "streamable", "stable", "independent")  # true only if all parts have them
 
 
 class Kind:
-    """What every kind of sampler, and of column, tells about itself.
+    """What every kind of sampler, and of table column, says about itself.
 
     Attributes
     ----------
     tag : str
-        What it is called in stored keys and in ledgers, wherever its class lies.
+        Its name in stored keys and in ledgers, which does not depend on where its class is defined.
     draw_version : int
-        Raised by whoever changes which records are drawn from a generator: stored estimates are then stale.
+        Must be raised when other records are drawn from the same generator: stored estimates are then stale.
     law_version : int
-        Raised by whoever changes the distribution itself: in a ledger it is then another P.
+        Must be raised when the distribution itself changes: in a ledger it is then another P.
     """
 
     known: ClassVar[Traits] = Traits()
@@ -94,7 +94,7 @@ class Kind:
         return (getattr(self, name) for name in self.made_of)
 
     def own_traits(self) -> Traits:
-        """Return what is known of it if as much is known of its parts."""
+        """Return the traits that it has if its parts have them too."""
         return self.known
 
     @property
@@ -108,7 +108,7 @@ class Kind:
 
 
 KINDS: set[type[Kind]] = set()
-"""The library's own kinds, which alone have traits: a class that a user makes of one may draw otherwise."""
+"""The library's own kinds. Only these have traits, since a user's subclass may draw in another way."""
 
 K = TypeVar("K", bound=Kind)
 
@@ -124,14 +124,14 @@ def kind(tag: str, *made_of: str, **known: bool) -> Callable[[type[K]], type[K]]
     *made_of : str
         The names of the fields that are samplers.
     **known : bool
-        Its traits, see `Traits`; most if its parts have them, too. By default it is iid and stable.
+        Its traits, see `Traits`. Most hold only if its parts have them too. By default it is iid and stable.
     """
 
     def made(cls: type[K]) -> type[K]:
         cls = dataclasses.dataclass(frozen=True, repr=False)(cls)
         cls.known = Traits(**{"iid": True, "stable": True} | known)
         cls.tag, cls.immutable, cls.made_of = tag, cls.known.immutable, made_of
-        # Fields that are not compared follow from the others: fingerprints do without them.
+        # Fields that are not compared follow from the others, so fingerprints leave them out.
         if not all(each.compare for each in dataclasses.fields(cls)):  # type: ignore[arg-type]
             cls._identity = Kind.parameters  # type: ignore[attr-defined]
         KINDS.add(cls)
@@ -167,12 +167,12 @@ def origin_of(sampler: Any) -> Any:
 
 
 def support_of(sampler: Any) -> Any:
-    """Return what every record of a sampler lies in; a user's class need not say it."""
+    """Return the support of a sampler, or None: a user's class need not have one."""
     return getattr(sampler, "support", None)
 
 
 def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
-    """Draw n records, and say whose fault it is if that does not work."""
+    """Draw n records; if that fails, the error names the sampler."""
     try:
         drawn = sampler.draw(n, rng)
     except (SamplerError, KeyboardInterrupt):
@@ -206,7 +206,7 @@ def name_of(function: Any) -> str:
 
 
 def with_rng(function: Callable[..., Any], first: Any, rng: Rng) -> Any:
-    """Call a function (value) or (value, rng)."""
+    """Call a function that takes (value) or (value, rng)."""
     return function(first, rng) if _takes_rng(function) else function(first)
 
 

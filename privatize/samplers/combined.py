@@ -12,7 +12,7 @@ from privatize.data import support as domains
 from privatize.data.columns import array_of
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
-from privatize.samplers.distribution import Distribution, Supported, loose, names_of
+from privatize.samplers.distribution import Distribution, Supported, as_part, names_of
 from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
@@ -36,7 +36,7 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
     mixture([normal(0.5, 0.1), normal(0.75, 0.05)], weights=[0.4, 0.6])
     """
     try:
-        parts = tuple(loose(as_sampler(component)) for component in components)
+        parts = tuple(as_part(as_sampler(component)) for component in components)
     except TypeError:
         raise SamplerError(f"mixture({components!r}): the components must be a list of samplers.") from None
     if not parts:
@@ -57,18 +57,18 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
 class _Mixture(Distribution):
     components: tuple[Sampler, ...]
     weights: Frozen
-    none: tuple[Any, ...] = field(compare=False)
+    empty: tuple[Any, ...] = field(compare=False)
 
     def draw(self, n: int, rng: Rng) -> Any:
-        # Who comes from where, then each component's records, put back into their places.
+        # Choose a component for each record, draw each component's records, and put them into their places.
         origin = chosen(self.weights, len(self.components), n, rng)
         order = np.argsort(origin, kind="stable")
         counts = np.bincount(origin, minlength=len(self.components))
         parts = [c.draw(int(size), rng) for c, size in zip(self.components, counts, strict=True) if size]
         places = np.empty(n, dtype=np.intp)
         places[order] = np.arange(n)
-        # No records of every component, so that the dtype does not depend on who was chosen.
-        return records.take(records.concat([*self.none, *parts]), places)
+        # Empty draws of all components come first, so that the dtype does not depend on which were chosen.
+        return records.take(records.concat([*self.empty, *parts]), places)
 
     def parts(self) -> Iterator[Any]:
         yield from self.components
@@ -97,13 +97,13 @@ def marginal(
     likelihood : callable
         ``likelihood(theta, rng)`` returns one record for each parameter; or ``likelihood(theta)`` returns a
         distribution of `scipy.stats` with these parameters. It gets all parameters at once, so records are
-        not known to be independent: sums over them (`privatize.additive`) are calibrated on whole datasets.
+        not known to be independent: sums over them (`privatize.additive`) are calibrated on entire datasets.
     per : {"record", "dataset"}
         Whether every record has a parameter of its own, or all records of a dataset share one. With
         "dataset" the records are exchangeable, not independent: the promise is then an average over the
         prior, and for some parameters it may fail more often than gamma.
     support : optional
-        What the records lie in; what the likelihood draws outside is converted to it.
+        What the records lie in. Records that the likelihood draws outside are converted to it.
 
     References
     ----------
@@ -121,11 +121,11 @@ def marginal(
     array([80. , 66.1])
     """
     if per not in ("record", "dataset"):
-        raise SamplerError(f"marginal(per={per!r}): it is 'record' or 'dataset'.")
+        raise SamplerError(f"marginal(per={per!r}): per must be 'record' or 'dataset'.")
     if not callable(likelihood):
         raise SamplerError(f"marginal(): likelihood={likelihood!r} is not a function of the parameters.")
     made = _Marginal(as_sampler(prior), likelihood, per, Support.of(support))
-    some(made)  # or refused
+    some(made)  # raises if nothing can be drawn
     return made
 
 
@@ -166,7 +166,7 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
         What X is drawn from: arrays or a table.
     labels : sampler, callable or str
         What y is drawn from, independently of X; or a function ``(X)`` or ``(X, rng)`` that returns the
-        labels of the records of X; or the name of a column of a table, which becomes y, and the others X.
+        labels of the records of X; or the name of a column of a table: it becomes y, and the others become X.
     support : optional
         What the labels that a function returns lie in: a list of them, or a pair of bounds.
 
@@ -188,14 +188,14 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     """
     if isinstance(labels, str):
         if support is not None:
-            raise SamplerError(f"labelled(P, {labels!r}): the table P has the support of its columns.")
-        return _split(loose(as_sampler(features)), labels)
+            raise SamplerError(f"labelled(P, {labels!r}): P has the support of its columns, leave out yours.")
+        return _split(as_part(as_sampler(features)), labels)
     made = _Labelled(
-        loose(as_sampler(features)),
-        labels if is_function(labels) else loose(as_sampler(labels)),
+        as_part(as_sampler(features)),
+        labels if is_function(labels) else as_part(as_sampler(labels)),
         Support.of(support),
     )
-    some(made)  # or refused
+    some(made)  # raises if nothing can be drawn
     return made
 
 
@@ -212,7 +212,7 @@ class _Labelled(Distribution):
         return x, inside(with_rng(self.labels, x, rng), self.given)
 
     def _support(self) -> Any:
-        return support_of(self.features), support_of(self.labels) if self.given is None else self.given.plain
+        return support_of(self.features), support_of(self.labels) if self.given is None else self.given.value
 
     def __repr__(self) -> str:
         labels = repr(self.labels) if isinstance(self.labels, Sampler) else name_of(self.labels)
@@ -220,11 +220,11 @@ class _Labelled(Distribution):
 
 
 def _split(parent: Distribution, label: str) -> Distribution:
-    """Make the distribution of pairs of the other columns of a table and one of them."""
-    one = parent[label]  # or refused
+    """Make the distribution of pairs (X, y): one column of a table is y, and the others are X."""
+    one = parent[label]  # raises if there is no such column
     others = [name for name in names_of(parent) or () if name != label]
     if not others:
-        raise SamplerError(f"labelled({parent!r}, {label!r}): there is no other column, to learn from.")
+        raise SamplerError(f"labelled({parent!r}, {label!r}): there is no other column to learn from.")
     return _Split(parent, label, tuple(others), (parent[others].support, one.support))
 
 
@@ -289,15 +289,15 @@ def blobs(
     if spread.shape not in ((), (len(places),)) or not (spread > 0).all():
         raise SamplerError(f"blobs(): std={std!r} must be positive, one for all clouds or one for each.")
     if labels is not None and (isinstance(labels, str) or not np.iterable(labels)):
-        raise SamplerError(f"blobs(): labels={labels!r} must be a list of {len(places)}.")
+        raise SamplerError(f"blobs(): labels={labels!r} must be a list of {len(places)} labels.")
     names, kinds = scalars(range(len(places)) if labels is None else labels)
     one_type = len(kinds) == 1 and all(issubclass(each, str | int | float) for each in kinds)
     if not one_type or len(names) != len(places) or len(set(names)) < len(names):
-        raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different ones of one type.")
+        raise SamplerError(f"blobs(): labels={labels!r} must be {len(places)} different labels of one type.")
     edges = bounds("blobs", low, high, places.shape[1])
     share = shares("weights", weights, len(places), "clouds")
     made = _Blobs(Frozen(places), Frozen(spread), names, type(names[0]).__name__, share, edges)
-    some(made, 100)  # or refused
+    some(made, 100)  # raises if nothing can be drawn
     return made
 
 

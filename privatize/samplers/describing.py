@@ -1,4 +1,4 @@
-"""What a sampler draws, as a person would like to see it: a card, and a picture of each column."""
+"""Describe what a sampler draws: a card of text, and a picture of each column."""
 
 import contextlib
 import html
@@ -19,7 +19,7 @@ from privatize.display.charts import Chart, Layer, axes, onto, svg
 from privatize.display.figures import as_integer, figure
 from privatize.errors import SamplerError
 from privatize.samplers.base import Sampler, draw, support_of
-from privatize.samplers.parameters import plain
+from privatize.samplers.parameters import as_code
 
 Array = NDArray[Any]
 _BARS = 30
@@ -38,7 +38,7 @@ class _Row:
     listed: bool = False  # whether the facts are values
 
     def sentence(self, size: int) -> str:
-        """Return what is known of it in words, where `size` records were drawn."""
+        """Describe the column in words; `size` is how many records were drawn."""
         drawn = ", ".join(self.facts)
         if not self.listed:
             mean, std, low, median, high = self.facts
@@ -54,7 +54,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class Description:
-    """What a sampler draws. Its text has a line for each column; a notebook shows a picture of each too.
+    """What a sampler draws. Printed, it has a line for each column; a notebook also shows a picture of each.
 
     Attributes
     ----------
@@ -121,18 +121,18 @@ def _columns(label: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array,
         yield from _numbered(label, as_array(drawn), support)
         return
     aligned = isinstance(drawn, tuple)
-    whole = None if isinstance(drawn, dict | list | tuple) else support  # of a series
+    shared = None if isinstance(drawn, dict | list | tuple) else support  # of a series
     inside = dict(enumerate(support)) if aligned and isinstance(support, tuple) else support
     for name, part in parts:
-        own = inside.get(name) if isinstance(inside, dict) else whole
+        own = inside.get(name) if isinstance(inside, dict) else shared
         shown = "Xy"[name] if aligned and len(parts) == 2 else str(name)
         yield from _columns(f"{label}{shown}" if aligned else shown, part, own)
 
 
 def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Array, Any]]:
-    """Return the columns of an array, at most 50, with their places."""
+    """Return the columns of an array, at most 50, named by their position."""
     if values.dtype == object:
-        values = _settled(values)
+        values = _typed(values)
     if values.ndim == 1:
         yield label or "value", values, support
         return
@@ -144,8 +144,8 @@ def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Ar
         yield f"{label}[{at}]", column, own
 
 
-def _settled(values: Array) -> Array:
-    """Return objects as numbers or moments, where they are."""
+def _typed(values: Array) -> Array:
+    """Return objects as an array of numbers or of dates if all of them are, and unchanged otherwise."""
     items = [None if is_missing(value) else value for value in values.tolist()]
     if not any(isinstance(value, str | bool) for value in items):
         for dtype in (np.float64, "M8[us]"):
@@ -180,14 +180,14 @@ def _day(at: float) -> str:
 
 
 def _numbers(name: str, support: str, found: Array, size: int, show: Any, width: Any) -> _Row:
-    """Return a column of numbers; `width` shows a difference of two, if not as a number itself."""
+    """Describe a column of numbers; `width` formats a difference of two, if `show` does not fit it."""
     missing = size - len(found)
     if not len(found):
         return _Row(name, support, ("no number",), missing, ("",), (0,), True)
     quantiles = np.quantile(found, [0.05, 0.5, 0.95])
     facts = (show(found.mean()), (width or show)(found.std()), *map(show, quantiles))
     low, high = found.min(), found.max()
-    if width is None and (found == np.rint(found)).all() and high - low < 1e9:  # integers: no combs
+    if width is None and (found == np.rint(found)).all() and high - low < 1e9:  # integers: no empty bars
         step = max(1, math.ceil((high - low + 1) / 100))
         heights, edges = np.histogram(found, bins=np.arange(low, high + step + 1, step) - 0.5)
         labels = [show(edge + 0.5) for edge in edges[:-1]]
@@ -216,4 +216,4 @@ def _end(end: Any) -> str:
     value = np.asarray(end, dtype=np.float64)
     if value.ndim:
         return "..."
-    return plain(value.item()) if np.isfinite(value) else str(value.item())
+    return as_code(value.item()) if np.isfinite(value) else str(value.item())

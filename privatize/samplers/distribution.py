@@ -1,4 +1,4 @@
-"""What every sampler of ours can do, and the distributions that its methods make of it."""
+"""The base class of the library's samplers, and the distributions that its methods make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privatize.display.figures import as_integer
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
-from privatize.samplers.given import Support, inside, plain_of, show_support
+from privatize.samplers.given import Support, inside, show_support, value_of
 from privatize.samplers.parameters import Box, Frozen, bounds, show
 
 
@@ -64,7 +64,7 @@ class Distribution(Kind, abc.ABC):
         return list(drawn[0]) if isinstance(drawn, list) and isinstance(drawn[0], dict) else None
 
     def select(self, n: int, rng: np.random.Generator, wanted: str | list[str]) -> Any:
-        """Return some columns of n records, as the data that is drawn has them."""
+        """Return some columns of n records, in the container that is drawn."""
         return frames.select(self.draw(n, rng), wanted)
 
     def select_column(self, n: int, rng: np.random.Generator, wanted: str) -> Column:
@@ -72,14 +72,14 @@ class Distribution(Kind, abc.ABC):
         return as_column(self, self.select(n, rng, wanted), n)
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
-        """Return the same restricted to a box."""
+        """Return the same distribution, restricted to a box."""
         return _Truncated(self, low, high)
 
     def moments(self) -> tuple[Any, Any] | None:
-        """Return mean and standard deviation of every number, if they determine it: uniform, normal."""
+        """Return mean and standard deviation of every number if these determine it: uniform, normal."""
         return None
 
-    # -- what can be made of it --
+    # -- distributions made from this one --
 
     def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
         """Return the distribution of what a function makes of the records.
@@ -87,9 +87,9 @@ class Distribution(Kind, abc.ABC):
         Parameters
         ----------
         function : callable
-            Gets n records, and returns n: each made from its own one alone.
+            Gets n records and returns n records, each made from one record alone.
         support : optional
-            What the made records lie in, as for `privatize.samplers.from_function`.
+            What the returned records lie in, as for `privatize.samplers.from_function`.
 
         Examples
         --------
@@ -115,11 +115,11 @@ class Distribution(Kind, abc.ABC):
         ends = _ends(self, "truncated", low, high)
         if not self.independent:
             raise SamplerError(
-                f"{self!r} draws records that share a parameter, which drawing some of them again would not. "
-                f"Truncate in its likelihood."
+                f"{self!r} draws records that share a parameter, and a record that is drawn again would have "
+                f"another one. Truncate in its likelihood."
             )
         made = _own_kind(self).narrowed(self, *ends)
-        some(made, 10)  # or refused
+        some(made, 10)  # raises if nothing can be drawn
         return made
 
     def clip(self, low: Any = None, high: Any = None) -> Distribution:
@@ -137,7 +137,7 @@ class Distribution(Kind, abc.ABC):
         """Return the same distribution for data that grows, of which `size` records are used.
 
         Whatever the number of private records, the function gets those `size` of them that a fixed public
-        permutation of the positions selects, so that one calibration serves.
+        permutation of the positions selects, so that one calibration is enough.
 
         Examples
         --------
@@ -183,16 +183,16 @@ class Distribution(Kind, abc.ABC):
 
 
 class Supported(Distribution):
-    """What has the support that a user gave."""
+    """A distribution with the support that a user gave."""
 
     given: Support | None
 
     def _support(self) -> Any:
-        return plain_of(self.given)
+        return value_of(self.given)
 
 
 def _own_kind(sampler: Distribution) -> type[Distribution]:
-    """Return whose short ways are a sampler's own: a class that a user makes of ours may draw otherwise."""
+    """Return the class whose shortcuts hold for a sampler: a user's subclass may draw in another way."""
     return type(sampler) if type(sampler) in KINDS else Distribution
 
 
@@ -200,7 +200,7 @@ def as_column(sampler: Any, drawn: Any, n: int) -> Column:
     """Return what a sampler drew as a column of a table, or refuse."""
     values = np.asarray(drawn)
     if values.shape != (n,):
-        raise SamplerError(f"{sampler!r} draws records of several numbers, which is no column of a table.")
+        raise SamplerError(f"{sampler!r} draws records of several numbers, which fit no column of a table.")
     return Column(values)
 
 
@@ -214,15 +214,15 @@ def moments_of(sampler: Any) -> tuple[Any, Any] | None:
     return _own_kind(sampler).moments(sampler) if isinstance(sampler, Distribution) else None
 
 
-def loose(part: Any) -> Any:
-    """Return a part of another sampler, or refuse one that is for a fixed number of records."""
+def as_part(part: Any) -> Any:
+    """Return a sampler that becomes part of another one, or refuse one with a fixed number of records."""
     if isinstance(part, Fixed):
         raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
     return part
 
 
 def _copied(support: Any) -> Any:
-    """Return a support that a caller may change."""
+    """Return a copy of a support, which the caller may change."""
     if isinstance(support, dict):
         return {name: _copied(inner) for name, inner in support.items()}
     if isinstance(support, tuple) and not domains.is_pair(support):
@@ -237,7 +237,7 @@ def _show(part: Any) -> str:
 
 
 def accepted(draw_some: Callable[[int], Any], ends: Box, n: int, sampler: Any) -> Any:
-    """Draw until n records lie between two bounds, or refuse bounds that hardly any lies between."""
+    """Draw until n records lie between two bounds, or refuse bounds that hardly any record lies between."""
     low, high = (end.array for end in ends)
     found: list[Any] = []
     count = drawn = 0
@@ -258,7 +258,7 @@ def accepted(draw_some: Callable[[int], Any], ends: Box, n: int, sampler: Any) -
 
 
 def _check_alone(inner: Distribution, function: Callable[[Any], Any]) -> None:
-    """Refuse a function that does not make each record from its own one alone."""
+    """Refuse a function that does not make each record from one record alone."""
     drawn = some(inner, 16)
     halves = np.array([13, 2, 7, 15, 0, 9, 4, 11]), np.array([3, 14, 1, 10, 5, 12, 8, 6])
     try:
@@ -275,13 +275,13 @@ def _check_alone(inner: Distribution, function: Callable[[Any], Any]) -> None:
         ) from error
     if not alone:
         raise SamplerError(
-            f"map({name_of(function)}) does not make each record from its own one alone: 8 of 16 come out "
-            f"differently by themselves than among the others. Records must stay independent."
+            f"map({name_of(function)}) does not make each record from one record alone: 8 of 16 records come "
+            f"out differently without the other 8. Records must stay independent."
         )
 
 
 def _number_by_number(function: Any) -> bool:
-    """Tell whether a function surely makes one number of each: one of numpy's and SciPy's own."""
+    """Tell whether a function is one of numpy's or SciPy's own that treats each number by itself."""
     if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (1, 1) or function.signature:
         return False
     return any(
@@ -318,7 +318,7 @@ def _ends(inner: Distribution, name: str, low: Any, high: Any) -> Box:
     drawn = some(inner)
     if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "iuf":
         raise SamplerError(
-            f"{name}() is for numbers, and {inner!r} draws something else. Of a table, do it to its columns."
+            f"{name}() is for numbers, and {inner!r} draws something else. Call it on the columns of a table."
         )
     try:
         np.broadcast_to(ends[0].array, drawn.shape[1:])
@@ -331,7 +331,7 @@ def _ends(inner: Distribution, name: str, low: Any, high: Any) -> Box:
 
 @dataclass(frozen=True, repr=False)
 class _Bounded(Distribution):
-    """What is between two bounds, by one of the methods that take them."""
+    """A distribution between two bounds, made by `truncated` or `clip`."""
 
     method: ClassVar[str]
     inner: Distribution
@@ -387,7 +387,7 @@ class Fixed(Distribution):
         return self.inner.draw(n, rng)
 
     def own_traits(self) -> Traits:
-        """Return what is known of it: how many records of a dataset are used."""
+        """Return its traits, with the number of records that are used."""
         return replace(self.known, size=self.size)
 
     def _support(self) -> Any:
@@ -454,7 +454,7 @@ class Projection(Distribution):
     def column(self, n: int, rng: Rng) -> Column:
         """Return n values for a column of a table."""
         if self.several:
-            return super().column(n, rng)  # which refuses
+            return super().column(n, rng)  # raises
         return _own_kind(self.parent).select_column(self.parent, n, rng, self.columns[0])
 
     def _support(self) -> Any:

@@ -1,4 +1,4 @@
-"""What users have: functions of their own, samplers of their own, SciPy's distributions."""
+"""Make samplers of what users have: functions, samplers of their own, SciPy's distributions."""
 
 import functools
 import re
@@ -29,10 +29,10 @@ def from_function(
         `numpy.random.Generator`.
     support : optional
         What every drawn record lies in: a pair (low, high) of bounds, a list of fixed values, or a dict of
-        these by column. What the function draws outside is converted to it.
+        these by column. Values that the function draws outside are converted to it.
     independent : bool
         Whether you attest that the records are independent of each other, of their place and of their
-        number. Then sums over records (`privatize.additive`) are calibrated on two records a pair.
+        number. Then sums over records (`privatize.additive`) are calibrated with two records for each pair.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def from_function(
 class _Function(Supported):
     function: Callable[[int, Rng], Any]
     given: Support | None = None
-    vouched: bool = False
+    vouched: bool = False  # this name is part of stored keys
 
     def draw(self, n: int, rng: Rng) -> Any:
         return inside(self.function(n, rng), self.given)
@@ -64,12 +64,12 @@ class _Function(Supported):
         return replace(self.known, iid=self.vouched)
 
     def __repr__(self) -> str:
-        vouched = ", independent=True" if self.vouched else ""
-        return f"from_function({name_of(self.function)}{show_support(self.given)}{vouched})"
+        attested = ", independent=True" if self.vouched else ""
+        return f"from_function({name_of(self.function)}{show_support(self.given)}{attested})"
 
 
 def as_sampler(value: Any) -> Sampler:
-    """Coerce what users hold into a sampler.
+    """Convert what users have into a sampler.
 
     Parameters
     ----------
@@ -123,13 +123,13 @@ def is_maker(value: Any) -> bool:
 
 
 def _frozen(distribution: Any) -> Any:
-    """Freeze a scipy distribution that was passed as it is."""
+    """Freeze a scipy distribution that was passed without parameters."""
     if hasattr(distribution, "dist"):
         given = (*distribution.args, *distribution.kwds.values())
         if any(np.ndim(value) for value in given):
             raise SamplerError(
-                f"scipy.stats.{distribution.dist.name} with arrays for parameters draws no records that are "
-                f"alike. Use scalars, or from_function() for records of several coordinates."
+                f"scipy.stats.{distribution.dist.name} with arrays as parameters draws records of different "
+                f"distributions. Use scalars, or from_function() for records of several coordinates."
             )
         return distribution
     if not hasattr(distribution, "numargs"):
@@ -146,7 +146,7 @@ def _frozen(distribution: Any) -> Any:
 
 
 def of_scipy(distribution: Any) -> bool:
-    """Tell whether a distribution is one of SciPy's own, and not of a class of the user's, or patched."""
+    """Tell whether a distribution is SciPy's own: neither of a user's class nor patched."""
     if "scipy.stats" not in sys.modules:
         return False
     for part in (distribution, getattr(distribution, "dist", distribution)):
@@ -159,15 +159,15 @@ def of_scipy(distribution: Any) -> bool:
 
 @functools.cache
 def _names_of(kind: type) -> frozenset[str] | None:
-    """Return the names that a class of SciPy's own defines, which none of its objects has of its own.
+    """Return the names that one of SciPy's own classes defines, or None for any other class.
 
-    None for other classes. SciPy's lie in one place with others of their sort, and are found there by their
-    name; one that SciPy made, perhaps of functions of the user's, is not.
+    An object that has one of these names as its own attribute is patched. SciPy's own classes are found by
+    name in a few modules; a class that SciPy makes at run time, perhaps from a user's functions, is not.
     """
     from scipy import stats
 
-    plain = [stats.norm, stats.poisson, stats.multivariate_normal]  # continuous, discrete, of several numbers
-    modules = {type(each).__module__ for each in plain}
+    usual = [stats.norm, stats.poisson, stats.multivariate_normal]  # continuous, discrete, of several numbers
+    modules = {type(each).__module__ for each in usual}
     if hasattr(stats, "Normal"):  # from SciPy 1.15 on
         modules.add(stats.Normal.__module__)
     table = stats.rv_discrete(values=([0], [1]))
@@ -176,7 +176,7 @@ def _names_of(kind: type) -> frozenset[str] | None:
     return frozenset(dir(kind)) - {"__doc__"} if known or kind in others else None
 
 
-# What a histogram or a table of values keeps beyond its parameters; there is no public way to all of it.
+# What a histogram or a table of values has beyond its parameters. Not all of it is public in SciPy.
 _INSIDE = ("_hpdf", "_hbins", "xk", "pk")
 
 
@@ -186,7 +186,7 @@ class _Scipy(Distribution):
     distribution: Any
 
     def own_traits(self) -> Traits:
-        """Return what is known: three distributions draw number by number, whatever their parameters are."""
+        """Return its traits: three distributions draw number by number, whatever their parameters are."""
         if not of_scipy(self.distribution):
             return replace(self.known, iid=False)
         from scipy import stats
@@ -197,7 +197,7 @@ class _Scipy(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         if hasattr(self.distribution, "dist"):
             return self.distribution.rvs(size=n, random_state=rng)
-        # Multivariate distributions squeeze a single record: draw two, and keep what is asked.
+        # Multivariate distributions drop the axis of a single record, so draw two and take the first n.
         return records.head(self.distribution.rvs(size=max(n, 2), random_state=rng), n)
 
     def _support(self) -> Any:
@@ -265,7 +265,7 @@ def _content(value: Any) -> Any:
 
 @kind("scipy, newer", stable=False)
 class _ScipyNew(Distribution):
-    """The distributions that `scipy.stats.make_distribution` and its kin give."""
+    """A distribution from `scipy.stats.make_distribution`, or one of SciPy's newer classes."""
 
     distribution: Any
 

@@ -22,7 +22,7 @@ class Support:
 
     @classmethod
     def of(cls, given: Any) -> Support | None:
-        """Read what a user wrote; None is none."""
+        """Read what a user wrote; None means that there is no support."""
         if given is None or isinstance(given, Support):
             return given
         if isinstance(given, domains.Maybe):
@@ -30,7 +30,7 @@ class Support:
         if isinstance(given, domains.OneOf):
             if given.unknown not in given.values:
                 raise SamplerError(f"support={given!r}: unknown= must be one of the values.")
-            # 1 == True == 1.0, and they are not the same: their types are compared too.
+            # 1 == True == 1.0, but they are different values: their types are compared too.
             return cls("values", (given, *(type(value).__name__ for value in (*given.values, given.unknown))))
         if isinstance(given, dict):
             return cls("columns", tuple((name, cls.of(inner)) for name, inner in given.items()))
@@ -63,16 +63,16 @@ class Support:
         return cls("bounds", tuple(map(Frozen, box("support", low, high, None))))
 
     @property
-    def plain(self) -> Any:
-        """It, as samplers have it."""
+    def value(self) -> Any:
+        """The support in the form that samplers have: tuples, dicts, `OneOf` and `Maybe`."""
         if self.kind == "bounds":
             return tuple(end.end for end in self.inside)
         if self.kind == "columns":
-            return {name: plain_of(inner) for name, inner in self.inside}
+            return {name: value_of(inner) for name, inner in self.inside}
         if self.kind == "parts":
-            return tuple(map(plain_of, self.inside))
+            return tuple(map(value_of, self.inside))
         if self.kind == "maybe":
-            return domains.Maybe(plain_of(self.inside[0]))
+            return domains.Maybe(value_of(self.inside[0]))
         return self.inside[0] if self.kind == "values" else self.inside
 
     def __repr__(self) -> str:
@@ -89,21 +89,21 @@ class Support:
         return repr(self.inside)
 
 
-def plain_of(given: Support | None) -> Any:
-    """Return a support as samplers have it, or None."""
-    return None if given is None else given.plain
+def value_of(given: Support | None) -> Any:
+    """Return a support in the form that samplers have, or None."""
+    return None if given is None else given.value
 
 
 def show_support(given: Support | None) -> str:
-    """Return a support as an argument in code that follows others."""
+    """Return a support as one more argument, in code."""
     return "" if given is None else f", support={given!r}"
 
 
 def inside(drawn: Any, given: Support | None) -> Any:
-    """Return drawn records converted to a support that a user gave: P is what lies in it."""
+    """Return drawn records converted to the support that a user gave, so that P lies in it."""
     if given is None:
         return drawn
-    support = given.plain
+    support = given.value
     try:
         return records.convert(drawn, drawn, support)
     except (ValueError, TypeError) as error:

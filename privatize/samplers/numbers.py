@@ -1,4 +1,4 @@
-"""Numbers: uniform, normal, integers."""
+"""Distributions of numbers: uniform, normal, integers."""
 
 import math
 import operator
@@ -41,12 +41,12 @@ def uniform(
 
 
 def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> Distribution:
-    """Draw whole numbers between two bounds, both included, each equally often.
+    """Draw integers between two bounds, both included, each equally often.
 
     Parameters
     ----------
     low, high : int
-        The least and the largest.
+        The smallest and the largest.
     size : int or tuple of int, optional
         Shape of one record; by default it is one number.
 
@@ -58,7 +58,7 @@ def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> 
     try:
         ends = operator.index(low), operator.index(high)
     except TypeError:
-        raise SamplerError(f"integers({low!r}, {high!r}): the bounds must be whole numbers.") from None
+        raise SamplerError(f"integers({low!r}, {high!r}): the bounds must be integers.") from None
     if not -(2**53) <= ends[0] < ends[1] <= 2**53:
         raise SamplerError(
             f"integers({low!r}, {high!r}): the lower bound must be below the upper one, within ±2^53."
@@ -136,8 +136,8 @@ class _Uniform(Distribution):
         if self.low.is_same and self.high.is_same:
             start, end = low.flat[0].item(), high.flat[0].item()
             if not math.isfinite(end - start):
-                return rng.uniform(start, end, (n, *low.shape))  # which refuses what is too wide
-            x = rng.random((n, *low.shape))  # what numpy's own uniform does, and faster
+                return rng.uniform(start, end, (n, *low.shape))  # raises, since the range is too wide
+            x = rng.random((n, *low.shape))  # the same as numpy's own uniform, but faster
             if end - start != 1:
                 x *= end - start
             if start != 0:
@@ -208,9 +208,9 @@ class _Normal(Distribution):
 
 
 def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
-    """Return the normal numbers between two bounds that uniform ones become.
+    """Turn uniform numbers into normal ones between two bounds.
 
-    The distribution function is inverted in the tail where it has all digits.
+    The distribution function is inverted in the tail where it is accurate to all digits.
     """
     from scipy.special import ndtr, ndtri
 
@@ -219,11 +219,9 @@ def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
     below, above = ndtr(low), ndtr(high)
     if not (above > below).all():
-        raise SamplerError(
-            "normal(): the box has no mass that floating point can see: it lies too far from the mean."
-        )
+        raise SamplerError("normal(): the box has no mass in floating point: it lies too far from the mean.")
     x = np.clip(ndtri(below + u * (above - below)), low, high)
-    # Rounding may have left the box.
+    # Rounding may have moved numbers out of the box.
     return np.clip(np.where(flip, -x, x) * std + mean, ends[0].array, ends[1].array)
 
 

@@ -18,7 +18,7 @@ class Frozen:
     __slots__ = ("array",)
 
     def __init__(self, array: Any) -> None:
-        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # there is one zero, not two
+        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # -0.0 becomes 0.0
         self.array.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
@@ -28,7 +28,7 @@ class Frozen:
         return hash((self.array.shape, (self.array + 0.0).tobytes()))
 
     def __repr__(self) -> str:
-        return plain(self.array.tolist())
+        return as_code(self.array.tolist())
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -48,22 +48,22 @@ class Frozen:
 
     @property
     def short(self) -> Frozen:
-        """It, as one number where all coordinates have the same."""
+        """The array as one number, if all coordinates have the same."""
         return Frozen(self.array.flat[0]) if self.is_same else self
 
 
 Box = tuple[Frozen, Frozen]
 
 
-def plain(value: Any) -> str:
+def as_code(value: Any) -> str:
     """Return a number, or a list of them, as code; integers without a point."""
     if isinstance(value, list):
-        return f"[{', '.join(map(plain, value))}]"
+        return f"[{', '.join(map(as_code, value))}]"
     return repr(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
 
 
 def number(value: Any) -> float:
-    """Return a number, or NaN for what is none."""
+    """Return a value as a float, or NaN if it is no number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -82,13 +82,13 @@ def numbers(name: str, value: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def scalars(values: Any) -> tuple[tuple[Any, ...], set[type]]:
-    """Return values as Python's own, and their types."""
+    """Return values as Python's own scalars, and the set of their types."""
     found = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     return found, set(map(type, found))
 
 
 def shape_of(size: Any) -> tuple[int, ...]:
-    """Return the shape of a record as a tuple, with -1 in place of what is no integer."""
+    """Return the shape of a record as a tuple, with -1 for anything that is no integer."""
     return tuple(map(as_integer, size if np.iterable(size) else (size,)))
 
 
@@ -113,23 +113,23 @@ def box(name: str, low: Any, high: Any, size: Any) -> tuple[Any, Any]:
 
 
 def bounds(name: str, low: Any, high: Any, shape: Any = None) -> Box | None:
-    """Return two bounds, of which each may be left out, or None where they bound nothing."""
+    """Return two bounds, each of which may be left out, or None if all are infinite."""
     lows, highs = box(name, -math.inf if low is None else low, math.inf if high is None else high, shape)
     return None if np.isinf(lows).all() and np.isinf(highs).all() else (Frozen(lows), Frozen(highs))
 
 
 def show(ends: Box | None, *, named: bool = True) -> list[str]:
-    """Return two bounds as arguments in code, by name or where possible by place."""
-    texts: list[str] = []
+    """Return two bounds as arguments in code, by name or where possible by position."""
+    shown: list[str] = []
     for name, end in zip(("low", "high"), ends or (), strict=False):
         if not np.isinf(end.array).all():
-            text = plain(end.array.flat[0].item()) if end.is_same else repr(end)
-            texts.append(text if not named and len(texts) == (name == "high") else f"{name}={text}")
-    return texts
+            text = as_code(end.array.flat[0].item()) if end.is_same else repr(end)
+            shown.append(text if not named and len(shown) == (name == "high") else f"{name}={text}")
+    return shown
 
 
 def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
-    """Return probabilities up to a common factor as ones that sum to 1; None stays None."""
+    """Return weights divided by their sum, so that they sum to 1; None stays None."""
     if given is None:
         return None
     share = numbers(name, given)
@@ -137,7 +137,7 @@ def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
         raise SamplerError(
             f"{name}={given!r} do not fit {count} {what}: one number >= 0 for each, not all zero."
         )
-    # Those that sum to 1 stay as they are, so that a repr makes the same again.
+    # Weights that sum to 1 stay as they are, so that the code in a repr makes an equal sampler.
     total = share.sum()
     return Frozen(share if abs(total - 1) < 1e-12 else share / total)
 

@@ -16,7 +16,7 @@ from privatize.data.support import Maybe, OneOf
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection
-from privatize.samplers.parameters import number, plain
+from privatize.samplers.parameters import as_code, number
 
 Array = NDArray[Any]
 
@@ -24,8 +24,8 @@ Array = NDArray[Any]
 def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
     """Draw records with replacement from a public data set.
 
-    It is never the private data: P must be known without it. A call whose dataset is the public one, or
-    has records or columns in common with it, in the same or another order, is refused.
+    The public data set must not be the private data: P must be known without it. A call whose dataset is the
+    public one, or has records or columns in common with it, in the same or another order, is refused.
 
     Parameters
     ----------
@@ -33,8 +33,8 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
         Any dataset that functions take: an array, a frame, a tuple (X, y), ...
     smooth : float
         Width of a normal kernel that is added to floating-point numbers, in standard deviations of each
-        coordinate; what leaves the public data's range is moved back to its edge. 0 draws the records as
-        they are. Integers, texts and dates are not smoothed.
+        coordinate. Numbers outside the public data's range are moved to its edge. 0 draws the records as
+        they are. Integers, strings and dates are not smoothed.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
         raise SamplerError(f"bootstrap(): the public data cannot be drawn from. {error}") from None
     if size < 2:
         raise SamplerError(f"bootstrap(): the public data has {size} records. At least two are needed.")
-    kept = records.copy(public)
-    made = Bootstrap(kept, width, _digest(kept), size, _data_support(kept), public)
-    some(made)  # or refused
+    own = records.copy(public)
+    made = Bootstrap(own, width, _digest(own), size, _data_support(own), public)
+    some(made)  # raises if nothing can be drawn
     return made
 
 
@@ -85,14 +85,14 @@ class Bootstrap(Distribution):
         return {"public": self.public, "smooth": self.smooth}
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"origin": None}  # of use only where the private data is
+        return vars(self) | {"origin": None}  # only needed in the process that has the private data
 
     def __repr__(self) -> str:
-        return f"bootstrap(public{'' if not self.smooth else f', smooth={plain(self.smooth)}'})"
+        return f"bootstrap(public{'' if not self.smooth else f', smooth={as_code(self.smooth)}'})"
 
 
 def _digest(data: Any) -> str:
-    """Return what a public dataset is, as 64 hexadecimal digits."""
+    """Return a hash of a public dataset, as 64 hexadecimal digits."""
     found = hashlib.sha256(repr(records.describe(data).to_json()).encode())
     _hash(found, data)
     return found.hexdigest()
@@ -133,7 +133,7 @@ def _data_support(data: Any) -> Any:
     if array.dtype.kind not in "biuf" or np.isnan(array).all(axis=0).any():
         return None
     ends = np.nanmin(array, axis=0), np.nanmax(array, axis=0)
-    if hasattr(data, "tocsr"):  # where nothing is stored is a zero
+    if hasattr(data, "tocsr"):  # entries that are not stored are zeros
         ends = np.minimum(ends[0], 0), np.maximum(ends[1], 0)
     for end in ends:
         end.setflags(write=False)
@@ -145,7 +145,7 @@ def _column_support(values: Array) -> Any:
     if kind == "b":
         return OneOf((False, True), unknown=False)
     if kind in "iufmM":
-        seen = values[values == values]  # NaN and NaT are not
+        seen = values[values == values]  # NaN and NaT do not equal themselves
         if not len(seen):
             return None
         ends = (seen.min(), seen.max()) if kind in "mM" else (seen.min().item(), seen.max().item())
@@ -192,7 +192,7 @@ def _smoothed_frame(taken: Any, public: Any, support: Any, width: float, rng: Rn
 
 
 def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:
-    """Return numbers with a kernel added; others as they are."""
+    """Return floating-point numbers with a kernel added, and other values unchanged."""
     if values.dtype.kind != "f" or own.dtype.kind != "f":
         return values
     moved = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
@@ -201,7 +201,7 @@ def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> 
 
 
 def bootstraps(sampler: Any, wanted: Any = None) -> Iterator[tuple[Bootstrap, Any]]:
-    """Iterate over the bootstraps in a sampler, with the columns of each that are drawn, if not all."""
+    """Iterate over the bootstraps in a sampler, with the columns of each that are drawn, or None for all."""
     if isinstance(sampler, Bootstrap):
         yield sampler, wanted
     elif isinstance(sampler, Kind):

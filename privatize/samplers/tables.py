@@ -15,9 +15,9 @@ from privatize.data.clipping import convert_values
 from privatize.data.columns import Column
 from privatize.errors import SamplerError
 from privatize.samplers.base import Kind, Rng, Traits, kind, name_of, origin_of, some, support_of, with_rng
-from privatize.samplers.distribution import Distribution, loose
+from privatize.samplers.distribution import Distribution, as_part
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
-from privatize.samplers.given import Support, plain_of, show_support
+from privatize.samplers.given import Support, show_support, value_of
 from privatize.samplers.values import column_of
 
 Frame = Literal["pandas", "polars", "pyarrow", "dict", "records"]
@@ -66,15 +66,15 @@ def table(
     if frame not in _FRAMES:
         raise SamplerError(f"frame={frame!r} is not one of {', '.join(map(repr, _FRAMES))}.")
     made = _Table(tuple((name, _column(name, value)) for name, value in given.items()), frame)
-    some(made)  # or refused
+    some(made)  # raises if nothing can be drawn
     return made
 
 
 def _column(name: Any, value: Any) -> Any:
-    """Return what a column is drawn from, or made from, or refuse it."""
+    """Return the sampler or the dependent column that makes a column, or refuse it."""
     if not isinstance(name, str):
         raise SamplerError(
-            f"table(): the column name {name!r} is not a text. Rename the data's columns "
+            f"table(): the column name {name!r} is not a string. Rename the data's columns "
             f"(data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3)."
         )
     if isinstance(value, Dependent):
@@ -82,7 +82,7 @@ def _column(name: Any, value: Any) -> Any:
     if is_function(value) and not is_maker(value):
         return dependent(value)
     try:
-        return loose(as_sampler(value))
+        return as_part(as_sampler(value))
     except SamplerError as error:
         raise SamplerError(f"table(): the column {name!r}: {error}") from None
 
@@ -94,9 +94,9 @@ def dependent(function: Callable[..., Any], support: Any = None) -> Dependent:
     ----------
     function : callable
         ``function(columns)`` or ``function(columns, rng)``: gets a dict of the arrays drawn so far, and
-        returns an array; each of its values from the same record's alone.
+        returns an array, each value made from the values of the same record alone.
     support : optional
-        A pair of bounds, or a list of values, that what it returns is brought into.
+        A pair of bounds, or a list of values. What the function returns is converted to it.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Dependent(Kind):
     @property
     def support(self) -> Any:
         """What its values lie in."""
-        return plain_of(self.given)
+        return value_of(self.given)
 
     def column(self, before: dict[str, Any], n: int, rng: Rng) -> Column:
         """Return n values, made from the columns before."""
@@ -130,7 +130,7 @@ class Dependent(Kind):
         if found.values.shape != (n,):
             raise SamplerError(
                 f"The dependent column {name_of(self.function)} has shape {found.values.shape} for {n} "
-                f"records: it returns an array of one value for each."
+                f"records: it must return an array with one value for each."
             )
         if self.given is None or found.categories is not None:
             return found
@@ -150,7 +150,7 @@ class _Table(Distribution):
         return frames.make(self.frame, self.drawn(n, rng))
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
-        """Draw the columns; those that nobody wants only if others may be made from them."""
+        """Draw the wanted columns, and others only if a wanted one may be made from them."""
         dependents = {name for name, part in self.columns if isinstance(part, Dependent)}
         alone = wanted is not None and dependents.isdisjoint(wanted)
         found: dict[str, Column] = {}
@@ -162,7 +162,7 @@ class _Table(Distribution):
             found[name] = part.column(dict(arrays), n, rng) if dependent else column_of(part, n, rng)
             if dependents and not alone:
                 arrays[name] = found[name].array().view()
-                arrays[name].setflags(write=False)  # a column does not change those before it
+                arrays[name].setflags(write=False)  # a dependent column must not change those before it
         return found if wanted is None else {name: found[name] for name in wanted}
 
     def names(self) -> list[str] | None:
@@ -197,7 +197,7 @@ class _Table(Distribution):
 
 
 def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
-    """Return the names of all columns of P, of which a sampler draws some.
+    """Return the names of all columns of P, also of those that a sampler of some columns does not draw.
 
     Parameters
     ----------
@@ -206,11 +206,11 @@ def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
     drawn : dataset
         What the sampler has drawn.
     """
-    whole = origin_of(sampler)
-    if isinstance(whole, _Table):
-        return tuple(name for name, _ in whole.columns)
-    if whole is not sampler:
-        drawn = some(whole)
+    origin = origin_of(sampler)
+    if isinstance(origin, _Table):
+        return tuple(name for name, _ in origin.columns)
+    if origin is not sampler:
+        drawn = some(origin)
     return tuple(dict.fromkeys(str(name) for name in _every_name(drawn) if name is not None))
 
 
@@ -219,7 +219,7 @@ def _every_name(drawn: Any) -> Iterator[Any]:
     if frames.kind(drawn):
         for name in frames.names(drawn):
             yield name
-            yield from name if isinstance(name, tuple) else ()  # of several levels
+            yield from name if isinstance(name, tuple) else ()  # a name of several levels
         yield from frames.index_names(drawn)
     elif isinstance(drawn, dict):
         yield from drawn
@@ -230,7 +230,7 @@ def _every_name(drawn: Any) -> Iterator[Any]:
         for part in drawn:
             yield from _every_name(part)
     elif isinstance(drawn, list):
-        yield from _every_name(tuple(drawn[:1]))  # all records are alike
+        yield from _every_name(tuple(drawn[:1]))  # all records have the same fields
     elif isinstance(drawn, np.ndarray | np.void):
         yield from _fields(drawn.dtype)
     elif is_dataclass(drawn):

@@ -1,4 +1,4 @@
-"""Values that are not measured: categories, texts, booleans, dates, and what is missing."""
+"""Distributions of categories, strings, booleans and dates, and of values that may be missing."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from privatize.data.columns import Column, array_of
 from privatize.data.support import Maybe, OneOf
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, kind, support_of
-from privatize.samplers.distribution import Distribution, as_column, loose
+from privatize.samplers.distribution import Distribution, as_column, as_part
 from privatize.samplers.foreign import as_sampler
-from privatize.samplers.parameters import Frozen, chosen, even, number, plain, scalars, shares
+from privatize.samplers.parameters import Frozen, as_code, chosen, even, number, scalars, shares
 
 
 def categorical(
@@ -30,8 +30,8 @@ def categorical(
     ordered : bool
         Whether the categories have an order.
     unknown : optional
-        The category that private values which are none of them, or missing, are mapped to with
-        ``domain="clip"``. The first one by default.
+        The category that private values in no category, or missing, are mapped to with ``domain="clip"``.
+        The first one by default.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def categorical(
 
 
 def choice(values: Sequence[Any], p: Sequence[float] | None = None, *, unknown: Any = None) -> Distribution:
-    """Draw from fixed values: texts, or numbers.
+    """Draw from fixed values: strings or numbers.
 
     Parameters
     ----------
@@ -83,21 +83,21 @@ def _fixed(name: str, values: Any, p: Any, unknown: Any, **more: bool) -> Distri
     if isinstance(values, str | bytes | set | frozenset | dict) or not np.iterable(values):
         hint = f" For shares: {name}(['a', 'b'], p=[0.6, 0.4])." if isinstance(values, dict) else ""
         raise SamplerError(f"{name}({values!r}): the values must be a list, whose order is fixed.{hint}")
-    kept, kinds = scalars(values)
+    found, kinds = scalars(values)
     if kinds == {int, float}:
-        kept, kinds = tuple(map(float, kept)), {float}
+        found, kinds = tuple(map(float, found)), {float}
     if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
         raise SamplerError(
-            f"{name}({list(kept)!r}): the values must be texts, or numbers, or booleans, and at least one. "
-            f"Missing ones are drawn by with_missing(...)."
+            f"{name}({list(found)!r}): the values must be all strings, all numbers or all booleans, and at "
+            f"least one. For missing values use with_missing(...)."
         )
-    if len(set(kept)) < len(kept) or any(value != value for value in kept):
-        raise SamplerError(f"{name}({list(kept)!r}): the values must be different from each other.")
-    fallback = kept[0] if unknown is None else unknown
-    if fallback not in kept or type(fallback) is not type(kept[0]):
-        raise SamplerError(f"{name}(..., unknown={unknown!r}): it must be one of the values {list(kept)!r}.")
-    (kind_of,) = kinds  # 1 == True == 1.0, and they are not the same
-    return _Values(kept, kind_of.__name__, shares("p", p, len(kept), "values"), fallback, **more)
+    if len(set(found)) < len(found) or any(value != value for value in found):
+        raise SamplerError(f"{name}({list(found)!r}): the values must be different from each other.")
+    fallback = found[0] if unknown is None else unknown
+    if fallback not in found or type(fallback) is not type(found[0]):
+        raise SamplerError(f"{name}(..., unknown={unknown!r}): it must be one of the values {list(found)!r}.")
+    (kind_of,) = kinds  # 1 == True == 1.0, so their type is compared too
+    return _Values(found, kind_of.__name__, shares("p", p, len(found), "values"), fallback, **more)
 
 
 @kind("values", immutable=True)
@@ -127,12 +127,12 @@ class _Values(Distribution):
     def lossless(self) -> bool:
         if self.kind != "bool" or self.p is None or len(self.values) != 2:
             return True
-        return bool(self.p.array[0] == 1 - self.p.array[1])  # boolean(p) shows one of them
+        return bool(self.p.array[0] == 1 - self.p.array[1])  # boolean(p) shows only one of them
 
     def __repr__(self) -> str:
-        plain_one = self.values == (False, True) and self.unknown is False and not self.categorical
-        if self.kind == "bool" and self.p is not None and plain_one:
-            return f"boolean({plain(self.p.array[1].item())})"
+        default = self.values == (False, True) and self.unknown is False and not self.categorical
+        if self.kind == "bool" and self.p is not None and default:
+            return f"boolean({as_code(self.p.array[1].item())})"
         p = "" if self.p is None else f", p={self.p!r}"
         more = (", ordered=True" if self.ordered else "") + (
             "" if self.unknown == self.values[0] else f", unknown={self.unknown!r}"
@@ -148,9 +148,9 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     start, end : str, date, datetime or datetime64
         The first and the last.
     tz : str, optional
-        Time zone, such as "Europe/Berlin". Start and end are the clock's time there, and times are drawn.
+        Time zone, such as "Europe/Berlin". Start and end are local times there, and times of day are drawn.
     times : bool
-        Draw times of day too, in whole seconds.
+        Draw times of day too, to the second.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def dates(start: Any, end: Any, *, tz: str | None = None, times: bool = False) -
     """
     unit = "s" if times or tz is not None else "D"
     if tz is not None:
-        _zone(tz)  # or refused
+        _zone(tz)  # raises if there is no such zone
     first, last = _moment("start", start, unit, tz), _moment("end", end, unit, tz)
     if not first < last:
         raise SamplerError(f"dates({start!r}, {end!r}): the start must be before the end.")
@@ -219,7 +219,7 @@ class _Dates(Distribution):
         return self.start, self.end
 
     def lossless(self) -> bool:
-        return self.tz is None  # what the clock shows is another moment with other rules for the time zone
+        return self.tz is None  # a local time is another moment if the rules of its time zone change
 
     def __repr__(self) -> str:
         if self.tz is None:
@@ -233,14 +233,14 @@ class _Dates(Distribution):
 
 
 def with_missing(values: Any, rate: float) -> Distribution:
-    """Draw values of which some are missing: NaN, NaT or None, or what a frame has for it.
+    """Draw values of which some are missing: NaN, NaT, None, or the missing value of a frame.
 
     Parameters
     ----------
     values : sampler
-        What those that are not missing are drawn from.
+        What the values that are not missing are drawn from.
     rate : float
-        The share of missing ones.
+        The share of missing values.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def with_missing(values: Any, rate: float) -> Distribution:
     share = number(rate)
     if not 0 < share < 1:
         raise SamplerError(f"with_missing(..., {rate!r}): the rate is a share between 0 and 1.")
-    return _Missing(loose(as_sampler(values)), share)
+    return _Missing(as_part(as_sampler(values)), share)
 
 
 @kind("with missing", "values")

@@ -1,7 +1,7 @@
 """One database: a sqlite3 file, memory, or PostgreSQL, behind one small interface.
 
-The same statements serve all; the few differences are in this file. A connection belongs to one
-thread of one process. Nothing that is read back is ever unpickled.
+All of them run the same statements; the few differences are in this file. A connection belongs to
+one thread of one process. Nothing that is read back is ever unpickled.
 """
 
 import contextlib
@@ -20,11 +20,11 @@ from privatize.errors import SettingsError
 Run = Callable[..., list[tuple[Any, ...]]]
 Prepare = Callable[[Run, set[str], bool], None]
 
-_PATIENCE = 60.0  # seconds to wait for other writers
-_LOCK = 0x70726976  # of PostgreSQL, around the creation of tables, which is not atomic there
+_TIMEOUT = 60.0  # seconds to wait for other writers
+_LOCK = 0x70726976  # advisory lock of PostgreSQL for creating tables, which is not atomic there
 
 
-# One at a time in this process: see Database._try_sqlite.
+# The threads of this process open files one at a time: see Database._try_sqlite.
 _opening = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: globals().update(_opening=threading.Lock()))
@@ -45,11 +45,11 @@ class Database:
     tables : sequence of str
         Statements that create what is missing.
     durable : bool
-        Whether what was committed must survive a loss of power, and not only of the process. A file that is
-        empty, or that has been removed since it was opened, is then an error: it has lost something.
+        Whether what was committed must survive a loss of power, and not only the end of the process. A file
+        that is empty, or was removed after it was opened, is then an error: its content is missing.
     prepare : callable, optional
         ``prepare(run, found, postgres)`` is called at every connection, in the transaction that creates the
-        tables, with the names of those that were there before.
+        tables; `found` has the names of those that were there before.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Database:
         if self.postgres:
             self._tables = [each.replace(" BLOB", " BYTEA").replace(" INTEGER", " BIGINT") for each in tables]
         self._local = threading.local()
-        self._shared: _Held | None = None  # the one connection of a database in memory
+        self._shared: _Connection | None = None  # the one connection of a database in memory
         self._turn, self._process = threading.RLock(), os.getpid()
         scheme, sign, _ = self.url.partition("://")
         if sign and not self.postgres and not self.url.startswith("sqlite:///"):
@@ -96,7 +96,7 @@ class Database:
         DatabaseError
             If the database cannot be reached, read or written.
         """
-        if self._process != os.getpid():  # forked: the lock may be held by a thread that is not here
+        if self._process != os.getpid():  # forked: a thread that is not here may have the lock
             if self.durable and self.url == "memory":
                 raise DatabaseError(
                     "it is in the memory of the process that this one was forked from. Give the budget a "
@@ -116,23 +116,23 @@ class Database:
             raise DatabaseError(f"{type(error).__name__}: {str(error).strip()}") from error
 
     def close(self) -> None:
-        """Let go of this thread's connection."""
+        """Close this thread's connection."""
         if self.url != "memory":
-            self._local.held = None
+            self._local.current = None
 
     def _connection(self) -> Any:
         if self.url == "memory":
             if self._shared is None:
-                self._shared = _Held(_connect(":memory:"))
+                self._shared = _Connection(_connect(":memory:"))
                 self._create(self._shared.connection)
             return self._shared.connection
-        held: _Held | None = getattr(self._local, "held", None)
-        if held is None or held.process != os.getpid() or held.file != self._file():
-            self._local.held = held = None
-            held = _Held(self._connect_postgres() if self.postgres else self._connect_sqlite())
-            held.file = self._file()
-            self._local.held, self._opened = held, True
-        return held.connection
+        current: _Connection | None = getattr(self._local, "current", None)
+        if current is None or current.process != os.getpid() or current.file != self._file():
+            self._local.current = current = None
+            current = _Connection(self._connect_postgres() if self.postgres else self._connect_sqlite())
+            current.file = self._file()
+            self._local.current, self._opened = current, True
+        return current.connection
 
     def _create(self, connection: Any) -> None:
         """Create the tables that are missing, in one transaction."""
@@ -144,14 +144,14 @@ class Database:
             for statement in self._tables:
                 name = statement.partition("IF NOT EXISTS ")[2].split()[0]
                 if any(row != (None,) for row in run(there, name)):
-                    found.add(name)  # whoever uses it need not be allowed to create it
+                    found.add(name)  # a user who may not create tables can use it
                 else:
                     run(statement)
             if self._prepare is not None:
                 self._prepare(run, found, self.postgres)
 
     def _file(self) -> tuple[int, int] | None:
-        """Return which file the path names now, to notice that it was removed or replaced."""
+        """Return which file the path names now: it may have been removed or replaced."""
         if not self.durable or self.path is None:
             return None
         try:
@@ -163,15 +163,15 @@ class Database:
     # -- sqlite3 --
 
     def _connect_sqlite(self) -> sqlite3.Connection:
-        """Open the file; while others are just creating it, wait for them."""
+        """Open the file; if another process is just creating it, wait."""
         start = time.monotonic()
         while True:
             try:
                 with _opening:
                     return self._try_sqlite()
             except sqlite3.OperationalError as error:
-                patience = {"locked": _PATIENCE, "busy": _PATIENCE, "disk I/O": 3.0}  # the last may be real
-                wait = max((seconds for word, seconds in patience.items() if word in str(error)), default=0.0)
+                limits = {"locked": _TIMEOUT, "busy": _TIMEOUT, "disk I/O": 3.0}  # an I/O error may be real
+                wait = max((seconds for word, seconds in limits.items() if word in str(error)), default=0.0)
                 writable = self.path is not None and os.access(self.path, os.R_OK | os.W_OK)
                 if time.monotonic() > start + wait or not writable:  # then waiting makes no sense
                     raise
@@ -184,38 +184,39 @@ class Database:
         if not self.durable:
             _new_file(path)
         elif not path.exists():
-            self._begin(path)
+            self._create_file(path)
         else:
             _refuse_empty(path)
         return self._prepared(path)
 
-    def _begin(self, path: Path) -> None:
-        """Make a new file that nobody sees before it is complete, and that replaces no other file."""
+    def _create_file(self, path: Path) -> None:
+        """Create a file that nobody sees before it is complete, and that replaces no other file."""
         if self._opened:
             raise DatabaseError(f"{path} was removed after it was opened. Restore it from a backup.")
         log = path.with_name(path.name + "-wal")
-        if log.exists() and not path.exists():  # else somebody was faster; sqlite would add it to a new file
+        # SQLite would apply the log to a new file. If there is a file by now, another process was faster.
+        if log.exists() and not path.exists():
             raise DatabaseError(f"{path} is missing, but its {log.name} is there. Restore it from a backup.")
-        handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # for the user only
+        handle, made = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # private to the user
         os.close(handle)
         try:
             self._prepared(made).close()
             try:
                 os.link(made, path)
             except FileExistsError:
-                return  # somebody was faster
+                return  # another process was faster
             except OSError:  # a file system without links: others may see it empty for a moment, and refuse
                 if _new_file(path):
                     self._prepared(path).close()
             _sync(path.parent)
         finally:
-            os.unlink(made)  # noqa: PTH108 - a path from tempfile is a text
+            os.unlink(made)  # noqa: PTH108 - a path from tempfile is a string
 
     def _prepared(self, path: str | Path) -> sqlite3.Connection:
         connection = _connect(path)
         try:
-            # Readers and one writer at a time. On network file systems WAL does not work: set another
-            # mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is left as it is then.
+            # WAL allows readers beside one writer. It does not work on network file systems: there, set
+            # another mode once with `sqlite3 FILE "PRAGMA journal_mode=DELETE"`, which is not changed here.
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(f"PRAGMA synchronous={'FULL' if self.durable else 'NORMAL'}")
@@ -249,9 +250,9 @@ class Database:
             ) from None
         try:
             connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)
-        except psycopg.ProgrammingError:  # its text quotes the URL, which may hold a password
+        except psycopg.ProgrammingError:  # its message quotes the URL, which may have a password
             raise DatabaseError(
-                "the URL is not one that PostgreSQL understands: percent-encode what is special in it"
+                "the URL is not one that PostgreSQL understands: percent-encode special characters in it"
             ) from None
         tries = 5
         try:
@@ -259,7 +260,7 @@ class Database:
                 try:
                     self._create(connection)
                     return connection
-                except psycopg.errors.DeadlockDetected:  # somebody reads the tables that are to be changed
+                except psycopg.errors.DeadlockDetected:  # others read the tables that are to be changed
                     tries -= 1
                     if not tries:
                         raise
@@ -284,18 +285,18 @@ class Database:
 
 
 def now() -> str:
-    """Return the time as it is stored."""
+    """Return the present time in the format in which it is stored."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def storable(text: str) -> str:
-    """Return a string with escapes for what no database can store; only for strings that are shown."""
+    """Escape the characters of a string that no database can store; only for strings that are shown."""
     return text.replace("\0", "\\x00").encode("utf-8", "backslashreplace").decode()
 
 
 def _new_file(path: Path) -> bool:
-    """Make an empty file for the user only, unless there is one; sqlite's companions get its permissions."""
-    # Not where there is one: closing a file takes away the locks that sqlite holds on it in other threads.
+    """Create a file for the user only, unless there is one; SQLite gives its log the same permissions."""
+    # An existing file is not opened: closing it would drop the locks that SQLite has on it in other threads.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
@@ -326,23 +327,23 @@ def _refuse_empty(path: Path) -> None:
 
 
 def _connect(path: Any) -> sqlite3.Connection:
-    # Used by one thread, but whichever collects the garbage closes it.
-    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+    # One thread uses the connection, but whichever thread collects the garbage closes it.
+    return sqlite3.connect(path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False)
 
 
-class _Held:
-    """A connection that is closed when its thread ends, by the process that opened it and no other."""
+class _Connection:
+    """A connection that is closed when its thread ends, by the process that opened it and by no other."""
 
     def __init__(self, connection: Any) -> None:
         self.connection, self.process = connection, os.getpid()
         self.file: tuple[int, int] | None = None
-        # Not __del__: in a cycle of garbage the connection's own finalizer might come first, and complain.
+        # Not __del__: in a cycle of garbage the connection's own finalizer might come first, and warn.
         weakref.finalize(self, _close, connection, self.process)
 
 
 def _close(connection: Any, process: int) -> None:
     if process == os.getpid():
-        with contextlib.suppress(Exception):  # it is of no more use, whatever closing says
+        with contextlib.suppress(Exception):  # nobody uses it any more, so an error does not matter
             connection.close()
 
 

@@ -1,8 +1,8 @@
-"""Estimates, remembered: the gaps in index order, and the public facts, as plain numbers and JSON.
+"""The store of estimates: gaps in index order and public facts, as numbers and JSON.
 
 What is stored is not Δ̂ but the gaps that it is read from, so another ε, δ, γ or bound needs no new
-evaluation and a larger m only the missing indices. One seed per key: the first writer wins. What
-cannot be read back whole is a miss, with a warning, and never a number.
+evaluation, and a larger m only the missing indices. A key has one seed, that of the first writer. An
+entry that cannot be read back completely is measured again, with a warning, and never used in part.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Entry(Memory):
     structure : Structure or None
         Structure of the output.
     checked : int
-        How many of the gaps belong to a calibration that ended well.
+        How many of the gaps belong to a calibration that succeeded.
     jitter : float
         By how much the function has been seen to round differently from run to run.
     weights : list of int or None
@@ -93,7 +93,7 @@ class Store:
     url : str or Path
         See `privatize.storage.database.Database`; ``"memory"`` keeps them in this process only.
     shown : str, optional
-        What to call it, if not by its URL: a copy by the name of what it was copied from.
+        Its name in messages, if not its URL: a copy has the name of its original.
 
     Examples
     --------
@@ -110,25 +110,25 @@ class Store:
         self._looks: dict[str, list[Plan]] = {}
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
-        """Return what is remembered under a key, or begin it with this seed."""
+        """Return what is remembered under a key, or start an entry with this seed."""
         row = (key, SCHEMA, str(seed), storable(label), n, json.dumps(facts), None, None, now())
         with self.database.transaction() as run:
             run(_ESTIMATE, *row)
             try:
                 return _entry(key, _rows(run, key))
-            except Exception as error:  # of another version, or damaged: whatever is in there, it is a miss
+            except Exception as error:  # of another version, or damaged: it counts as missing
                 warn(f"A remembered estimate cannot be used, so it is made again: {error!r}.")
             _delete(run, key)
             run(_ESTIMATE, *row)
             return Entry(key=key, seed=seed)
 
     def read(self, key: str) -> Entry:
-        """Return what is remembered under a key, and begin nothing.
+        """Return what is remembered under a key, and start no entry.
 
         Raises
         ------
         KeyError
-            If there is nothing.
+            If nothing is remembered.
         ValueError
             If it is damaged, or of another version.
         """
@@ -147,30 +147,31 @@ class Store:
     ) -> None:
         """Add gaps from index `start` on, if the seed is still the one that they were made with.
 
-        Those that were measured with other weights than the entry's do not pass for its own.
+        The checksum includes the weights, so gaps that were measured with other weights than the entry's are
+        not taken for its own.
         """
         data = np.ascontiguousarray(gaps, dtype="<f8").tobytes()
         with self.database.transaction() as run:
             if run("SELECT seed FROM estimates WHERE key = ?", key) != [(str(seed),)]:
-                return  # forgotten, or begun again by somebody else
+                return  # forgotten, or started again by somebody else
             run(_PIECE, key, start, data, _checksum(key, seed, start, data, weights))
             if structure is not None:
                 run("UPDATE estimates SET structure = ? WHERE key = ?", json.dumps(structure.to_json()), key)
 
     def look(self, key: str, plan: Plan) -> list[Plan]:
-        """Note that a plan is read from the gaps, and return all that have been, the first first."""
+        """Record that a plan is read from the gaps, and return all plans that were, the first one first."""
         with self.database.transaction() as run:
             ((count,),) = run("SELECT count(*) FROM looks WHERE key = ?", key)
             run(_LOOK, key, count, json.dumps(asdict(plan), sort_keys=True))
             found = _looks(run, key)
-        # One list for all estimates of this process that are read from these gaps, so that a further
-        # look shows in those that were there before.
+        # All estimates of this process that are read from these gaps share one list, so that earlier ones
+        # know of a further plan.
         looks = self._looks.setdefault(key, [])
         looks[:] = [Plan(**json.loads(plan)) for plan in found]
         return looks
 
     def fail(self, key: str, seed: int, plan: str, failure: dict[str, Any]) -> None:
-        """Remember that a plan failed, or all of them ("*"): trying again is not a way to a luckier one."""
+        """Remember that a plan failed, or all of them ("*"): trying again must not give a luckier one."""
         self._change(key, seed, "failure", lambda known: known | {plan: failure})
 
     def describe(self, key: str, seed: int, **facts: Any) -> None:
@@ -182,13 +183,13 @@ class Store:
         first = self._change(
             key, seed, "facts", lambda known: known | {"weights": known.get("weights", weights)}
         )
-        # If it was forgotten meanwhile, nobody else goes by them.
+        # If the entry was forgotten meanwhile, nobody else uses its weights.
         return weights if first is None else [int(each) for each in first["weights"]]
 
     def _change(
         self, key: str, seed: int, column: str, change: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> dict[str, Any] | None:
-        """Change a column of JSON, if the seed is still the one; return its content, or None if it is not."""
+        """Change a column of JSON and return its content, or None if the entry has another seed by now."""
         locked = " FOR UPDATE" if self.database.postgres else ""  # sqlite has one writer anyway
         with self.database.transaction() as run:
             rows = run(
@@ -241,7 +242,7 @@ class Store:
         Returns
         -------
         str
-            ``"copied"``; ``"there"`` already; or ``"other"``: it is there under another seed.
+            ``"copied"``; ``"there"`` if it was there already; ``"other"`` if it is there under another seed.
 
         Raises
         ------
@@ -265,7 +266,7 @@ class Store:
                     run(_LOOK, key, at, plan)
                 for start, data, checksum in mine.pieces:
                     run(_PIECE, key, start, bytes(data), checksum)
-            known = _entry(key, _rows(run, key), " there")  # or undone
+            known = _entry(key, _rows(run, key), " there")  # an error undoes the copy
         return "copied" if new else "there" if known.seed == seed else "other"
 
 
@@ -279,7 +280,7 @@ class _Rows:
 
 
 def _rows(run: Run, key: str) -> _Rows:
-    # The gaps first: where statements see each other's commits, the row is then at least as new as they.
+    # Gaps first: a statement may see later commits than the one before, and the row must not be older.
     pieces = run("SELECT start, data, checksum FROM gaps WHERE key = ? ORDER BY start", key)
     rows = run("SELECT * FROM estimates WHERE key = ?", key)
     return _Rows(rows[0] if rows else (), pieces, _looks(run, key))
@@ -299,7 +300,7 @@ def _delete(run: Run, key: str | None) -> int:
 
 
 def _entry(key: str, rows: _Rows, where: str = "") -> Entry:
-    """Return what rows say; a KeyError if there is nothing, a ValueError if there is something wrong."""
+    """Return the entry in rows; raise a KeyError if there is none, a ValueError if it is damaged."""
     if not rows.row:
         raise KeyError(key)
     try:
@@ -341,15 +342,15 @@ def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] |
 def _joined(
     key: str, seed: int, rows: list[tuple[Any, ...]], weights: list[int] | None
 ) -> NDArray[np.float64]:
-    """Return stored pieces as one array; what is damaged raises."""
+    """Return stored pieces as one array; raise if they are damaged."""
     pieces = []
     for start, data, checksum in rows:
         data = bytes(data)
         if _checksum(key, seed, start, data, weights) != checksum or len(data) % 8:
-            raise ValueError("its gaps are damaged (the checksum does not fit)")
+            raise ValueError("its gaps are damaged (the checksum does not match)")
         piece = np.frombuffer(data, dtype="<f8").astype(np.float64, copy=False)
         if not 0 <= start <= _MOST or not (piece >= 0).all():
-            raise ValueError("its gaps are not gaps")
+            raise ValueError("its gaps are negative, NaN or at impossible indices")
         pieces.append((int(start), piece))
     size = max((start + len(piece) for start, piece in pieces), default=0)
     gaps = np.full(size, np.nan)
@@ -362,7 +363,7 @@ def _joined(
 
 
 def warn(text: str) -> None:
-    """Tell the caller outside this package that memory does not work as it should."""
+    """Warn the caller outside this package that the store does not work as it should."""
     warnings.warn(text, StoreWarning, stacklevel=outside())
 
 

@@ -9,7 +9,7 @@ from privatize.errors import SettingsError
 
 
 def ledger_place(given: str | os.PathLike[str] | None, by: str = "Budget(ledger=...)") -> str | None:
-    """Return the place of a ledger, or None if nobody names one."""
+    """Return the place of a ledger, or None if none is named."""
     for where, source in (
         (given, by),
         (os.environ.get("PRIVATIZE_LEDGER"), "PRIVATIZE_LEDGER"),
@@ -21,27 +21,27 @@ def ledger_place(given: str | os.PathLike[str] | None, by: str = "Budget(ledger=
 
 
 def checked_place(where: Any, source: str) -> str:
-    """Return where a ledger is, as an absolute path or a URL; refuse what names no ledger."""
+    """Return where a ledger is, as an absolute path or a URL; refuse a value that names no ledger."""
     if not isinstance(where, str | os.PathLike):
         raise SettingsError(f"{source} is a {type(where).__name__}, not a path, a URL, or 'memory'.")
     text = os.fspath(where)
     if not isinstance(text, str) or not text.strip():
         raise SettingsError(
-            f"{source} is empty, so it does not say where budgets are kept. Name a ledger (a path, "
+            f"{source} is empty, so it does not say where budgets are stored. Name a ledger (a path, "
             f"sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set it."
         )
     try:
-        fine = b"\0" not in os.fsencode(text)
+        valid = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
-        fine = False
-    if not fine:  # not shown: it may hold a password
+        valid = False
+    if not valid:  # the value is not shown: it may have a password
         raise SettingsError(f"{source} has characters that no file and no URL can have. Choose another name.")
-    # From the root, so that it is the same wherever the process goes.
+    # An absolute path stays the same when the process changes its working folder.
     return text if "://" in text or text == "memory" else str(Path(text).expanduser().absolute())
 
 
 def store_place(given: str | os.PathLike[str] | None) -> str:
-    """Return the place of a store; None is for this process only, "default" asks everybody else."""
+    """Return the place of a store; None means memory, "default" what is configured."""
     chosen = configured("store", "default") if given == "default" else given
     if chosen is None:
         return "memory"
@@ -49,7 +49,7 @@ def store_place(given: str | os.PathLike[str] | None) -> str:
 
 
 def default_store() -> str:
-    """Return where estimates are kept unless the program says otherwise: the user's cache folder."""
+    """Return where estimates are stored by default: the environment, the policy, or the cache folder."""
     given = os.environ.get("PRIVATIZE_STORE")
     if given is not None:
         return given or "memory"

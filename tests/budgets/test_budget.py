@@ -1,4 +1,4 @@
-"""What was spent stays spent; what was refused spends nothing; nothing private is written down."""
+"""What was spent stays spent; what was refused spends nothing; nothing private is recorded."""
 
 import asyncio
 import concurrent.futures
@@ -55,18 +55,18 @@ DATA = np.linspace(0.1, 0.9, 50)
 HOSTILE = np.concatenate([[MARK], DATA[1:]])
 
 
-def named():
+def new_name():
     """Return a name that no other budget in this process has."""
     return f"budget {next(NUMBERS)}"
 
 
-def begun(**caps):
+def new_budget(**caps):
     """Return a budget in memory."""
-    return Budget(named(), **({"epsilon": 1, "gamma": 1, "ledger": "memory"} | caps))
+    return Budget(new_name(), **({"epsilon": 1, "gamma": 1, "ledger": "memory"} | caps))
 
 
-def asks(epsilon=0.1, delta=0.0, gamma=0.0, **facts):
-    """Return a request."""
+def charge(epsilon=0.1, delta=0.0, gamma=0.0, **facts):
+    """Return a charge."""
     promise = {"epsilon": epsilon, "delta": delta, "gamma": gamma}
     kind = f"dp {float(epsilon)!r} {float(delta)!r}"
     return Charge(
@@ -82,7 +82,7 @@ def mean(x):
 
 
 def made(raw=mean, **changes):
-    """Return a private function; every one of them is calibrated in this process only."""
+    """Return a private function that is calibrated in this process only."""
     return privatize(**({"epsilon": 0.3, "gamma": 0.2, "sampler": UNIT, "store": None} | changes))(raw)
 
 
@@ -102,7 +102,7 @@ def everything(budget):
 
 @pytest.fixture
 def path(tmp_path):
-    """Return where a ledger of this test's own lies."""
+    """Return the path of a ledger of this test's own."""
     open_ledger.cache_clear()
     yield tmp_path / "deep" / "ledger.db"
     open_ledger.cache_clear()
@@ -111,50 +111,50 @@ def path(tmp_path):
 class TestSums:
     def test_a_hundred_hundredths_are_one(self):
         """Floating-point sums would refuse the last one, or let one more pass."""
-        budget = begun(gamma=0)
+        budget = new_budget(gamma=0)
         for _ in range(100):
-            budget.reserve(asks(0.01))
+            budget.reserve(charge(0.01))
         assert budget.remaining == (0, 0, 0) and budget.spent == (1, 0, 0)
         with pytest.raises(BudgetExceeded):
-            budget.reserve(asks(0.01))
+            budget.reserve(charge(0.01))
         with pytest.raises(BudgetExceeded):
-            budget.reserve(asks(1e-15))
+            budget.reserve(charge(1e-15))
         assert budget.verify() == (1, 0, 0)
 
     def test_every_component_counts(self):
         """A budget that has ε left but no δ or γ is used up."""
         for cap, request in [
-            ({"epsilon": 0.1, "delta": 1e-6}, asks(0.2, 1e-6, 0.1)),
-            ({"epsilon": 1, "delta": 1e-7}, asks(0.2, 1e-6, 0.1)),
-            ({"epsilon": 1, "delta": 1e-6, "gamma": 0.05}, asks(0.2, 1e-6, 0.1)),
+            ({"epsilon": 0.1, "delta": 1e-6}, charge(0.2, 1e-6, 0.1)),
+            ({"epsilon": 1, "delta": 1e-7}, charge(0.2, 1e-6, 0.1)),
+            ({"epsilon": 1, "delta": 1e-6, "gamma": 0.05}, charge(0.2, 1e-6, 0.1)),
         ]:
             with pytest.raises(BudgetExceeded):
-                begun(**cap).reserve(request)
+                new_budget(**cap).reserve(request)
 
-    def test_the_users_decimals_change_nothing(self):
-        """A program that rounds its own decimals to three digits would spend for ever."""
-        budget = begun()
+    def test_the_users_decimal_context_changes_nothing(self):
+        """A program that rounds its own decimals to three digits could spend without end."""
+        budget = new_budget()
         with decimal.localcontext(decimal.Context(prec=3)):
-            budget.reserve(asks(0.999))
+            budget.reserve(charge(0.999))
             for _ in range(10):
-                budget.reserve(asks(0.0001))
+                budget.reserve(charge(0.0001))
             with pytest.raises(BudgetExceeded):
-                budget.reserve(asks(0.0001))
+                budget.reserve(charge(0.0001))
         assert budget.verify().epsilon == 1
 
     def test_the_smallest_amounts_count(self):
-        """What is lost in rounding could be asked for without end."""
-        budget = begun(delta=1)
-        budget.reserve(asks(1, 0.5))
+        """Amounts that disappear in rounding could be spent without end."""
+        budget = new_budget(delta=1)
+        budget.reserve(charge(1, 0.5))
         with pytest.raises(BudgetExceeded):
-            budget.reserve(asks(1e-40))
-        budget.reserve(asks(0, 1e-40))
+            budget.reserve(charge(1e-40))
+        budget.reserve(charge(0, 1e-40))
         with pytest.raises(BudgetExceeded):
-            budget.reserve(asks(0, 0.5))
+            budget.reserve(charge(0, 0.5))
 
     def test_through_a_private_function(self):
-        """The very promise of the decorator is what is charged."""
-        budget = begun(delta=1e-5, gamma=0.5)
+        """What is charged is exactly what the decorator promises."""
+        budget = new_budget(delta=1e-5, gamma=0.5)
         f = made(mechanism="gaussian", delta=1e-6, budget=budget)
         release = f.release(DATA)
         assert budget.spent == (0.3, 1e-6, pytest.approx(release.gamma))
@@ -163,31 +163,31 @@ class TestSums:
 
 class TestRefused:
     def test_a_refused_request_changes_nothing(self):
-        """OpenDP's odometer is used up by one refused query: here there is no trace of it."""
-        budget = begun(gamma=0.5)
-        budget.reserve(asks(0.5, gamma=0.1, dataset="d", key="k"))
+        """One refused query uses up OpenDP's odometer: here a refused request leaves no trace."""
+        budget = new_budget(gamma=0.5)
+        budget.reserve(charge(0.5, gamma=0.1, dataset="d", key="k"))
         before = everything(budget)
         for request in [
-            asks(0.6, gamma=0.1, dataset="d", key="k"),
-            asks(0.1, gamma=0.7, dataset="d", key="k"),
-            asks(0.6, gamma=0.1, dataset="new", key="new"),
-            asks(0.1, gamma=0.1, dataset="d", key="k", declared=("P1:another",)),
-            asks(0.1, 0.1, dataset="new"),
+            charge(0.6, gamma=0.1, dataset="d", key="k"),
+            charge(0.1, gamma=0.7, dataset="d", key="k"),
+            charge(0.6, gamma=0.1, dataset="new", key="new"),
+            charge(0.1, gamma=0.1, dataset="d", key="k", declared=("P1:another",)),
+            charge(0.1, 0.1, dataset="new"),
         ]:
             with pytest.raises((BudgetExceeded, SettingsError)):
                 budget.reserve(request)
             with pytest.raises((BudgetExceeded, SettingsError)):
                 budget.afford(request)
             assert everything(budget) == before
-        budget.afford(asks(0.5, dataset="other"))
+        budget.afford(charge(0.5, dataset="other"))
         assert everything(budget) == before
-        budget.reserve(asks(0.5, gamma=0.1, dataset="new", key="new", declared=("P1:any",)))
+        budget.reserve(charge(0.5, gamma=0.1, dataset="new", key="new", declared=("P1:any",)))
         assert budget.verify() == (1, 0, 0.2)
 
     def test_nothing_is_evaluated(self):
-        """Neither the private data nor a calibration is touched when there is nothing left."""
+        """If there is not enough left, the function runs neither on private data nor for a calibration."""
         runs = []
-        budget = begun(epsilon=0.2)
+        budget = new_budget(epsilon=0.2)
         f = made(lambda x: runs.append(1) or 1.0 * x.sum(), version="1", budget=budget)
         with pytest.raises(BudgetExceeded):
             f(DATA)
@@ -195,7 +195,7 @@ class TestRefused:
 
     def test_what_the_error_says(self):
         """A user learns what was asked, what is left, and what would fit; also from a worker process."""
-        budget = begun(delta=1e-6, gamma=0.5)
+        budget = new_budget(delta=1e-6, gamma=0.5)
         f = made(budget=budget, epsilon=0.7)
         f(DATA)
         with pytest.raises(BudgetExceeded) as caught:
@@ -221,18 +221,18 @@ class TestRefused:
             f(DATA)
 
     @pytest.mark.parametrize("cap", [2 / 3, 1.99999999, 0.1 + 0.2])
-    def test_what_would_fit_does(self, cap):
-        """A number that is rounded up in the message would be refused again."""
-        budget = begun(epsilon=cap)
+    def test_the_suggested_epsilon_fits(self, cap):
+        """If the message rounded its suggestion up, a user who follows it would be refused again."""
+        budget = new_budget(epsilon=cap)
         with pytest.raises(BudgetExceeded) as caught:
-            budget.reserve(asks(3))
+            budget.reserve(charge(3))
         text = str(caught.value).partition("replace(epsilon=")[2].partition(")")[0]
-        budget.reserve(asks(float(text)))
+        budget.reserve(charge(float(text)))
         assert budget.spent.epsilon == pytest.approx(cap, rel=1e-5)
 
-    def test_a_gamma_that_would_fit_does(self):
-        """Another gamma is another look at the same gaps, which costs more than itself."""
-        budget = begun(epsilon=10, gamma=0.3)
+    def test_a_suggested_gamma_fits(self):
+        """Another gamma is another plan that is read from the same gaps, which costs more than that gamma."""
+        budget = new_budget(epsilon=10, gamma=0.3)
         f = made(lambda x: float(x.mean()) + 0.5, gamma=0.2, budget=budget)
         f(DATA)
         with pytest.raises(BudgetExceeded) as caught:
@@ -254,10 +254,10 @@ class TestStaysSpent:
         ],
     )
     def test_whatever_the_function_does(self, act, error):
-        """A function that could get its ε back by failing would tell of the data for free."""
+        """A function that could get its ε back by failing would reveal private data for free."""
         space = {"MARK": MARK, "sys": sys, "float": float}
         exec(f"def f(x):\n    if x[0] == MARK:\n        {act}\n    return float(x.mean())", space)
-        budget = begun()
+        budget = new_budget()
         f = made(space["f"], version="1", budget=budget)
         with pytest.raises(error):
             f(HOSTILE)
@@ -266,15 +266,15 @@ class TestStaysSpent:
         assert budget.verify().epsilon == 0.6
 
     def test_it_is_reserved_before_the_function_sees_data(self):
-        """At the moment the private data is read, the charge is already written."""
+        """When the function reads private data, the charge is already in the ledger."""
         notes = logging.getLogger("notes of a budget")  # where the fingerprint does not look
-        notes.budget, notes.seen = begun(), []
+        notes.budget, notes.seen = new_budget(), []
 
-        def look(x):
+        def average(x):
             notes.seen.append((x[0] == MARK, notes.budget.spent.epsilon))
             return float(x.mean())
 
-        made(look, budget=notes.budget)(HOSTILE)
+        made(average, budget=notes.budget)(HOSTILE)
         assert {spent for private, spent in notes.seen if private} == {0.3}
         assert {spent for private, spent in notes.seen if not private} == {0.0}
 
@@ -304,7 +304,7 @@ class TestStaysSpent:
 class TestGamma:
     def test_once_for_an_estimate_and_a_declared_dataset(self):
         """The same Δ̂ on the same data fails on the same pairs: paying twice would halve what can be asked."""
-        budget = begun(epsilon=10)
+        budget = new_budget(epsilon=10)
         data = seal(DATA, name="people", version="1")
         f = made(budget=budget)
         for _ in range(4):
@@ -316,24 +316,24 @@ class TestGamma:
 
     def test_every_release_about_undeclared_data(self):
         """Without a name nobody knows whether it is the same data."""
-        budget = begun(epsilon=10)
+        budget = new_budget(epsilon=10)
         f = made(budget=budget)
         for _ in range(3):
             gamma = f.release(DATA).gamma
         assert budget.spent.gamma == pytest.approx(3 * gamma)
 
     def test_the_largest_of_one_estimate(self):
-        """Promises with several γ about one estimate fail together where the largest does."""
-        budget = begun()
+        """Promises with several γ about one estimate fail on the same pairs, so only the largest γ counts."""
+        budget = new_budget()
         for gamma, total in [(0.1, 0.1), (0.3, 0.3), (0.2, 0.3), (0.3, 0.3), (0.4, 0.4)]:
-            budget.reserve(asks(gamma=gamma, dataset="d", key="k"))
+            budget.reserve(charge(gamma=gamma, dataset="d", key="k"))
             assert budget.spent.gamma == total
         assert list(budget.history()["charged"]) == pytest.approx([0.1, 0.2, 0, 0, 0.1])
         budget.verify()
 
-    def test_others_add_up(self):
-        """Another estimate, another dataset, another version, another n: all fail on pairs of their own."""
-        budget = begun(epsilon=10, gamma=10)
+    def test_gammas_of_different_estimates_or_datasets_add_up(self):
+        """Another estimate, dataset, version or n fails on other pairs, so its γ is added."""
+        budget = new_budget(epsilon=10, gamma=10)
         f = made(budget=budget)
         for data in (
             seal(DATA, name="a"),
@@ -346,9 +346,9 @@ class TestGamma:
         assert budget.spent.gamma == pytest.approx(sum(budget.history()["gamma"]))
         assert len(budget.history()) == 5
 
-    def test_a_name_is_not_a_name_and_a_version(self):
+    def test_a_name_is_not_confused_with_a_name_and_a_version(self):
         """Two datasets whose names look alike would share one γ and one answer."""
-        budget = begun(epsilon=10, gamma=10)
+        budget = new_budget(epsilon=10, gamma=10)
         f = made(budget=budget)
         first = f(seal(DATA, name="a@1"))
         assert f(seal(DATA / 2, name="a", version="1")) != first
@@ -357,7 +357,7 @@ class TestGamma:
 
     def test_forgetting_makes_a_new_estimate(self):
         """A luckier calibration is paid for: it fails on other pairs."""
-        budget = begun()
+        budget = new_budget()
         data = seal(DATA, name="people")
         f = made(budget=budget)
         first = f.release(data)
@@ -366,9 +366,9 @@ class TestGamma:
         second = f.release(data)
         assert budget.spent.gamma == pytest.approx(first.gamma + second.gamma)
 
-    def test_further_looks(self):
-        """Plans that are chosen after others were seen cost more, and the history still adds up to it."""
-        budget = begun(epsilon=10, gamma=10)
+    def test_further_plans_from_the_same_gaps(self):
+        """Plans that are chosen after others were seen cost more, and the history adds up to the total."""
+        budget = new_budget(epsilon=10, gamma=10)
         data = seal(DATA, name="people")
         f = made(lambda x: float(x.mean()) - 0.5, budget=budget)
         found = [
@@ -381,29 +381,29 @@ class TestGamma:
 
     def test_what_is_not_remembered_is_charged_each_time(self):
         """Without a key nobody knows whether it is the same estimate."""
-        budget = begun()
+        budget = new_budget()
         for _ in range(3):
-            budget.reserve(asks(gamma=0.1, dataset="d"))
+            budget.reserve(charge(gamma=0.1, dataset="d"))
         assert budget.spent.gamma == 0.3
 
 
 class TestAttaching:
     def test_three_ways_at_once(self):
         """Every budget that applies is charged, once each."""
-        own, around, carried = begun(), begun(epsilon=2), begun(epsilon=3)
+        own, entered, carried = new_budget(), new_budget(epsilon=2), new_budget(epsilon=3)
         f = made(budget=own)
         data = seal(DATA, name="people", budget=carried)
-        with around, own:
+        with entered, own:
             f(data)
-        assert [b.spent.epsilon for b in (own, around, carried)] == [0.3, 0.3, 0.3]
+        assert [b.spent.epsilon for b in (own, entered, carried)] == [0.3, 0.3, 0.3]
         f(data)
-        assert [b.spent.epsilon for b in (own, around, carried)] == [0.6, 0.3, 0.6]
+        assert [b.spent.epsilon for b in (own, entered, carried)] == [0.6, 0.3, 0.6]
         f(DATA)
-        assert [b.spent.epsilon for b in (own, around, carried)] == [0.9, 0.3, 0.6]
+        assert [b.spent.epsilon for b in (own, entered, carried)] == [0.9, 0.3, 0.6]
 
-    def test_one_that_cannot_pay_spares_the_others(self):
+    def test_a_refusal_by_one_budget_charges_no_other(self):
         """A request that is refused by one budget spends nothing from the rest."""
-        rich, poor = begun(), begun(epsilon=0.1)
+        rich, poor = new_budget(), new_budget(epsilon=0.1)
         with rich, poor, pytest.raises(BudgetExceeded, match=poor.name):
             made()(DATA)
         with poor, rich, pytest.raises(BudgetExceeded, match=poor.name):
@@ -411,8 +411,8 @@ class TestAttaching:
         assert rich.spent == (0, 0, 0) and len(rich.history()) == 0
 
     def test_one_budget_under_two_names_in_the_program(self):
-        """The same budget opened twice is one budget: charged once, refused as a whole."""
-        budget = begun()
+        """The same budget opened twice is one budget: it is charged once, and a refusal changes nothing."""
+        budget = new_budget()
         again = Budget(budget.name, epsilon=1, gamma=1, ledger="memory")
         f = made(epsilon=0.6, budget=budget)
         with again:
@@ -424,8 +424,8 @@ class TestAttaching:
         assert everything(budget) == before
 
     def test_blocks_nest_and_end(self):
-        """A block's budget is not charged after its end, also if it ended by an error."""
-        outer, inner = begun(), begun()
+        """A block's budget is not charged after its end, even if an error ended it."""
+        outer, inner = new_budget(), new_budget()
 
         def fails():
             with outer:
@@ -440,11 +440,11 @@ class TestAttaching:
         made()(DATA)
         assert outer.spent == inner.spent == (0, 0, 0)
 
-    def test_threads_see_their_own(self):
+    def test_threads_charge_their_own_budgets(self):
         """A budget that another thread has entered is not charged here."""
         f = made()
         f.estimate(50)
-        budgets = [begun() for _ in range(4)]
+        budgets = [new_budget() for _ in range(4)]
         ready = threading.Barrier(4)
 
         def task(budget):
@@ -459,11 +459,11 @@ class TestAttaching:
             assert list(pool.map(task, budgets)) == [()] * 4
         assert [b.spent.epsilon for b in budgets] == [0.6] * 4 and current() == ()
 
-    def test_tasks_see_their_own(self):
+    def test_tasks_charge_their_own_budgets(self):
         """Tasks that take turns in one thread each charge the budget that they have entered."""
         f = made()
         f.estimate(50)
-        budgets, around = [begun() for _ in range(3)], begun()
+        budgets, entered = [new_budget() for _ in range(3)], new_budget()
 
         async def task(budget, times):
             with budget:
@@ -472,27 +472,27 @@ class TestAttaching:
                     f(DATA)
 
         async def main():
-            with around:
+            with entered:
                 await asyncio.gather(*(task(b, i) for i, b in enumerate(budgets)))
 
         asyncio.run(main())
-        assert [b.spent.epsilon for b in budgets] == [0, 0.3, 0.6] and around.spent.epsilon == 0.9
+        assert [b.spent.epsilon for b in budgets] == [0, 0.3, 0.6] and entered.spent.epsilon == 0.9
 
     def test_calibrating_costs_nothing(self):
         """Estimates need no private data, so they are free."""
-        budget = begun()
+        budget = new_budget()
         with budget:
             made(budget=budget).estimate(50)
         assert budget.spent == (0, 0, 0)
 
     def test_calibrating_in_other_processes(self):
-        """A budget of this process does not keep the pairs from being evaluated in others."""
-        budget = begun()
+        """A budget in memory does not prevent pairs from being evaluated in other processes."""
+        budget = new_budget()
         made(lambda x: float(x.mean()) * 2, budget=budget, workers=2)(DATA)
         assert budget.spent.epsilon == 0.3
 
-    def test_a_function_that_is_shipped_keeps_its_budget(self, path):
-        """A private function that a cluster runs elsewhere is charged there too, or refused: never free."""
+    def test_a_pickled_function_keeps_its_budget(self, path):
+        """A private function that runs on a cluster is charged there too, or refused: it is never free."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         there = cloudpickle.loads(cloudpickle.dumps(made(lambda x: float(x.mean()), budget=budget)))
         there(DATA)
@@ -501,22 +501,22 @@ class TestAttaching:
         there = cloudpickle.loads(cloudpickle.dumps(made(lambda x: float(x.mean()), budget=part)))
         there(seal(DATA, name="A"))
         assert list(budget.history()["part"]) == ["", "A"]
-        inside = cloudpickle.dumps(made(lambda x: float(x.mean()), budget=begun()))
+        pickled = cloudpickle.dumps(made(lambda x: float(x.mean()), budget=new_budget()))
         with pytest.raises(LedgerError):
-            cloudpickle.loads(inside)(DATA)
+            cloudpickle.loads(pickled)(DATA)
 
     def test_nested_calls_are_refused(self):
-        """Noise inside noise is not what anyone means; the message names the way out."""
-        budget = begun()
+        """Nobody wants noise inside noise; the message names the remedy."""
+        budget = new_budget()
         inner = made(budget=budget)
         outer = made(lambda x: inner(x) + 1.0, budget=budget)
         with pytest.raises(InfiniteSensitivityError, match=r"mean\.__wrapped__"):
             outer(DATA)
         assert budget.spent == (0, 0, 0)
 
-    def test_nested_calls_on_private_data_only(self):
-        """Also where the sampled data does not lead to the call, no second answer comes out."""
-        budget, other = begun(), begun()
+    def test_nested_calls_that_only_private_data_causes(self):
+        """A nested call that happens only on private data would give a second answer, not paid for."""
+        budget, other = new_budget(), new_budget()
         inner = made(budget=other)
         outer = made(lambda x: inner(x) if x[0] == MARK else float(x.mean()), version="1", budget=budget)
         with pytest.raises(PrivateRunError):
@@ -524,15 +524,15 @@ class TestAttaching:
         assert other.spent == (0, 0, 0) and budget.spent.epsilon == 0.3
 
 
-class TestBeginning:
-    def test_all_who_name_it_share_it(self, path):
+class TestOpening:
+    def test_all_who_name_a_budget_share_it(self, path):
         """Two programs that name the same budget have one, not two."""
-        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(asks(0.6))
+        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(charge(0.6))
         open_ledger.cache_clear()
         again = Budget("b", epsilon=1, gamma=1, ledger=f"sqlite:///{path}")
         assert again.spent.epsilon == 0.6
         with pytest.raises(BudgetExceeded):
-            again.reserve(asks(0.6))
+            again.reserve(charge(0.6))
         assert Budget("other", epsilon=1, gamma=1, ledger=path).spent == (0, 0, 0)
 
     @pytest.mark.parametrize(
@@ -544,20 +544,20 @@ class TestBeginning:
             {"composition": "tight", "delta": 1e-5},
         ],
     )
-    def test_caps_are_kept(self, caps):
-        """Naming a larger cap is not a way to more."""
+    def test_caps_cannot_be_changed(self, caps):
+        """Somebody who names a larger cap could spend more."""
         first = {"epsilon": 1, "gamma": 1, "delta": 1e-5}
-        budget = Budget(named(), **first, ledger="memory")
+        budget = Budget(new_name(), **first, ledger="memory")
         if "composition" in caps:
             pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-        with pytest.raises(SettingsError, match="was begun with epsilon=1"):
+        with pytest.raises(SettingsError, match="was opened with epsilon=1"):
             Budget(budget.name, **(first | caps), ledger="memory")
         assert budget.remaining == (1, 1e-5, 1)
 
     def test_the_environment_names_the_ledger(self, path, monkeypatch):
-        """A team sets one variable."""
+        """A team sets one variable to share a ledger."""
         monkeypatch.setenv("PRIVATIZE_LEDGER", str(path))
-        Budget("b", epsilon=1, gamma=1).reserve(asks())
+        Budget("b", epsilon=1, gamma=1).reserve(charge())
         assert Budget("b", epsilon=1, gamma=1, ledger=path).spent.epsilon == 0.1
 
     @pytest.mark.parametrize(
@@ -577,32 +577,32 @@ class TestBeginning:
         ],
     )
     def test_wrong_arguments(self, changes, text):
-        """A mistake is named, and begins nothing."""
-        right = {"name": named(), "epsilon": 1, "gamma": 1, "ledger": "memory"}
+        """The error names the mistake, and no budget is created."""
+        right = {"name": new_name(), "epsilon": 1, "gamma": 1, "ledger": "memory"}
         with pytest.raises(SettingsError, match=text):
             Budget(**(right | changes))
 
     @pytest.mark.parametrize("wrong", ["budget", 3, object(), Budget])
-    def test_what_is_not_a_budget(self, wrong):
-        """A name instead of the budget would charge nothing: it is refused."""
+    def test_objects_that_are_not_budgets(self, wrong):
+        """A name in place of a budget would charge nothing, so it is refused."""
         with pytest.raises(SettingsError, match="budget"):
             made(budget=wrong)
         with pytest.raises(SettingsError, match="budget"):
             seal(DATA, name="x", budget=wrong)
 
     def test_pickling(self, path):
-        """A budget with a ledger crosses processes whole; from one in memory nothing is spent elsewhere."""
+        """A budget with a ledger works in every process; one in memory cannot be spent in another process."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path, who=True)
-        budget.reserve(asks())
+        budget.reserve(charge())
         again = pickle.loads(pickle.dumps(budget))
         assert again.spent.epsilon == 0.1 and again.cap == budget.cap
         assert again.who
         for act in ("reserve", "afford"):
             with pytest.raises(LedgerError, match="ledger="):
-                getattr(pickle.loads(pickle.dumps(begun())), act)(asks())
+                getattr(pickle.loads(pickle.dumps(new_budget())), act)(charge())
 
-    def test_workers_are_not_told_where_the_ledger_is(self, path):
-        """A password in its URL would go to every worker of a cluster."""
+    def test_workers_do_not_get_the_ledgers_url(self, path):
+        """A password in the URL would be sent to every worker of a cluster."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = privatize(epsilon=0.1, gamma=0.1, sampler=UNIT, budget=budget)(lambda x: float(x.mean()))
         context = functools.partial(RecursionGuard, f, f.__wrapped__)
@@ -611,14 +611,14 @@ class TestBeginning:
         assert b"RemoteBudget" in payload and str(path).encode() not in payload
         assert str(path).encode() in pickle.dumps(budget)
 
-    def test_a_budget_in_memory_ends_with_its_process(self):
-        """A forked child that has its own copy would spend the same ε once more."""
-        budget = begun()
+    def test_a_forked_process_cannot_spend_from_memory(self):
+        """A forked child with a copy of the budget could spend the same ε a second time."""
+        budget = new_budget()
         reading, writing = os.pipe()
         child = os.fork()
         if not child:  # pragma: no cover
             try:
-                budget.reserve(asks(1))
+                budget.reserve(charge(1))
                 os.write(writing, b"spent")
             except LedgerError:
                 os.write(writing, b"refused")
@@ -628,12 +628,12 @@ class TestBeginning:
         os.close(writing)
         with os.fdopen(reading) as file:
             assert file.read() == "refused"
-        budget.reserve(asks(1))
+        budget.reserve(charge(1))
 
-    def test_many_ledgers_do_not_drive_out_the_one_in_memory(self, tmp_path):
-        """A budget in memory is not begun anew because others were opened."""
-        budget = begun()
-        budget.reserve(asks(1))
+    def test_opening_many_ledgers_keeps_the_one_in_memory(self, tmp_path):
+        """A budget in memory would be forgotten, and could be spent again, after others were opened."""
+        budget = new_budget()
+        budget.reserve(charge(1))
         for i in range(70):
             open_ledger(str(tmp_path / f"{i}.db"))
         assert Budget(budget.name, epsilon=1, gamma=1, ledger="memory").spent.epsilon == 1
@@ -642,34 +642,34 @@ class TestBeginning:
 
 class TestPartition:
     def test_the_largest_part_counts(self):
-        """Sites that share nobody do not pay for each other; what is about everybody adds to all."""
-        budget = begun()
+        """Sites that share no people do not pay for each other; an answer about everybody adds to all."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B", "C"])
         for part, epsilon in [("A", 0.5), ("B", 0.3), ("B", 0.3)]:
-            sites[part].reserve(asks(epsilon, gamma=0.1, dataset=part))
+            sites[part].reserve(charge(epsilon, gamma=0.1, dataset=part))
         assert budget.spent == (0.6, 0, 0.2)
-        budget.reserve(asks(0.4, dataset="all"))
+        budget.reserve(charge(0.4, dataset="all"))
         assert budget.spent == (1, 0, 0.2)
-        sites["A"].reserve(asks(0.1, dataset="A"))
+        sites["A"].reserve(charge(0.1, dataset="A"))
         before = everything(budget)
         for part in "AB":
             with pytest.raises(BudgetExceeded):
-                sites[part].reserve(asks(0.01, dataset=part))
+                sites[part].reserve(charge(0.01, dataset=part))
         assert everything(budget) == before
-        sites["C"].reserve(asks(0.6, dataset="C"))
+        sites["C"].reserve(charge(0.6, dataset="C"))
         assert budget.verify() == (1, 0, 0.2)
         assert list(budget.history()["part"]) == ["A", "B", "B", "", "A", "C"]
 
     def test_partitions_add_up(self):
-        """A person is in one part of each partition, so these do add."""
-        budget = begun()
-        budget.partition("site", parts=["A", "B"])["A"].reserve(asks(0.4, dataset="A"))
-        budget.partition("year", parts=["A", "B"])["B"].reserve(asks(0.5, dataset="2025"))
+        """A person is in one part of each partition, so the costs of partitions add up."""
+        budget = new_budget()
+        budget.partition("site", parts=["A", "B"])["A"].reserve(charge(0.4, dataset="A"))
+        budget.partition("year", parts=["A", "B"])["B"].reserve(charge(0.5, dataset="2025"))
         assert budget.verify().epsilon == 0.9
 
     def test_through_private_functions(self):
-        """A part is used like a budget: with, budget=, and sealed data."""
-        budget = begun()
+        """A part can be used like a budget: in a with block, as budget=, and with sealed data."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
         f = made()
         with sites["A"]:
@@ -679,17 +679,17 @@ class TestPartition:
         assert budget.verify().epsilon == 0.6
 
     def test_a_partition_is_a_mapping(self):
-        """Whoever asks whether there is a part would get an error in place of no."""
-        sites = begun().partition("site", parts=["A", "B"])
+        """`in` and `get` would raise an error for a part that does not exist."""
+        sites = new_budget().partition("site", parts=["A", "B"])
         assert "A" in sites and "Z" not in sites and 3 not in sites
         assert sites.get("A") is sites["A"] and sites.get("Z") is None and sites.get("Z", 1) == 1
         assert list(sites) == ["A", "B"] and sites == dict(sites.items())
-        with pytest.raises(SettingsError, match="'Z' is not a part of 'site': they are A, B"):
+        with pytest.raises(SettingsError, match="'Z' is not a part of 'site': its parts are A, B"):
             sites["Z"]
 
     def test_undeclared_data_is_refused(self):
-        """Without a name nobody knows that the parts are separate people."""
-        budget = begun()
+        """Without names nobody knows whether the parts are separate people."""
+        budget = new_budget()
         part = budget.partition("site", parts=["A", "B"])["A"]
         with part, pytest.raises(SettingsError, match="one function that returns all groups"):
             made()(DATA)
@@ -697,17 +697,17 @@ class TestPartition:
 
     def test_a_dataset_is_in_one_part(self):
         """The same people in two parts would pay once for two answers."""
-        budget = begun()
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
-        sites["A"].reserve(asks(dataset="d"))
+        sites["A"].reserve(charge(dataset="d"))
         for place in (sites["B"], budget, budget.partition("year", parts=["A"])["A"]):
             with pytest.raises(SettingsError, match="A dataset is in one part"):
-                place.reserve(asks(dataset="d"))
+                place.reserve(charge(dataset="d"))
         assert budget.verify().epsilon == 0.1
 
     def test_versions_are_the_same_people(self):
-        """A later state of the same table in another part is the same people again."""
-        budget = begun()
+        """A later version of the same table in another part would be free, though it has the same people."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
         f = made(epsilon=0.5)
         with sites["A"]:
@@ -716,8 +716,8 @@ class TestPartition:
             f(seal(DATA, name="people", version="2"))
 
     def test_people_in_several_datasets(self):
-        """Columns that are sealed one by one and used together are still the same people."""
-        budget = begun()
+        """Columns that are sealed one by one and used together are about the same people."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
         pairs = samplers.from_function(two_columns)
         f = made(lambda x, y: float((x * y).mean()), data=("x", "y"), sampler=pairs)
@@ -729,14 +729,14 @@ class TestPartition:
         assert budget.verify().epsilon == 0.3
 
     def test_parts_are_fixed_beforehand(self):
-        """Only named parts exist, and they are different ones."""
-        sites = begun().partition("site", parts=["A", "B"])
+        """A mistyped part would count as a new one: only the listed parts exist, and all of them differ."""
+        sites = new_budget().partition("site", parts=["A", "B"])
         assert list(sites) == ["A", "B"] and len(sites) == 2 and "A" in repr(sites["A"])
-        with pytest.raises(SettingsError, match="'D' is not a part of 'site': they are A, B"):
+        with pytest.raises(SettingsError, match="'D' is not a part of 'site': its parts are A, B"):
             sites["D"]
         for name, parts in [("", ["A"]), ("site", []), ("site", ["A", "A"]), ("site", [1]), (3, ["A"])]:
             with pytest.raises(SettingsError, match="different parts"):
-                begun().partition(name, parts=parts)
+                new_budget().partition(name, parts=parts)
 
 
 class TestOneSampler:
@@ -744,16 +744,16 @@ class TestOneSampler:
 
     def test_columns_are_the_same_distribution(self):
         """Answers about columns of one P add up with those about all of it."""
-        budget = begun()
+        budget = new_budget()
         f = made(sampler=self.TABLE["age"], budget=budget)
         g = made(sampler=self.TABLE["height"], budget=budget)
         f(seal(DATA * 100, name="people"))
         g(seal(DATA + 1, name="people"))
         assert budget.verify().epsilon == 0.6
 
-    def test_another_is_refused(self):
-        """Promises under two P do not add up, so the second is refused, with both named."""
-        budget = begun()
+    def test_another_p_is_refused(self):
+        """Promises under two P do not add up, so the second is refused; the message names both."""
+        budget = new_budget()
         made(budget=budget)(seal(DATA, name="people"))
         other = made(sampler=samplers.uniform(0, 2), budget=budget)
         before = everything(budget)
@@ -787,11 +787,11 @@ class TestVerify:
 
     @pytest.mark.parametrize("statement", TAMPERING)
     def test_tampering_is_found(self, path, statement):
-        """A ledger that was edited no longer adds up, and says so."""
+        """Somebody who edits a ledger could spend more without being noticed."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
-        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k"))
-        budget.reserve(asks(0.2, gamma=0.1, dataset="d", key="k"))
-        budget.reserve(asks(0.2, gamma=0.1))
+        budget.reserve(charge(0.2, gamma=0.1, dataset="d", key="k"))
+        budget.reserve(charge(0.2, gamma=0.1, dataset="d", key="k"))
+        budget.reserve(charge(0.2, gamma=0.1))
         assert budget.verify() == (0.6, 0, 0.2)
         connection = sqlite3.connect(path)
         connection.execute(statement)
@@ -801,9 +801,9 @@ class TestVerify:
             budget.verify()
 
     def test_more_than_the_cap_is_found(self, path):
-        """Also a ledger that is consistent in itself may not hold more than there was."""
+        """A ledger whose totals agree with its charges may still not exceed its caps."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
-        budget.reserve(asks(0.2))
+        budget.reserve(charge(0.2))
         connection = sqlite3.connect(path)
         connection.execute("UPDATE charges SET epsilon = '2'")
         connection.execute("UPDATE spent SET epsilon = '2'")
@@ -812,7 +812,7 @@ class TestVerify:
         with pytest.raises(LedgerError):
             budget.verify()
 
-    def test_a_budget_that_is_gone(self, path):
+    def test_a_removed_budget(self, path):
         """Nothing is released from a budget that somebody has removed."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         connection = sqlite3.connect(path)
@@ -823,10 +823,10 @@ class TestVerify:
             made(budget=budget)(DATA)
 
 
-class TestReading:
+class TestDisplay:
     def test_history(self):
-        """Who asked what, when, and for how much: a table, without the answers."""
-        budget = begun(epsilon=10, delta=1e-3, gamma=2, who=True)
+        """The history is a table of who asked what, when, and for how much, without the answers."""
+        budget = new_budget(epsilon=10, delta=1e-3, gamma=2, who=True)
         made(budget=budget)(seal(DATA, name="people", version="3"))
         made(np.median, mechanism=Gaussian(), delta=1e-6, budget=budget)(DATA)
         table = budget.history()
@@ -837,41 +837,41 @@ class TestReading:
         assert "people" in table["dataset"][0] and "3" in table["dataset"][0] and table["dataset"][1] == ""
         assert table["at"][0].endswith("Z") and "@" in table["who"][0] and len(table["key"][0]) > 20
         assert "value" not in table and "answer" not in table
-        assert begun().history().empty
+        assert new_budget().history().empty
 
     def test_history_without_pandas(self, monkeypatch):
-        """Without pandas it is a list."""
-        budget = begun()
-        budget.reserve(asks())
+        """Users without pandas get the history as a list."""
+        budget = new_budget()
+        budget.reserve(charge())
         monkeypatch.setitem(sys.modules, "pandas", None)
         (row,) = budget.history()
         assert row["epsilon"] == 0.1 and row["who"] == ""
 
     def test_repr_and_html(self):
-        """What is left can be seen at a glance, and a name cannot break the page."""
-        budget = Budget(f"<b>{named()}", epsilon=1, delta=1e-6, gamma=0.5, ledger="memory")
-        budget.reserve(asks(0.25, gamma=0.1))
+        """A user sees what is left, and a name with HTML in it cannot break the page."""
+        budget = Budget(f"<b>{new_name()}", epsilon=1, delta=1e-6, gamma=0.5, ledger="memory")
+        budget.reserve(charge(0.25, gamma=0.1))
         assert repr(budget).endswith(
             "epsilon=1, delta=1e-06, gamma=0.5: left epsilon=0.75, delta=1e-06, gamma=0.4)"
         )
         page = budget._repr_html_()
         assert "&lt;b&gt;" in page and "<b><b>" not in page
         assert "75% left" in page and "80% left" in page and "100% left" in page
-        assert "delta" not in repr(begun())
-        assert begun(epsilon=0, gamma=0)._repr_html_()
+        assert "delta" not in repr(new_budget())
+        assert new_budget(epsilon=0, gamma=0)._repr_html_()
 
 
-def test_the_same_question_again_is_another_release():
-    """Fresh noise each time, and paid for each time: also about the same declared data."""
-    budget = begun()
+def test_repeating_a_question_is_another_release():
+    """Each repetition has fresh noise and is paid for, also about the same named data."""
+    budget = new_budget()
     data = seal(DATA, name="people", budget=budget)
     f = made()
     assert f(data) != f(data)
     assert budget.spent.epsilon == 0.6
 
 
-class TestWhatIsWritten:
-    def test_nothing_private(self, path):
+class TestContentOfTheFile:
+    def test_it_has_nothing_private(self, path):
         """The ledger can be shown to everybody: neither data nor answers nor arguments are in it."""
         secret = 0.31415926535
         words = [repr(secret), "31415926", "sentinel argument"]
@@ -908,14 +908,14 @@ class TestWhatIsWritten:
             assert np.float64(number).tobytes() not in written
             assert np.array(number, ">f8").tobytes() not in written
 
-    def test_for_the_user_only(self, path):
+    def test_only_the_user_can_read_it(self, path):
         """Other users of the machine cannot read what was asked."""
         Budget("b", epsilon=1, gamma=1, ledger=path)
         assert path.stat().st_mode & 0o077 == 0
 
-    def test_user_and_host_only_if_wanted(self, path):
+    def test_user_and_host_only_on_request(self, path):
         """Who asked is personal data too."""
-        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(asks())
+        Budget("b", epsilon=1, gamma=1, ledger=path).reserve(charge())
         assert list(Budget("b", epsilon=1, gamma=1, ledger=path).history()["who"]) == [""]
 
     def test_it_commits_durably(self, path):
@@ -926,17 +926,17 @@ class TestWhatIsWritten:
 
 
 class TestUnreachable:
-    def test_no_ledger_no_answer(self, path):
-        """Without a ledger nothing is released: the function is not even run."""
+    def test_without_a_ledger_there_is_no_answer(self, path):
+        """If the ledger cannot be used, nothing is released: the function does not see private data."""
         notes = logging.getLogger("notes of a budget")  # where the fingerprint does not look
         notes.seen = []
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
 
-        def look(x):
+        def average(x):
             notes.seen.append(x[0] == MARK)
             return float(x.mean())
 
-        f = made(look, budget=budget)
+        f = made(average, budget=budget)
         f(DATA)
         budget.ledger.database.close()
         for file in list(path.parent.iterdir()):
@@ -947,7 +947,7 @@ class TestUnreachable:
         assert notes.seen and not any(notes.seen)
 
     def test_a_folder_that_cannot_be_used(self, tmp_path):
-        """A ledger that cannot be opened is an error at once, not at the first answer."""
+        """A ledger that cannot be opened is an error at once, and not only at the first answer."""
         (tmp_path / "file").write_text("x")
         with pytest.raises(LedgerError):
             Budget("b", epsilon=1, gamma=1, ledger=tmp_path / "file" / "ledger.db")
@@ -1006,10 +1006,10 @@ class Model:
         )
 
     def ask(self, request):
-        """Tell whether a request is to be accepted; remember it if so."""
+        """Tell whether a request must be accepted; if so, remember it."""
         *_, dataset, _, part = request
-        homes = {r[5] for r in self.accepted if dataset and r[3] == dataset}
-        allowed = (dataset or not part) and homes <= {part}
+        parts = {r[5] for r in self.accepted if dataset and r[3] == dataset}
+        allowed = (dataset or not part) and parts <= {part}
         fits = all(
             spent <= cap for spent, cap in zip(self.total([*self.accepted, request]), self.caps, strict=True)
         )
@@ -1022,7 +1022,7 @@ class Model:
 @given(REQUESTS, st.tuples(st.floats(0.1, 2), st.floats(0, 1), st.floats(0.1, 2)))
 def test_any_sequence_of_requests(requests, caps):
     """Totals are what a sum in fractions says, never above the caps, and refusals leave no trace."""
-    budget = Budget(named(), epsilon=caps[0], delta=caps[1], gamma=caps[2], ledger="memory")
+    budget = Budget(new_name(), epsilon=caps[0], delta=caps[1], gamma=caps[2], ledger="memory")
     sites = budget.partition("site", parts=["A", "B"])
     model = Model(caps)
     for request in requests:
@@ -1030,7 +1030,7 @@ def test_any_sequence_of_requests(requests, caps):
         before = everything(budget)
         place = sites[part] if part else budget
         try:
-            place.reserve(asks(epsilon, delta, gamma, dataset=dataset, key=key))
+            place.reserve(charge(epsilon, delta, gamma, dataset=dataset, key=key))
             accepted = True
         except (BudgetExceeded, SettingsError):
             accepted = False
@@ -1052,11 +1052,11 @@ HAMMER = """
     from privatize import Budget, privatize, samplers
     from privatize.errors import BudgetExceeded
 
-    notes, held = sys.argv[2], sys.argv[3] == "held"
+    notes, paced = sys.argv[2], sys.argv[3] == "paced"
 
     def f(x):
-        # Not more than the test allows at the moment, so that nobody is at the end before it is killed.
-        while held and x[0] == 0.5 and open(notes).read().count("\\n") >= int(open(notes + ".most").read()):
+        # Wait until the test allows more releases, so that no process ends before it is killed.
+        while paced and x[0] == 0.5 and open(notes).read().count("\\n") >= int(open(notes + ".most").read()):
             time.sleep(0.005)
         return float(x.mean())
 
@@ -1091,7 +1091,7 @@ HAMMER = """
 
 
 def program(path, text, *arguments, **environment):
-    """Start a program in a file of its own that shares the ledger."""
+    """Write a program to a file of its own, and start it with the ledger at this path."""
     file = path.parent.parent / f"program{next(NUMBERS)}.py"
     file.write_text(textwrap.dedent(text))
     env = (
@@ -1103,18 +1103,18 @@ def program(path, text, *arguments, **environment):
 
 class Test64AtOnce:
     def allow(self, notes, most):
-        """Let there be so many releases, or a few more."""
+        """Allow this many releases, or a few more."""
         (notes.parent / "new").write_text(str(most))
         (notes.parent / "new").rename(f"{notes}.most")
 
-    def hammer(self, path, pause):
+    def hammer(self, path, mode):
         """Start eight processes that wait for a line, with an estimate that is already remembered."""
         store, notes = path.parent.parent / "store.db", path.parent.parent / "notes"
         self.allow(notes, 5)
-        child = program(path, HAMMER, store, notes, pause)
+        child = program(path, HAMMER, store, notes, mode)
         child.communicate(timeout=300)
         assert child.returncode == 0
-        children = [program(path, HAMMER, store, notes, pause, "go") for _ in range(8)]
+        children = [program(path, HAMMER, store, notes, mode, "go") for _ in range(8)]
         for child in children:
             assert child.stdout.readline() == "ready\n"
         for child in children:
@@ -1123,7 +1123,7 @@ class Test64AtOnce:
         return children, notes
 
     def test_exactly_a_hundred(self, path):
-        """Two workers overspent a peer's cap; here 64 threads in 8 processes get what there is, no more."""
+        """In another library two workers overspent; here 64 threads in 8 processes spend the cap, no more."""
         children, notes = self.hammer(path, "free")
         for child in children:
             child.communicate(timeout=300)
@@ -1132,11 +1132,11 @@ class Test64AtOnce:
         assert budget.verify().epsilon == 1 and len(budget.history()) == 100
 
     def test_never_more_when_processes_are_killed(self, path):
-        """Killing processes at any moment loses answers, and never makes room for more."""
-        children, notes = self.hammer(path, "held")
+        """Killing a process at any moment may waste what it has paid for, but never allows more answers."""
+        children, notes = self.hammer(path, "paced")
         choice = random.Random(5)
         doomed = choice.sample(children, 4)
-        # With those under way, one for each of 64 threads, fewer than a hundred: nobody is at the end.
+        # With one more under way in each of 64 threads these are fewer than 100, so no process has ended.
         for count, child in zip((5, 12, 19, 26), doomed, strict=True):
             self.allow(notes, count)
             deadline = time.monotonic() + 300
@@ -1153,14 +1153,14 @@ class Test64AtOnce:
         assert budget.verify().epsilon == 1 and len(budget.history()) == 100  # the others took the rest
 
     def test_threads_of_one_process(self):
-        """A budget in memory holds against threads as well."""
-        budget = begun()
+        """Threads that share a budget in memory could spend more than its cap."""
+        budget = new_budget()
         done = []
 
         def task():
             while True:
                 try:
-                    budget.reserve(asks(0.01))
+                    budget.reserve(charge(0.01))
                 except BudgetExceeded:
                     return
                 done.append(1)
@@ -1176,11 +1176,11 @@ class Test64AtOnce:
 def test_tight_budgets_allow_more_and_never_too_much():
     """Many small answers cost less together than their sum; δ is then spent, and the cap still holds."""
     pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-    budget = begun(epsilon=1, delta=1e-5, composition="tight")
+    budget = new_budget(epsilon=1, delta=1e-5, composition="tight")
     kind, count = Gaussian().composition_kind(0.2, 1e-6), 0
     with contextlib.suppress(BudgetExceeded):
         while count < 100:
-            budget.reserve(asks(0.2, 1e-6, kind=kind))
+            budget.reserve(charge(0.2, 1e-6, kind=kind))
             count += 1
     assert 5 < count < 100
     spent = budget.verify()
@@ -1190,17 +1190,17 @@ def test_tight_budgets_allow_more_and_never_too_much():
 
 
 @pytest.mark.parametrize("kind", ["dp 1.0 0.001", Gaussian().composition_kind(1, 1e-3)])
-def test_tight_budgets_do_not_trade_delta_for_nothing(kind):
-    """A release with a larger δ than the budget's costs more ε at the budget's δ, or cannot be had at all."""
+def test_tight_budgets_do_not_ignore_a_larger_delta(kind):
+    """A release with a larger δ than the budget's costs more ε at the budget's δ, or is refused."""
     pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-    budget = begun(epsilon=1, delta=1e-12, composition="tight")
+    budget = new_budget(epsilon=1, delta=1e-12, composition="tight")
     with pytest.raises(BudgetExceeded):
-        budget.reserve(asks(1, 1e-3, kind=kind))
+        budget.reserve(charge(1, 1e-3, kind=kind))
     assert budget.verify() == (0, 0, 0)
 
 
-def test_the_memory_of_estimates_is_not_the_ledger(path):
-    """Both may be in one file, and forgetting estimates forgets nothing that was spent."""
+def test_a_store_and_a_ledger_in_one_file(path):
+    """Forgetting estimates must not forget what was spent, even if both are in one file."""
     open_store.cache_clear()
     budget = Budget("b", epsilon=1, gamma=1, ledger=path)
     f = made(store=path, budget=budget)
@@ -1225,9 +1225,9 @@ class Opaque:
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
-def test_samplers_that_cannot_be_compared_are_not_the_same():
-    """Two P would pass for one, and their gammas would be added."""
-    budget, people = begun(epsilon=9), seal(DATA, name=named(), budget=None)
+def test_samplers_that_cannot_be_compared_count_as_different():
+    """Two P would be taken for one, and their gammas would be added."""
+    budget, people = new_budget(epsilon=9), seal(DATA, name=new_name(), budget=None)
     first = privatize(epsilon=0.1, gamma=0.3, sampler=Opaque(1), budget=budget, store=None)(mean)
     first(people)
     first(people)  # the very same object
@@ -1245,8 +1245,8 @@ class TestPeople:
     OTHER = samplers.uniform(0, 2)
 
     def test_another_version_is_the_same_people(self):
-        """Version 2 under another P would be added to version 1."""
-        budget = begun()
+        """An answer about version 2 under another P would be added to one about version 1."""
+        budget = new_budget()
         made(budget=budget)(seal(DATA, name="people", version="1"))
         for version in ("2", None, ""):
             with pytest.raises(SettingsError, match="one P"):
@@ -1254,9 +1254,9 @@ class TestPeople:
             made(epsilon=0.01, budget=budget)(seal(DATA, name="people", version=version))
         assert budget.verify().epsilon == pytest.approx(0.33)
 
-    def test_one_of_several_that_belong_together(self):
-        """X alone, under a P of its own, would be added to (X, y)."""
-        budget = begun(epsilon=9, gamma=9)
+    def test_one_of_several_columns_that_were_used_together(self):
+        """An answer about X alone, under another P, would be added to one about (X, y)."""
+        budget = new_budget(epsilon=9, gamma=9)
         X, y, z = (seal(DATA, name=name) for name in "Xyz")
         both = made(
             lambda x, y: float((x * y).mean()),
@@ -1273,9 +1273,9 @@ class TestPeople:
             both(X, z)
         assert len(budget.history()) == 2
 
-    def test_columns_of_one_p_are_that_p(self):
-        """A table that is sealed column by column could not be asked about."""
-        budget = begun(epsilon=9, gamma=9)
+    def test_columns_of_one_p_count_as_that_p(self):
+        """A table that is sealed column by column could not be used."""
+        budget = new_budget(epsilon=9, gamma=9)
         made(sampler=self.TABLE["age"], budget=budget)(seal(DATA, name="people", version="1"))
         both = samplers.table(x=UNIT, y=UNIT, frame="dict")
         labelled = samplers.labelled(both, "y")
@@ -1287,54 +1287,54 @@ class TestPeople:
             made(budget=budget)(seal(DATA, name="X"))
         assert len(budget.history()) == 4 and budget.verify() == budget.spent
 
-    def test_families_are_intersected(self):
-        """With several P for each answer, the total holds under those that all answers have."""
-        budget = begun()
-        budget.reserve(asks(dataset="d", declared=("P1:a", "P1:b")))
-        budget.reserve(asks(dataset="d", declared=("P1:b", "P1:c")))
+    def test_the_p_of_all_answers_are_intersected(self):
+        """If each answer holds under several P, the total holds under those that all answers share."""
+        budget = new_budget()
+        budget.reserve(charge(dataset="d", declared=("P1:a", "P1:b")))
+        budget.reserve(charge(dataset="d", declared=("P1:b", "P1:c")))
         for declared in (("P1:a",), ("P1:c",), ("P1:a", "P1:c")):
             with pytest.raises(SettingsError, match="one P"):
-                budget.reserve(asks(dataset="d", declared=declared))
-        budget.reserve(asks(dataset="d", declared=("P1:b",)))
+                budget.reserve(charge(dataset="d", declared=declared))
+        budget.reserve(charge(dataset="d", declared=("P1:b",)))
         assert budget.verify().epsilon == pytest.approx(0.3)
 
     def test_plain_answers_have_no_p(self):
-        """An answer that holds for all pairs would be refused for its P, or count as one."""
-        budget = begun(gamma=0)
+        """An answer that holds for all pairs would be refused because it has no P, or need one."""
+        budget = new_budget(gamma=0)
         sites = budget.partition("site", parts=["A", "B"])
         plain = {"strength": "plain", "declared": (), "described": ""}
-        budget.reserve(asks(dataset="d", **plain))
-        budget.reserve(asks(dataset="d"))
-        budget.reserve(asks(dataset="d", **plain))
-        sites["A"].reserve(asks(dataset="A", **plain))
-        budget.reserve(asks(**plain))
+        budget.reserve(charge(dataset="d", **plain))
+        budget.reserve(charge(dataset="d"))
+        budget.reserve(charge(dataset="d", **plain))
+        sites["A"].reserve(charge(dataset="A", **plain))
+        budget.reserve(charge(**plain))
         assert budget.verify().epsilon == 0.5 and budget.spent.note == ""
         with pytest.raises(SettingsError, match="plain"):
-            asks(gamma=0.1, **plain)
+            charge(gamma=0.1, **plain)
         with pytest.raises(SettingsError, match="no P"):
-            budget.reserve(asks(declared=()))
+            budget.reserve(charge(declared=()))
 
-    def test_the_total_says_what_it_cannot_know(self):
-        """A total over unsealed data under two P would read like a promise."""
-        budget = begun(epsilon=9, gamma=9)
+    def test_the_total_says_what_cannot_be_checked(self):
+        """A total over unsealed data under two P would look like a promise."""
+        budget = new_budget(epsilon=9, gamma=9)
         f = made(budget=budget)
         f(DATA)
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
         assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
         words = "1 answer was about unsealed data: it cannot be checked that all answers about the same"
-        for said in (repr(budget), budget.statement, repr(budget.verify()), repr(budget.spent)):
-            assert words in said
+        for shown in (repr(budget), budget.statement, repr(budget.verify()), repr(budget.spent)):
+            assert words in shown
         f(DATA)
         assert "2 answers were about unsealed data" in budget._repr_html_()
-        sealed = begun(epsilon=9, gamma=9)
+        sealed = new_budget(epsilon=9, gamma=9)
         for name, sampler in (("a", UNIT), ("b", self.OTHER)):
             made(sampler=sampler, budget=sealed)(seal(DATA, name=name))
         assert "unsealed" not in repr(sealed) + sealed.statement + repr(sealed.verify())
 
     def test_the_total_in_words(self):
-        """Nobody would know what a total of three numbers promises."""
-        budget = begun(delta=1e-5)
+        """Three numbers alone would not tell a user what the total promises."""
+        budget = new_budget(delta=1e-5)
         made(budget=budget)(seal(DATA, name="people"))
         m, k = (made().estimate(50).m, made().estimate(50).k)
         average = 1 - k / (m + 1)
@@ -1346,9 +1346,9 @@ class TestPeople:
 
 
 class TestAverage:
-    def test_another_store_that_knows_nothing_of_the_first_look(self, tmp_path):
-        """With two stores and one seed, a second look at the same gaps would count as a first one."""
-        budget = begun(epsilon=9, gamma=9)
+    def test_another_store_without_the_first_plan(self, tmp_path):
+        """With two stores and one seed, the second plan from the same gaps would count as the first one."""
+        budget = new_budget(epsilon=9, gamma=9)
         people = seal(DATA, name="people")
         first, second = (
             made(gamma=gamma, seed=1, store=str(tmp_path / f"{gamma}.db"), budget=budget)
@@ -1362,20 +1362,20 @@ class TestAverage:
         assert budget.verify() == budget.spent
 
     def test_once_for_an_estimate_and_a_dataset(self):
-        """The average share of failures would be counted for every repetition."""
-        budget = begun()
+        """The average share of failures would be counted again for every repetition."""
+        budget = new_budget()
         for average, total in [(0.05, 0.05), (0.04, 0.05), (0.08, 0.08), (None, 0.1)]:
-            budget.reserve(asks(0.01, gamma=0.1, dataset="d", key="k", average_gamma=average))
+            budget.reserve(charge(0.01, gamma=0.1, dataset="d", key="k", average_gamma=average))
             assert budget.average_gamma == pytest.approx(total)
-        budget.reserve(asks(0.01, gamma=0.1, average_gamma=0.05))
-        budget.reserve(asks(0.01, gamma=0.1))
+        budget.reserve(charge(0.01, gamma=0.1, average_gamma=0.05))
+        budget.reserve(charge(0.01, gamma=0.1))
         assert budget.average_gamma == pytest.approx(0.25) and budget.verify().gamma == pytest.approx(0.3)
         with pytest.raises(SettingsError, match="average"):
-            asks(gamma=0.1, average_gamma=0.2)
+            charge(gamma=0.1, average_gamma=0.2)
 
-    def test_a_further_look_counts_in_full(self):
-        """The average holds for plans that were fixed before the gaps were seen, and for no others."""
-        budget = begun(epsilon=10, gamma=10)
+    def test_a_further_plan_counts_in_full(self):
+        """The average holds for plans that were fixed before the gaps were seen, and for no other plans."""
+        budget = new_budget(epsilon=10, gamma=10)
         data = seal(DATA, name="people")
         f = made(lambda x: float(x.mean()) - 0.25, budget=budget)
         f(data)
@@ -1386,51 +1386,51 @@ class TestAverage:
 
     def test_parts_count_by_the_largest(self):
         """The average of a partition is that of its largest part."""
-        budget = begun()
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
         for part, average in (("A", 0.05), ("B", 0.02), ("B", 0.02)):
-            sites[part].reserve(asks(gamma=0.1, dataset=part, average_gamma=average))
-        budget.reserve(asks(gamma=0.1, dataset="all", average_gamma=0.03))
+            sites[part].reserve(charge(gamma=0.1, dataset=part, average_gamma=average))
+        budget.reserve(charge(gamma=0.1, dataset="all", average_gamma=0.03))
         assert budget.average_gamma == pytest.approx(0.08)
 
 
-class TestPartsAndTheWhole:
-    """Answers about parts and about everybody add up only if they are about one law of pairs."""
+class TestPartsAndEverybody:
+    """Answers about parts and about everybody add up only if they are about one distribution of pairs."""
 
-    def test_parts_of_their_own_p(self):
-        """Two sites with a P each are two laws: the larger promise holds for each of them."""
-        budget = begun()
+    def test_parts_with_their_own_p(self):
+        """Two sites with a P each are two distributions: the larger amounts hold for each of them."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
-        sites["A"].reserve(asks(0.2, gamma=0.1, dataset="A"))
-        sites["B"].reserve(asks(0.1, gamma=0.2, dataset="B", declared=("P1:other",)))
+        sites["A"].reserve(charge(0.2, gamma=0.1, dataset="A"))
+        sites["B"].reserve(charge(0.1, gamma=0.2, dataset="B", declared=("P1:other",)))
         assert budget.verify() == (0.2, 0, 0.2)
-        for request in (asks(dataset="all"), asks(dataset="all", declared=("P1:other",)), asks()):
+        for request in (charge(dataset="all"), charge(dataset="all", declared=("P1:other",)), charge()):
             with pytest.raises(SettingsError, match=r"under one P.*another budget"):
                 budget.reserve(request)
         with pytest.raises(SettingsError, match="under one P"):
-            budget.partition("year", parts=["1"])["1"].reserve(asks(dataset="1"))
+            budget.partition("year", parts=["1"])["1"].reserve(charge(dataset="1"))
         assert len(budget.history()) == 2
 
     @pytest.mark.parametrize("dataset", ["all", ""])
-    def test_a_part_under_another_p_than_the_whole(self, dataset):
-        """A failure of one is no failure under the other's P: the sum is no promise."""
-        budget = begun()
+    def test_a_part_under_another_p_than_everybody(self, dataset):
+        """Shares of failing pairs under two P cannot be added: their sum would be no promise."""
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
-        budget.reserve(asks(dataset=dataset))
+        budget.reserve(charge(dataset=dataset))
         with pytest.raises(SettingsError, match="under one P"):
-            sites["A"].reserve(asks(dataset="A", declared=("P1:other",)))
-        sites["A"].reserve(asks(dataset="A"))
+            sites["A"].reserve(charge(dataset="A", declared=("P1:other",)))
+        sites["A"].reserve(charge(dataset="A"))
         with pytest.raises(SettingsError, match="under one P"):
-            sites["B"].reserve(asks(dataset="B", declared=("P1:other",)))
+            sites["B"].reserve(charge(dataset="B", declared=("P1:other",)))
         with pytest.raises(SettingsError, match="under one P"):
-            budget.reserve(asks(dataset="more", declared=("P1:other",)))
+            budget.reserve(charge(dataset="more", declared=("P1:other",)))
         assert len(budget.history()) == 2 and budget.verify().epsilon == 0.2
 
     @pytest.mark.parametrize("column", ["site", " Site"])
-    @pytest.mark.parametrize("first", ["part", "whole"])
-    def test_a_part_that_is_a_column(self, column, first):
+    @pytest.mark.parametrize("first", ["part", "everybody"])
+    def test_a_partition_by_a_column(self, column, first):
         """Under P a record may change its site; in a part it cannot."""
-        budget = begun()
+        budget = new_budget()
         law = samplers.table({"x": UNIT, column: samplers.categorical(["A", "B"])}, frame="dict")
         part = budget.partition("site", parts=["A", "B"])["A"]
         f = made(sampler=law["x"])
@@ -1439,18 +1439,18 @@ class TestPartsAndTheWhole:
         with pytest.raises(SettingsError, match="has the column"):
             f.replace(budget=places[1][0])(seal(DATA, name=places[1][1]))
         assert len(budget.history()) == 1
-        made(sampler=law["x"], budget=begun())(seal(DATA, name="all"))
+        made(sampler=law["x"], budget=new_budget())(seal(DATA, name="all"))
 
     def test_the_counter_example(self):
-        """T9: fails on 3% of independent pairs, on more than half of those that stay in their site.
+        """A function may fail on 3% of independent pairs, and on most of those that stay in their site.
 
-        With 2,000 pairs each and true shares of 0.03 and 0.7, the limits are missed with probability 1e-9.
+        With 2,000 pairs each and true shares of 0.03 and 0.7, the test fails by chance with probability 1e-9.
         """
         rng = np.random.default_rng(9)
         n = 1000
 
-        def acts_up(x, site):
-            """Return a mean, unless exactly 100 people are of site B."""
+        def unstable(x, site):
+            """Return a mean, unless exactly 100 people are in site B."""
             return x.sum() % 1 if site.sum() == 100 else x.mean()
 
         def gap(fixed):
@@ -1461,7 +1461,7 @@ class TestPartsAndTheWhole:
             at = rng.integers(n)
             x2[at] = rng.random()
             site2[at] = site[at] if fixed else rng.random() < 0.1
-            return abs(acts_up(x, site) - acts_up(x2, site2))
+            return abs(unstable(x, site) - unstable(x2, site2))
 
         independent, within = (np.array([gap(fixed) for _ in range(2000)]) for fixed in (False, True))
         estimate = np.quantile(np.array([gap(False) for _ in range(2000)]), 0.95)
@@ -1470,11 +1470,11 @@ class TestPartsAndTheWhole:
         law = samplers.table(x=UNIT, site=samplers.categorical(["A", "B"]), frame="dict")
         one = samplers.table(x=UNIT, frame="dict")
         data = {"x": DATA, "site": np.array(["A"] * 40 + ["B"] * 10)}
-        whole = made(lambda d: float(d["x"].mean()), sampler=law)
-        for place in (law, one):  # the site's own P has the column, or has not
-            budget = begun()
+        everybody = made(lambda d: float(d["x"].mean()), sampler=law)
+        for place in (law, one):  # P of the site, with and without the column
+            budget = new_budget()
             sites = budget.partition("site", parts=["A", "B"])
-            whole.replace(budget=budget)(seal(data, name="all"))
+            everybody.replace(budget=budget)(seal(data, name="all"))
             part = made(lambda d: float(d["x"].mean()), sampler=place, budget=sites["B"])
             some = {name: values[40:] for name, values in data.items() if place is law or name == "x"}
             with pytest.raises(SettingsError, match="another budget"):
@@ -1494,8 +1494,8 @@ class TestPartsAndTheWhole:
             "pair",
         ],
     )
-    def test_a_part_that_is_a_column_of_any_container(self, form):
-        """A site in a field, an index or a level of P would be overlooked: the sum would be no promise."""
+    def test_a_partition_by_a_column_of_any_container(self, form):
+        """A site in a field, an index or a level of P would be overlooked, and a wrong total promised."""
 
         def drawn(n, rng):
             x, site = rng.random(n), rng.integers(2, size=n)
@@ -1522,13 +1522,13 @@ class TestPartsAndTheWhole:
 
         law = samplers.from_function(drawn)
         names = columns_of(law, drawn(2, np.random.default_rng(1)))
-        budget = begun()
-        budget.reserve(asks(dataset="all", columns=names))
+        budget = new_budget()
+        budget.reserve(charge(dataset="all", columns=names))
         with pytest.raises(SettingsError, match=r"has the column '[sS]ite'"):
-            budget.partition("site", parts=["A", "B"])["B"].reserve(asks(dataset="B", columns=names))
+            budget.partition("site", parts=["A", "B"])["B"].reserve(charge(dataset="B", columns=names))
 
-    def test_a_field_through_a_private_function(self):
-        """The counter-example of T9 with a structured array would be answered, and summed up."""
+    def test_a_partition_by_a_field_through_a_private_function(self):
+        """The same counter-example with a structured array would be answered, and added up."""
 
         def drawn(n, rng):
             made = np.zeros(n, dtype=[("x", float), ("site", "i4")])
@@ -1536,7 +1536,7 @@ class TestPartsAndTheWhole:
             return made
 
         data = drawn(50, np.random.default_rng(1))
-        budget = begun()
+        budget = new_budget()
         f = made(lambda d: float(d["x"].mean()), sampler=samplers.from_function(drawn))
         f.replace(budget=budget)(seal(data, name="all"))
         with pytest.raises(SettingsError, match="has the column 'site'"):
@@ -1544,24 +1544,24 @@ class TestPartsAndTheWhole:
         assert len(budget.history()) == 1
 
     @pytest.mark.parametrize("column", ["site_id", "site id", "SITE", "Site-ID", "siteId", "sites", "ｓite"])
-    def test_a_part_that_is_a_column_in_other_words(self, column):
+    def test_a_partition_by_a_column_of_similar_name(self, column):
         """The same column, spelled a little differently, would be taken for something else."""
-        budget = begun()
-        budget.reserve(asks(dataset="all", columns=("x", column)))
+        budget = new_budget()
+        budget.reserve(charge(dataset="all", columns=("x", column)))
         for name in ("site", "site_id"):
             part = budget.partition(name, parts=["A", "B"])["B"]
             with pytest.raises(SettingsError, match="has the column"):
-                part.reserve(asks(dataset="B", columns=("x", column)))
-        budget.partition("website", parts=["1"])["1"].reserve(asks(dataset="B", columns=("x", column)))
+                part.reserve(charge(dataset="B", columns=("x", column)))
+        budget.partition("website", parts=["1"])["1"].reserve(charge(dataset="B", columns=("x", column)))
 
     @pytest.mark.parametrize("missing", [False, True])
-    def test_parts_that_are_the_values_of_a_column(self, missing):
+    def test_a_partition_by_the_values_of_a_column(self, missing):
         """A column with another name than the partition, whose values are its parts, would be overlooked."""
         site = samplers.categorical(["A", "B"])
         law = samplers.table(x=UNIT, site=samplers.with_missing(site, 0.1) if missing else site, frame="dict")
         f = made(sampler=law["x"])
         for parts, fits in ((["A", "B"], False), (["A site", "B site"], True)):
-            budget = begun()
+            budget = new_budget()
             f.replace(budget=budget)(seal(DATA, name="all"))
             place = budget.partition("centre", parts=parts)[parts[1]]
             if fits:
@@ -1572,7 +1572,7 @@ class TestPartsAndTheWhole:
 
 
 class TestDamage:
-    """Whoever reads a ledger finds out what could not have been written."""
+    """Rows that this library cannot have written are found when a ledger is read."""
 
     AMOUNTS = (
         "-1/10",
@@ -1598,10 +1598,10 @@ class TestDamage:
         pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
         budget = Budget("b", epsilon=2, delta=1e-3, gamma=2, ledger=path, composition="tight")
         facts = {"dataset": "d", "key": "k", "people": ("p",)}
-        budget.reserve(asks(0.2, gamma=0.1, looks=((0.1, 0.1),), average_gamma=0.05, **facts))
-        budget.reserve(asks(0.2, gamma=0.12, looks=((0.1, 0.15), (0.11, 0.12)), **facts))
-        budget.reserve(asks(0.2, 1e-6, kind=Gaussian().composition_kind(0.2, 1e-6), mechanism="Gaussian"))
-        budget.reserve(asks(0.1, strength="plain", declared=(), described="", dataset="e"))
+        budget.reserve(charge(0.2, gamma=0.1, looks=((0.1, 0.1),), average_gamma=0.05, **facts))
+        budget.reserve(charge(0.2, gamma=0.12, looks=((0.1, 0.15), (0.11, 0.12)), **facts))
+        budget.reserve(charge(0.2, 1e-6, kind=Gaussian().composition_kind(0.2, 1e-6), mechanism="Gaussian"))
+        budget.reserve(charge(0.1, strength="plain", declared=(), described="", dataset="e"))
         budget.verify()
         return budget
 
@@ -1618,8 +1618,8 @@ class TestDamage:
             *("charges.average", "gammas.gamma", "gammas.average"),
         ],
     )
-    def test_amounts_that_are_none(self, budget, column):
-        """A negative amount is a way to spend more; so is anything that is read as less than it was."""
+    def test_strings_that_are_no_amounts(self, budget, column):
+        """A negative amount, or one that is read as less than it was, would let somebody spend more."""
         table, name = column.split(".")
         with budget.ledger.database.transaction() as run:
             rows = run(f"SELECT rowid, {name} FROM {table}")
@@ -1629,7 +1629,7 @@ class TestDamage:
                 budget.verify()
             if table in ("budgets", "spent"):
                 with pytest.raises(LedgerError):
-                    budget.reserve(asks(dataset="d", key="k", people=("p",)))
+                    budget.reserve(charge(dataset="d", key="k", people=("p",)))
         for row, value in rows:
             self.damaged(budget, f"UPDATE {table} SET {name} = ? WHERE rowid = ?", value, row)
         budget.verify()
@@ -1659,9 +1659,9 @@ class TestDamage:
         ],
     )
     def test_a_cap_that_is_raised_while_the_program_runs(self, budget, statement):
-        """A cap that somebody has raised in the database would be believed."""
+        """Somebody who raises a cap in the database could spend more."""
         self.damaged(budget, statement)
-        for act in (budget.verify, lambda: budget.reserve(asks()), lambda: budget.afford(asks())):
+        for act in (budget.verify, lambda: budget.reserve(charge()), lambda: budget.afford(charge())):
             with pytest.raises(LedgerError, match=r"caps|was opened with"):
                 act()
 
@@ -1723,7 +1723,7 @@ class TestDamage:
         ],
     )
     def test_every_column_is_compared(self, budget, statement):
-        """One column that nobody looks at is enough to make room, or to make two people of one."""
+        """If one column were not compared, editing it could hide charges, or make one person count as two."""
         self.damaged(budget, statement)
         with pytest.raises(LedgerError):
             budget.verify()
@@ -1732,55 +1732,55 @@ class TestDamage:
         """A total has one kind of neighbour and one unit."""
         for change in ({"neighbours": "add or remove"}, {"unit": "patient_id"}):
             with pytest.raises(SettingsError, match="one kind of neighbour"):
-                budget.reserve(asks(**change))
+                budget.reserve(charge(**change))
 
     @pytest.mark.parametrize("amount", [-0.1, float("nan"), float("inf"), -float("inf")])
     @pytest.mark.parametrize("symbol", ["epsilon", "delta", "gamma", "average_gamma"])
-    def test_amounts_that_nobody_can_ask_for(self, symbol, amount):
+    def test_impossible_amounts(self, symbol, amount):
         """A negative charge would give ε back."""
         with pytest.raises(SettingsError, match="not below zero"):
-            asks(**{"gamma": 1.0, symbol: amount, "kind": "dp 0.1 0.0"})
+            charge(**{"gamma": 1.0, symbol: amount, "kind": "dp 0.1 0.0"})
 
     def test_charges_of_nothing(self):
         """Declarations cost nothing, and must not disturb tight composition."""
         pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-        budget = begun(epsilon=0.3, delta=1e-5, gamma=0, composition="tight")
-        budget.reserve(asks(0.0))
+        budget = new_budget(epsilon=0.3, delta=1e-5, gamma=0, composition="tight")
+        budget.reserve(charge(0.0))
         for _ in range(3):
-            budget.reserve(asks(0.1))
+            budget.reserve(charge(0.1))
         with pytest.raises(BudgetExceeded):
-            budget.reserve(asks(0.1))
-        budget.reserve(asks(0.0, purpose="check"))
+            budget.reserve(charge(0.1))
+        budget.reserve(charge(0.0, purpose="check"))
         assert budget.verify().epsilon == pytest.approx(0.3) and len(budget.history()) == 5
 
 
-class TestWhereItIsKept:
+class TestPlaces:
     def test_set_but_empty(self, monkeypatch):
-        """A variable that got lost would unshare a budget: everybody would have all of it."""
+        """If the variable were empty by mistake, every process would have the entire budget to itself."""
         for empty in ("", "  "):
             monkeypatch.setenv("PRIVATIZE_LEDGER", empty)
             with pytest.raises(SettingsError, match="PRIVATIZE_LEDGER is empty"):
-                Budget(named(), epsilon=1, gamma=1)
+                Budget(new_name(), epsilon=1, gamma=1)
             with pytest.raises(SettingsError, match="PRIVATIZE_LEDGER is empty"):
                 Budget.begun("b")
-            Budget(named(), epsilon=1, gamma=1, ledger="memory")
+            Budget(new_name(), epsilon=1, gamma=1, ledger="memory")
             with pytest.raises(SettingsError, match=r"ledger=\.\.\.\) is empty"):
-                Budget(named(), epsilon=1, gamma=1, ledger=empty)
+                Budget(new_name(), epsilon=1, gamma=1, ledger=empty)
 
-    def test_in_memory_without_saying_so(self, monkeypatch):
-        """Two notebooks that name the same budget would each have all of it, and nobody would say so."""
+    def test_in_memory_by_default(self, monkeypatch):
+        """Two notebooks that name the same budget would each have all of it, without a warning."""
         monkeypatch.delenv("PRIVATIZE_LEDGER", raising=False)
         with pytest.warns(UnsharedBudgetWarning, match='ledger="memory"') as caught:
-            Budget(named(), epsilon=1, gamma=1)
+            Budget(new_name(), epsilon=1, gamma=1)
         assert caught[0].filename == __file__
         monkeypatch.setenv("PRIVATIZE_LEDGER", "memory")
-        Budget(named(), epsilon=1, gamma=1)
+        Budget(new_name(), epsilon=1, gamma=1)
 
     @pytest.mark.parametrize("place", [3, b"ledger.db", "a\0b", "\ud800", "postgresql://a:hunter2@h/\0"])
-    def test_places_that_are_none(self, place):
-        """A place that cannot be is named as such, without a bare error and without its password."""
+    def test_impossible_places(self, place):
+        """An impossible place is refused with a message of ours that does not show its password."""
         with pytest.raises(SettingsError) as caught:
-            Budget(named(), epsilon=1, gamma=1, ledger=place)
+            Budget(new_name(), epsilon=1, gamma=1, ledger=place)
         assert "hunter2" not in str(caught.value)
 
 
@@ -1788,12 +1788,12 @@ STRANGE = ["\ud800", "a\0b", "x" * 300, "", None, 3, b"a"]
 
 
 class TestNames:
-    """Every text that reaches the database can be kept there, or is refused with the reason."""
+    """Every string that reaches the database can be stored there, or is refused with the reason."""
 
     @pytest.mark.parametrize("name", STRANGE)
-    def test_names_that_no_database_keeps(self, name):
-        """A bare UnicodeEncodeError says neither what is wrong nor what to do."""
-        budget = begun()
+    def test_names_that_no_database_can_store(self, name):
+        """A user would get a UnicodeEncodeError that says neither what is wrong nor what to do."""
+        budget = new_budget()
         for act in (
             lambda: Budget(name, epsilon=1, gamma=1, ledger="memory"),
             lambda: seal(DATA, name=name),
@@ -1813,8 +1813,8 @@ class TestNames:
     @pytest.mark.parametrize(
         "name", ["zwei\nZeilen", "名前", "a'b\"c", "'a' version '1'", "\x1b[31m", "💥" * 60]
     )
-    def test_names_that_are_only_unusual(self, path, name):
-        """Names with lines, quotes and signs are people's own: they are kept apart, and shown escaped."""
+    def test_unusual_names(self, path, name):
+        """Names with line breaks, quotes or symbols are accepted, not confused, and shown escaped."""
         budget = Budget(name, epsilon=1, gamma=9, ledger=path)
         part = budget.partition(name, parts=[name])[name]
         made(budget=part, epsilon=0.1)(seal(DATA, name=name, version=name))
@@ -1825,7 +1825,7 @@ class TestNames:
 
     @pytest.mark.parametrize("text", ["\ud800", "a\0b"])
     def test_names_of_functions(self, text, path):
-        """A function's name is only shown: what cannot be kept of it is escaped, and the answer is given."""
+        """A function's name is only shown, so it is stored with escapes and does not prevent an answer."""
         budget = Budget("b", epsilon=1, gamma=9, ledger=path)
 
         def f(x):
@@ -1836,19 +1836,19 @@ class TestNames:
         assert budget.history()["function"][0] in ("\\ud800", "a\\x00b")
         for field in ("key", "dataset", "partition", "part"):
             with pytest.raises(SettingsError, match="cannot be written"):
-                budget.reserve(asks(**{"dataset": "d", field: text}))
-        budget.reserve(asks(who=text, mechanism=text, described=text))
+                budget.reserve(charge(**{"dataset": "d", field: text}))
+        budget.reserve(charge(who=text, mechanism=text, described=text))
         assert budget.verify().epsilon == pytest.approx(0.4)
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
-def test_a_p_that_cannot_be_compared_is_declared_by_hand():
-    """A service whose P is an object of its own would be locked out of its data when it starts again."""
-    budget = begun(epsilon=9, gamma=9)
+def test_a_p_that_cannot_be_compared_is_declared_again():
+    """A service whose P cannot be compared would be refused answers after a restart."""
+    budget = new_budget(epsilon=9, gamma=9)
     people = seal(DATA, name="people")
     first = made(sampler=Opaque(1), budget=budget)
     first(people)
-    law = Opaque(1)  # as after a new start
+    law = Opaque(1)  # as after a restart
     again = first.replace(sampler=law)
     with pytest.raises(SettingsError, match=r"budget\.declare_again\('people', P\)"):
         again(people)
@@ -1861,14 +1861,14 @@ def test_a_p_that_cannot_be_compared_is_declared_by_hand():
 
 
 class Cheap(Laplace):
-    """A mechanism of the user's own that says it costs nothing."""
+    """A mechanism of the user's own that claims to cost almost nothing."""
 
     def composition_kind(self, epsilon, delta):
         return "dp 1e-06 0.0"
 
 
 def test_a_mechanism_of_the_users_own_does_not_set_its_price():
-    """A tight budget would be spent many times over by a class that is derived from one of ours."""
+    """A user's class that is derived from one of ours could spend a tight budget many times over."""
     pytest.importorskip("dp_accounting")
     budget = Budget("cheap", epsilon=3, delta=1e-4, gamma=90, ledger="memory", composition="tight")
     private = privatize(

@@ -1,4 +1,4 @@
-"""Earlier ledgers open and keep what was spent; versions that do not know a layout do not write to it."""
+"""Earlier ledgers open with all that was spent; versions that do not know a layout do not write to it."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ CAPS = {"survey": {"epsilon": 2, "delta": 1e-5, "gamma": 3}, "empty": {"epsilon"
 DATA = np.linspace(0.1, 0.9, 50)
 UNIT, WIDE = samplers.uniform(0, 1), samplers.uniform(0, 2)
 PROMISE = {"epsilon": 0.1, "gamma": 0.2, "store": None}
-# As the version before layouts had numbers writes, word for word.
+# The exact statements of the version before layouts had numbers.
 OLD_WRITES = (
     (
         "INSERT INTO budgets VALUES ('new', '1', '0', '1', 'sum', 0, '2026-01-01T00:00:00Z') "
@@ -50,7 +50,7 @@ def pairs(n, rng):
     return rng.random(n), rng.random(n)
 
 
-def named(name, path, **caps):
+def open_budget(name, path, **caps):
     """Open a budget of the fixture."""
     return Budget(name, **(CAPS.get(name, {"epsilon": 2, "gamma": 3}) | caps), ledger=path)
 
@@ -61,7 +61,7 @@ def made(budget, **changes):
 
 
 def changed(path, *statements):
-    """Edit a ledger behind the library's back."""
+    """Edit a ledger without the library."""
     with contextlib.closing(sqlite3.connect(path, timeout=60)) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -70,7 +70,7 @@ def changed(path, *statements):
 
 @pytest.fixture
 def path(tmp_path):
-    """Return where a ledger of this test's own lies."""
+    """Return the path of a ledger of this test's own."""
     open_ledger.cache_clear()
     yield tmp_path / "ledger.db"
     open_ledger.cache_clear()
@@ -86,7 +86,7 @@ def old(path):
 
 class TestEarlierLayout:
     def test_everything_that_was_spent_is_still_spent(self, old):
-        """A team that updates would have its whole budget back, or a ledger that does not open."""
+        """A team that updates would get its entire budget back, or have a ledger that does not open."""
         expected = {
             "survey": (0.5, 1e-6, 0.9400561552819111),
             "mixed": (0.3, 0, 0.6402554199337912),
@@ -95,10 +95,10 @@ class TestEarlierLayout:
             "empty": (0, 0, 0),
         }
         for name, spent in expected.items():
-            budget = named(name, old)
+            budget = open_budget(name, old)
             assert budget.verify() == budget.spent == pytest.approx(spent, rel=1e-15)
             assert budget.average_gamma == pytest.approx(spent[2])
-        history = named("survey", old).history()
+        history = open_budget("survey", old).history()
         assert list(history["function"]) == ["mean"] * 5
         assert set(history["strength"]) == {"sampled"} and set(history["purpose"]) == {"answer"}
         assert set(history["neighbours"]) == {"replace"} and set(history["unit"]) == {"record"}
@@ -106,7 +106,7 @@ class TestEarlierLayout:
 
     def test_gamma_is_still_charged_once(self, old):
         """An estimate that was paid for on this data would be paid for again."""
-        budget = named("survey", old)
+        budget = open_budget("survey", old)
         key = budget.history()["key"][0]
         facts = {"function": "f", "n": 50, "mechanism": "Laplace", "kind": "dp 0.1 0.0", "epsilon": 0.1}
         facts |= {"people": ("'people'",), "declared": ("P1:x",), "described": "uniform(0, 1)"}
@@ -116,9 +116,9 @@ class TestEarlierLayout:
         )
         assert budget.verify().gamma == before
 
-    def test_a_lossless_p_is_recognized_and_noted(self, old):
-        """A team that updates would be refused with two identical P printed."""
-        budget = named("survey", old)
+    def test_a_p_is_recognized_by_a_complete_description(self, old):
+        """A team that updates would be refused by an error that shows the same P twice."""
+        budget = open_budget("survey", old)
         made(budget)(seal(DATA, name="people", version="3"))
         rows = budget.history()
         assert list(rows["purpose"])[5:] == ["declaration", "answer"]
@@ -131,15 +131,15 @@ class TestEarlierLayout:
             made(budget, sampler=WIDE)(seal(DATA, name="people"))
 
     def test_another_p_is_not_recognized(self, old):
-        """The old name of P would pass for any other."""
-        budget = named("survey", old)
+        """The old name of P would be accepted for any other P."""
+        budget = open_budget("survey", old)
         with pytest.raises(SettingsError, match=r"uniform\(0, 1\).*uniform\(0, 2\)"):
             made(budget, sampler=WIDE)(seal(DATA, name="people"))
         assert len(budget.history()) == 5
 
-    def test_others_are_declared_again_by_hand(self, old):
-        """Two functions of one name print alike: nobody but the user knows that it is the same P."""
-        budget = named("aligned", old, who=True)
+    def test_a_p_without_parameters_is_declared_again(self, old):
+        """Two functions of one name have one description: only the user knows whether P is the same."""
+        budget = open_budget("aligned", old, who=True)
         law = samplers.from_function(pairs)
         f = privatize(**PROMISE, sampler=law, data=("x", "y"), budget=budget)(
             lambda x, y: float((x * y).mean())
@@ -148,7 +148,7 @@ class TestEarlierLayout:
         with pytest.raises(SettingsError, match=r"budget\.declare_again\('X', P\)"):
             f(*sealed)
         assert len(budget.history()) == 1
-        budget.declare_again("X", law)  # y was written down in the same way
+        budget.declare_again("X", law)  # y was recorded under the same name of P
         f(*sealed)
         rows = budget.history()
         assert list(rows["purpose"]) == ["answer", "declaration", "answer"]
@@ -162,45 +162,45 @@ class TestEarlierLayout:
                 budget.declare_again(people, UNIT)
         assert len(budget.history()) == 3 and budget.verify().epsilon == 0.2
 
-    def test_what_would_be_refused_today_opens_and_grows_no_further(self, old):
-        """Totals that never were promises would go on growing, or lock everybody out of what was noted."""
-        budget = named("mixed", old)
+    def test_budgets_that_break_the_present_rules_open_but_cannot_be_spent(self, old):
+        """Totals that are no promise would go on growing, or the history could not be read any more."""
+        budget = open_budget("mixed", old)
         assert "cannot be used" not in repr(budget)
         for data, place in (("people", budget), ("new", budget), ("A", budget.partition("site", ["A"])["A"])):
             with pytest.raises(SettingsError, match="another budget"):
                 made(place)(seal(DATA, name=data))
         assert budget.verify().epsilon == 0.3 and len(budget.history()) == 4
 
-    def test_parts_under_one_p_go_on(self, old):
-        """Parts and the whole that were answered under one P add up, also after an update."""
-        budget = named("parts", old)
+    def test_parts_under_one_p_can_still_be_spent(self, old):
+        """Answers about parts and about everybody under one P still add up after an update."""
+        budget = open_budget("parts", old)
         made(budget.partition("site", ["A", "B"])["B"])(seal(DATA, name="B"))
         made(budget)(seal(DATA, name="all"))
         assert budget.verify().epsilon == pytest.approx(0.4)
 
     def test_the_first_versions_wrote_decimals(self, old):
-        """A ledger of the first days would count as damaged."""
+        """A ledger of the first versions would count as damaged."""
         changed(
             old,
             "UPDATE budgets SET delta = '0.00001' WHERE name = 'survey'",
             "UPDATE charges SET epsilon = '0.10', gamma = '0.2', charged = '2E-1' WHERE number = 3",
             "UPDATE spent SET epsilon = '0.5' WHERE budget = 'survey'",
         )
-        assert named("survey", old).verify().epsilon == 0.5
+        assert open_budget("survey", old).verify().epsilon == 0.5
 
-    def test_damage_is_still_damage(self, old):
-        """Bringing a ledger into a new layout would wash it clean."""
+    def test_damage_is_still_found_after_a_migration(self, old):
+        """Converting a ledger to a new layout would hide that it was edited."""
         changed(old, "UPDATE spent SET epsilon = '1/10' WHERE budget = 'survey'")
         changed(old, "UPDATE charges SET charged = '-1/5' WHERE budget = 'aligned'")
         changed(old, "DELETE FROM datasets WHERE budget = 'mixed'")
         for name in ("survey", "aligned", "mixed"):
             with pytest.raises(LedgerError):
-                named(name, old).verify()
-        named("parts", old).verify()
+                open_budget(name, old).verify()
+        open_budget("parts", old).verify()
 
-    def test_the_layout_of_a_migrated_ledger_is_that_of_a_new_one(self, old, tmp_path):
-        """A difference between the two would be found in production."""
-        named("survey", old)
+    def test_a_migrated_ledger_has_the_layout_of_a_new_one(self, old, tmp_path):
+        """A difference between the two would show only in production."""
+        open_budget("survey", old)
         Budget("b", epsilon=1, gamma=1, ledger=tmp_path / "new.db")
 
         def layout(path):
@@ -214,7 +214,7 @@ class TestEarlierLayout:
         assert layout(old) == layout(tmp_path / "new.db")
 
     def test_names_without_versions(self):
-        """A version would count as other people, or a strange name as several."""
+        """Another version would count as other people, or an unusual name as several people."""
         assert names_in("'a' version '1' and 'b'") == ["'a'", "'b'"]
         assert names_in("\"it's\" version 'x' and \"it's\"") == ['"it\'s"']
         assert names_in("'a and b'") == ["'a and b'"] and names_in(r"'a\' and \'b'") == [repr("a' and 'b")]
@@ -224,20 +224,20 @@ class TestEarlierLayout:
 class TestOtherVersions:
     @pytest.mark.parametrize("statement", OLD_WRITES)
     def test_an_earlier_version_cannot_write(self, old, statement):
-        """A colleague who has not updated would spend from a ledger that does not see it."""
-        budget = named("survey", old)
+        """A colleague who has not updated would spend, and the updated ledger would not count it."""
+        budget = open_budget("survey", old)
         with pytest.raises(sqlite3.OperationalError, match="columns"):
             changed(old, statement)
         budget.verify()
 
     def test_a_later_layout_is_refused_with_the_remedy(self, old):
         """A ledger of a later version would be written wrongly by one that does not understand it."""
-        budget = named("survey", old)
+        budget = open_budget("survey", old)
         changed(old, f"UPDATE ledger_layout SET version = {VERSION + 1}")
         for act in (
             lambda: made(budget)(DATA),
-            lambda: Ledger(old).begun(),
-            lambda: named("survey", old),
+            lambda: Ledger(old).budgets(),
+            lambda: open_budget("survey", old),
             budget.verify,
         ):
             with pytest.raises(LedgerError, match=rf"layout {VERSION + 1}.*pip install --upgrade privatize"):
@@ -257,8 +257,8 @@ class TestOtherVersions:
             *(f"DROP TABLE {table}" for table in ("budgets", "charges", "spent", "gammas", "people")),
         ],
     )
-    def test_a_layout_that_is_incomplete(self, path, statement):
-        """A table that was lost would be created again, empty: everything could be spent once more."""
+    def test_an_incomplete_layout(self, path, statement):
+        """A missing table would be created again, empty, and everything could be spent a second time."""
         Budget("b", epsilon=1, gamma=1, ledger=path)
         changed(path, statement)
         open_ledger.cache_clear()
@@ -266,14 +266,14 @@ class TestOtherVersions:
             Budget("b", epsilon=1, gamma=1, ledger=path)
 
     @pytest.mark.parametrize("table", ["budgets", "charges", "spent", "gammas"])
-    def test_an_earlier_layout_that_is_incomplete(self, old, table):
-        """The same for a ledger of the earlier layout."""
+    def test_an_incomplete_earlier_layout(self, old, table):
+        """A table that is missing from an earlier ledger would be created empty: all could be spent again."""
         changed(old, f"DROP TABLE {table}")
         with pytest.raises(LedgerError, match="damaged"):
-            named("survey", old)
+            open_budget("survey", old)
 
-    def test_what_a_budget_was_begun_with_is_lost(self, path):
-        """A budget whose row was removed would begin again, with all of its charges forgotten."""
+    def test_the_caps_of_a_budget_are_missing(self, path):
+        """A budget whose row was removed would start again from zero."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         made(budget)(DATA)
         changed(path, "DELETE FROM budgets")
@@ -320,7 +320,7 @@ def started(folder, url, count):
 
 class TestAtOnce:
     def test_many_processes_migrate_one_ledger(self, old):
-        """Two that update at the same moment would add the columns twice, or spend the rest twice."""
+        """Two processes that migrate at once would add the columns twice, or spend what is left twice."""
         children = started(old.parent, old, 6)
         for child in children:
             child.stdin.write("\n")
@@ -330,12 +330,12 @@ class TestAtOnce:
             out, err = child.communicate(timeout=120)
             assert child.returncode == 0, err
             counts.append(int(out))
-        budget = named("survey", old)
+        budget = open_budget("survey", old)
         assert sum(counts) == 10 == len(budget.history()) - 5  # γ ends it: 2.06 left of 3, 0.2 each
         assert budget.verify().epsilon == pytest.approx(1.5)
 
     def test_many_processes_create_one_ledger(self, path):
-        """One that sees the file of another before it is complete would fail, or begin a second ledger."""
+        """A process that sees an incomplete file of another would fail, or create a second ledger."""
         children = started(path.parent, path, 6)
         for child in children:
             child.stdin.write("\n")
@@ -345,10 +345,10 @@ class TestAtOnce:
             out, err = child.communicate(timeout=120)
             assert child.returncode == 0, err
             counts.append(int(out))
-        assert sum(counts) == 15 == len(named("survey", path).history())  # 15 times 0.2 is 3
+        assert sum(counts) == 15 == len(open_budget("survey", path).history())  # 15 times 0.2 is 3
         assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
 
-    def test_killed_while_it_migrates(self, old):
+    def test_a_process_that_is_killed_while_it_migrates(self, old):
         """A process that dies in the middle would leave a ledger that is neither old nor new."""
         choice = random.Random(3)
         before = old.read_bytes()
@@ -364,12 +364,12 @@ class TestAtOnce:
                 width = len(connection.execute("PRAGMA table_info(charges)").fetchall())
             assert ("ledger_layout" in tables) == (width > 16) == ("datasets" not in tables)
             if width > 16:
-                named("survey", old).verify()
+                open_budget("survey", old).verify()
                 open_ledger.cache_clear()
                 for file in old.parent.glob("ledger.db*"):
                     file.unlink()
                 old.write_bytes(before)
-        assert named("survey", old).verify().epsilon == 0.5
+        assert open_budget("survey", old).verify().epsilon == 0.5
 
     def test_an_error_in_the_middle_changes_nothing(self, old, monkeypatch):
         """Half of a migration would be committed."""
@@ -380,34 +380,34 @@ class TestAtOnce:
 
         monkeypatch.setattr("privatize.budgets.ledger_layout.names_in", fails)
         with pytest.raises(RuntimeError):
-            named("survey", old)
+            open_budget("survey", old)
         monkeypatch.undo()
         with contextlib.closing(sqlite3.connect(old)) as connection:
             assert "\n".join(connection.iterdump()).split() == before.split()
-        assert named("survey", old).verify().epsilon == 0.5
+        assert open_budget("survey", old).verify().epsilon == 0.5
 
 
 class TestFiles:
-    def test_an_empty_file_is_no_ledger(self, path):
-        """A ledger that was cut short would begin a new budget, silently."""
+    def test_an_empty_file_is_refused(self, path):
+        """A ledger that lost its content would silently become a new one, with nothing spent."""
         path.touch()
         with pytest.raises(LedgerError, match=r"is empty.*backup"):
             Budget("b", epsilon=1, gamma=1, ledger=path)
         assert path.stat().st_size == 0
 
-    def test_cut_short(self, path):
-        """A ledger that lost its end, or its beginning, would be believed."""
+    def test_a_truncated_file(self, path):
+        """A ledger whose end or beginning is missing would be used."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         budget.ledger.database.close()
-        whole = path.read_bytes()
-        for part in (whole[:100], whole[:4096], whole[4096:], b"\0" * 4096):
+        content = path.read_bytes()
+        for part in (content[:100], content[:4096], content[4096:], b"\0" * 4096):
             open_ledger.cache_clear()
             path.write_bytes(part)
             with pytest.raises(LedgerError):
                 Budget("b", epsilon=1, gamma=1, ledger=path)
 
     def test_removed_or_emptied_while_it_is_open(self, path):
-        """What is written to a file without a name is lost, and everything could be spent again."""
+        """Charges would be written to a deleted file, and everything could be spent again."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         f = made(budget)
         f(DATA)
@@ -421,7 +421,7 @@ class TestFiles:
             f(DATA)
 
     def test_restored_while_it_is_open(self, path, tmp_path):
-        """A ledger that was restored from a backup is the one that counts."""
+        """After a restore from a backup, open programs must use the restored ledger."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         made(budget)(DATA)
         connect = sqlite3.connect
@@ -439,7 +439,7 @@ class TestFiles:
         assert budget.verify().epsilon == 0.2
 
     def test_a_file_system_without_links(self, path, monkeypatch):
-        """A ledger could not be begun on it at all."""
+        """No ledger could be created on it."""
 
         def refuses(*_):
             raise PermissionError(1, "Operation not permitted")
@@ -449,13 +449,12 @@ class TestFiles:
         made(budget)(DATA)
         assert budget.verify().epsilon == 0.1 and path.stat().st_mode & 0o077 == 0
 
-    def test_threads_that_begin_one_ledger(self, path):
-        """Threads of one process would begin two files, and one would be lost."""
+    def test_threads_that_create_one_ledger(self, path):
+        """Threads of one process would create two files, and one of them would disappear."""
         found = []
 
         def task():
-            budget = Ledger(path)
-            found.append(budget.begun())
+            found.append(Ledger(path).budgets())
 
         threads = [threading.Thread(target=task) for _ in range(8)]
         for thread in threads:
@@ -465,7 +464,7 @@ class TestFiles:
         assert found == [[]] * 8
 
     def test_a_log_without_its_file(self, path):
-        """The log of a ledger that is gone would be added to a new one, or be lost silently."""
+        """The log of a missing ledger would be applied to a new one, or silently discarded."""
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
         made(budget)(DATA)
         assert path.with_name("ledger.db-wal").exists()
@@ -475,8 +474,8 @@ class TestFiles:
             Budget("b", epsilon=1, gamma=1, ledger=path)
         assert not path.exists()
 
-    def test_a_link_to_nowhere(self, path, tmp_path):
-        """A ledger that is reached by a link is made where the link leads, for the user only."""
+    def test_a_link_to_a_missing_file(self, path, tmp_path):
+        """A ledger behind a symbolic link is created at the link's target, for the user only."""
         (tmp_path / "there").mkdir()
         path.symlink_to(tmp_path / "there" / "real.db")
         budget = Budget("b", epsilon=1, gamma=1, ledger=path)
@@ -485,9 +484,9 @@ class TestFiles:
         assert budget.verify().epsilon == 0.1
 
 
-def test_declarations_do_not_disturb_a_chart(old):
+def test_charts_of_budgets_with_declarations(old):
     """A plot of a budget would fail, or show a declaration as spent."""
-    budget = named("survey", old)
+    budget = open_budget("survey", old)
     made(budget)(seal(DATA, name="people"))
     lines = {layer.label: layer for layer in budget.chart().layers}
     assert lines["epsilon"].y[-1] == pytest.approx(0.3)

@@ -1,4 +1,4 @@
-"""Sealed data gives itself to private functions only, and nothing away by accident."""
+"""Only private functions can open sealed data, and it shows no value by accident."""
 
 import contextlib
 import copy
@@ -31,7 +31,7 @@ import pytest
 import scipy.sparse
 
 from privatize import Budget, Sealed, audit, private_source, privatize, samplers, seal
-from privatize.budgets import sealed as room
+from privatize.budgets import sealed as sealed_module
 from privatize.errors import (
     ArgumentError,
     CalibrationError,
@@ -44,10 +44,10 @@ from privatize.errors import (
 )
 
 SECRET = 0.123456789
-SHOWN = "123456"  # what of it any way of showing numbers would show
+SHOWN = "123456"  # digits of it that every way of printing a number shows
 UNIT = samplers.uniform(0, 1)
 PROMISE = {"epsilon": 1, "gamma": 0.2, "store": None}
-WAY = r"Only private functions can open it, as their dataset: decorate a function with @privatize\(\.\.\.\)"
+USAGE = r"Only private functions can open it, as their dataset: decorate a function with @privatize\(\.\.\.\)"
 
 
 def made(**settings):
@@ -81,8 +81,8 @@ def locals_of(error):
 
 
 def refused(act):
-    """Do what must raise SealedError with the way to go, and show nothing of the data anywhere."""
-    with pytest.raises(SealedError, match=WAY) as caught:
+    """Check that something raises a SealedError with the remedy, and shows nothing of the data."""
+    with pytest.raises(SealedError, match=USAGE) as caught:
         act()
     assert SHOWN not in locals_of(caught.value)
     assert "'people'" in str(caught.value)
@@ -101,8 +101,8 @@ def test_public_facts(sealed):
     assert f"{sealed!r:>60}".endswith("n=50>")
 
 
-def test_facts_hold_no_values():
-    """Texts in the data, its categories and its index do not appear among its public facts."""
+def test_public_facts_have_no_values():
+    """Strings in the data, its categories and its index do not appear among its public facts."""
     texts = ["SECRET-1", "SECRET-2"]
     frames = [
         pd.DataFrame({"a": texts}),
@@ -139,8 +139,8 @@ def test_facts_hold_no_values():
         lambda s: [repr(weakref.ref(s)), repr(weakref.proxy(s))],
     ],
 )
-def test_showing(sealed, show, capsys):
-    """Whatever prints or logs sealed data prints its name, not people."""
+def test_printing_and_logging(sealed, show, capsys):
+    """Code that prints or logs sealed data shows its name, not the data."""
     shown = show(sealed)
     assert SHOWN not in f"{shown} {shown!r} {capsys.readouterr().out}"
 
@@ -167,7 +167,7 @@ def test_traceback_with_locals(sealed):
 
 
 def test_traceback_of_a_failed_seal():
-    """A loader that returns what cannot be sealed fails with a report that can be shown."""
+    """A loader whose result cannot be sealed fails with a traceback that shows nothing of it."""
 
     @private_source(name="people")
     def load():
@@ -178,8 +178,8 @@ def test_traceback_of_a_failed_seal():
     assert SHOWN not in locals_of(caught.value)
 
 
-def test_half_made():
-    """A sealed object that was never filled refuses like any other, instead of recursing."""
+def test_unfinished_object():
+    """A sealed object without content refuses like any other, instead of recursing without end."""
     empty = Sealed.__new__(Sealed)
     with pytest.raises((SealedError, AttributeError)):
         empty.mean()
@@ -202,13 +202,13 @@ def test_assertion_report(sealed, tmp_path):
     (tmp_path / "none.ini").write_text("[pytest]\n")
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert "3 failed" in done.stdout, done.stdout[-2000:] + done.stderr
-    # The line that makes the data is the user's own source text.
+    # The line that makes the data is the user's own source code.
     shown = "\n".join(line for line in done.stdout.splitlines() if "np.full" not in line)
     assert SHOWN not in shown and "<sealed 'people'" in shown
 
 
-def test_tools_that_look_at_modules(sealed):
-    """Doctest, inspect and autocompletion do not stumble over sealed data in a module."""
+def test_tools_that_inspect_modules(sealed):
+    """Doctest, inspect and autocompletion do not fail on sealed data in a module."""
     import doctest
     import types
 
@@ -273,7 +273,7 @@ BINARY = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", BINARY)
 def test_operators(sealed, name):
-    """Arithmetic and comparison with anything, on either side, is refused: a sum of two is a leak."""
+    """Arithmetic and comparison with anything, on either side, is refused: its result would be a leak."""
     act = getattr(operator, name)
     for other in [*OTHERS.values(), sealed]:
         refused(lambda other=other: act(sealed, other))
@@ -288,7 +288,7 @@ def test_operators(sealed, name):
 
 @pytest.mark.parametrize("name", BINARY[:18])
 def test_operators_of_polars(sealed, name):
-    """Polars has its own errors for what it does not know; nothing comes out of them."""
+    """Polars raises errors of its own for unknown types; they show nothing of the data."""
     act = getattr(operator, name)
     for other in (pl.Series("a", np.ones(50)), pl.DataFrame({"a": np.ones(50)}), pl.col("a")):
         refused(lambda other=other: act(sealed, other))
@@ -297,7 +297,7 @@ def test_operators_of_polars(sealed, name):
         assert SHOWN not in str(caught.value)
 
 
-TOUCHES = {
+ACCESSES = {
     "attribute": lambda s: s.mean,
     "method": lambda s: s.mean(),
     "values": lambda s: s.values,
@@ -432,10 +432,10 @@ TOUCHES = {
 }
 
 
-@pytest.mark.parametrize("name", TOUCHES)
-def test_touching(sealed, name):
-    """Every way of reading sealed data, or making a copy, ends with the same words and the way to go."""
-    refused(lambda: TOUCHES[name](sealed))
+@pytest.mark.parametrize("name", ACCESSES)
+def test_access(sealed, name):
+    """Every way of reading sealed data, or making a copy, ends with the same error and remedy."""
+    refused(lambda: ACCESSES[name](sealed))
 
 
 @pytest.mark.parametrize(
@@ -460,21 +460,21 @@ def test_touching(sealed, name):
         lambda s: issubclass(s, int),
     ],
 )
-def test_refused_by_others(sealed, act):
-    """Where another library refuses first, in its own words, nothing of the data is in them."""
+def test_refused_by_other_libraries(sealed, act):
+    """If another library refuses first, its message shows nothing of the data."""
     with pytest.raises((TypeError, ValueError)) as caught:
         act(sealed)
     assert SHOWN not in str(caught.value)
 
 
-def test_kept_as_an_object(sealed):
-    """A frame that takes the sealed object for one cell shows its name, and holds nothing else."""
-    for held in (pd.Series([sealed]), pl.Series([sealed]), pl.DataFrame({"a": [sealed]}), [sealed]):
-        assert SHOWN not in repr(held)
+def test_inside_a_cell(sealed):
+    """A frame that takes the sealed object as one cell shows its name, and nothing else."""
+    for container in (pd.Series([sealed]), pl.Series([sealed]), pl.DataFrame({"a": [sealed]}), [sealed]):
+        assert SHOWN not in repr(container)
 
 
 def test_protocols(sealed):
-    """Asking what it is tells its class at most."""
+    """Checks of its type, protocols or pattern show at most its class."""
     for kind in (typing.Iterable, typing.Sized, typing.SupportsFloat, typing.Mapping, typing.Sequence, str):
         assert isinstance(sealed, kind) in (True, False)
 
@@ -482,7 +482,7 @@ def test_protocols(sealed):
     class HasMean(typing.Protocol):
         def mean(self): ...
 
-    with contextlib.suppress(SealedError):  # it may refuse to be asked
+    with contextlib.suppress(SealedError):  # the check itself may be refused
         assert not isinstance(sealed, HasMean)
     match sealed:
         case [*_] | {"a": _}:
@@ -492,7 +492,7 @@ def test_protocols(sealed):
 
 
 def test_help(sealed):
-    """help() tells about sealed data at most."""
+    """help() shows at most the documentation of the class."""
     try:
         shown = pydoc.render_doc(sealed)
     except SealedError as error:
@@ -508,10 +508,10 @@ def test_sklearn(sealed):
     refused(lambda: validation.check_array(sealed))
 
 
-def test_slots_hold_no_data(sealed):
-    """What looks through an object's own attributes finds no data."""
-    held = [object.__getattribute__(sealed, name) for name in Sealed.__slots__ if name != "__weakref__"]
-    assert not any(isinstance(part, np.ndarray) for fact in held for part in gc.get_referents(fact, [fact]))
+def test_slots_have_no_data(sealed):
+    """Tools that look through an object's attributes find no data."""
+    facts = [object.__getattribute__(sealed, name) for name in Sealed.__slots__ if name != "__weakref__"]
+    assert not any(isinstance(part, np.ndarray) for fact in facts for part in gc.get_referents(fact, [fact]))
     assert not any(isinstance(part, np.ndarray) for part in gc.get_referents(sealed))
 
 
@@ -519,32 +519,32 @@ def _look(people):
     return people
 
 
-def test_other_processes(sealed):
+def test_sealed_data_is_not_sent_to_other_processes(sealed):
     """Sealed data is not sent to a worker."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         refused(lambda: pool.apply(_look, (sealed,)))
     refused(lambda: cloudpickle.dumps(lambda: sealed))
 
 
-def test_freed():
-    """A sealed dataset does not stay in memory when nobody has it any more."""
+def test_memory_is_freed():
+    """Sealed data does not stay in memory when nothing refers to it any more."""
     data = numbers()
-    gone = weakref.ref(data)
+    content = weakref.ref(data)
     people = seal(data, name="people", sampler=UNIT)
-    watch = weakref.ref(people)
+    seal_reference = weakref.ref(people)
     del data
-    assert gone() is not None
+    assert content() is not None
     made()(average)(seal(numbers(), name="other", sampler=UNIT))
     made()(average)(people)
     number = id(people)
-    assert number in room._CONTENT
+    assert number in sealed_module._CONTENT
     del people
     gc.collect()
-    assert watch() is None and gone() is None and number not in room._CONTENT
+    assert seal_reference() is None and content() is None and number not in sealed_module._CONTENT
 
 
 def test_freed_at_exit():
-    """A program that still holds sealed data ends without noise."""
+    """A program that still has sealed data ends without messages."""
     program = (
         "import numpy as np\nfrom privatize import seal\np = seal(np.ones(3), name='a')\n"
         "class K: pass\nk = K(); k.k = k; k.p = seal(np.ones(3), name='b')\n"
@@ -555,14 +555,14 @@ def test_freed_at_exit():
 
 
 def test_freed_after_the_module(monkeypatch):
-    """Sealed data that outlives the library's own globals, at the end of a program, goes without noise."""
+    """Sealed data that outlives the library's globals, at the end of a program, causes no messages."""
     people = seal(numbers(), name="people")
-    heard = []
-    monkeypatch.setattr(sys, "unraisablehook", heard.append)
-    monkeypatch.setattr(room, "_CONTENT", None)
+    errors = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    monkeypatch.setattr(sealed_module, "_CONTENT", None)
     del people
     gc.collect()
-    assert not heard
+    assert not errors
 
 
 # --- sealing ----------------------------------------------------------------------------------
@@ -570,13 +570,13 @@ def test_freed_after_the_module(monkeypatch):
 
 @pytest.mark.parametrize("name", ["", None, 3, b"a"])
 def test_bad_names(name):
-    """Data without a name could not be told from other data in the ledger."""
+    """Data without a name could not be distinguished from other data in the ledger."""
     with pytest.raises(SettingsError, match="is not a name: names are strings"):
         seal(numbers(), name=name)
 
 
 def test_bad_settings(sealed):
-    """What cannot be right is refused when data is sealed, without showing it."""
+    """Wrong settings are refused when data is sealed, without showing the data."""
     with pytest.raises(SettingsError, match="is not a name: names are strings"):
         seal(numbers(), name="a", version=3)
     with pytest.raises(SettingsError, match="sealed already"):
@@ -595,7 +595,7 @@ def test_bad_settings(sealed):
 
 
 def test_list_of_sealed(sealed):
-    """A list of sealed datasets is no dataset, and says so when it is sealed."""
+    """A list of sealed datasets is not a dataset, and is refused when it is sealed."""
     with pytest.raises(PrivatizeError):
         seal([sealed, sealed], name="again")
 
@@ -654,8 +654,8 @@ CONTAINERS = {
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_opened(kind):
-    """A private function sees the data itself, of every kind, and answers about it."""
+def test_private_functions_open_it(kind):
+    """A private function gets the data itself, in every kind of container, and answers about it."""
     data, sampler, function = CONTAINERS[kind]
     people = seal(data, name="people", sampler=sampler)
     assert made(epsilon=1e5)(function)(people) == pytest.approx(SECRET, abs=1e-4)
@@ -676,7 +676,7 @@ def test_aligned():
 
 
 def test_aligned_under_two_samplers():
-    """Two sealed containers that carry different P are refused: no one of them is silently chosen."""
+    """Two sealed containers that carry different P are refused: neither P is silently chosen."""
 
     def wide(n, rng):
         return 100 * rng.random(n), rng.random(n)
@@ -730,20 +730,20 @@ class _Scaled:
 
 
 def test_methods_of_different_instances(sealed):
-    """Noise is calibrated to the instance that is asked, not to the first one that was."""
+    """Noise is calibrated to the instance whose method is called, not to the first one that was used."""
     small, large = _Scaled(1.0).average.release(sealed), _Scaled(1000.0).average.release(sealed)
     assert large.sensitivity > 100 * small.sensitivity
 
 
-def test_calibrating_ahead(sealed):
-    """An estimate that was made ahead under the same P is used for sealed data."""
+def test_calibrating_in_advance(sealed):
+    """An estimate that was made in advance under the same P is used for sealed data."""
     private = made()(average)
     estimate = private.replace(sampler=UNIT).estimate(50)
     assert private.release(sealed).sensitivity == estimate.value
 
 
 def test_without_any_sampler(sealed):
-    """Where there is no P to draw from, every method says how to get one."""
+    """If there is no P to draw from, the error of every method says how to name one."""
     private = made()(average)
     bare = seal(numbers(), name="bare")
     for act in (
@@ -762,8 +762,8 @@ def test_without_any_sampler(sealed):
     assert "that of sealed data" in repr(private)
 
 
-def test_not_where_a_number_of_records_goes(sealed):
-    """Sealed data where n, a setting or public data belongs is refused unopened."""
+def test_not_as_a_number_of_records_or_a_setting(sealed):
+    """Sealed data in place of n, a setting or public data is refused without being opened."""
     private = made(sampler=UNIT)(average)
     for act in (
         lambda: private.estimate(sealed),
@@ -795,7 +795,7 @@ def test_not_where_a_number_of_records_goes(sealed):
     ],
 )
 def test_not_as_another_argument(sealed, hide):
-    """Only the dataset is opened: as any other argument, sealed data is refused with the reason."""
+    """Only the dataset is opened: sealed data as any other argument is refused, with the reason."""
     private = made(sampler=UNIT)(lambda x, other=None, *args, **rest: float(np.mean(x)))
     hidden = hide(sealed)
     for data in (numbers(), sealed):
@@ -832,7 +832,7 @@ def test_not_inside_the_dataset(sealed):
         assert SHOWN not in str(caught.value)
 
 
-class _Holder:
+class _Owner:
     def __init__(self, people):
         self.people = people
 
@@ -849,8 +849,8 @@ def of_a_global(x):
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
-def test_never_opened_elsewhere(sealed, monkeypatch):
-    """In a closure, in an instance, or deep inside an argument, sealed data stays shut during calibration."""
+def test_not_opened_in_closures_globals_or_objects(sealed, monkeypatch):
+    """Sealed data in a closure, an instance, or deep inside an argument is not opened in calibration."""
     monkeypatch.setitem(globals(), "GLOBAL", sealed)
     peek = made(sampler=UNIT)(lambda x, o: float(np.mean(o[0] if isinstance(o, deque) else o)))
     for act in (
@@ -859,7 +859,7 @@ def test_never_opened_elsewhere(sealed, monkeypatch):
         lambda: made(sampler=UNIT)(lambda x: float(sealed[0]))(numbers()),
         lambda: made(sampler=UNIT)(of_a_global)(numbers()),
         lambda: made(sampler=UNIT)(of_a_global)(GLOBAL),
-        lambda: _Holder(sealed).peek(numbers()),
+        lambda: _Owner(sealed).peek(numbers()),
         lambda: peek(numbers(), deque([sealed])),
     ):
         with pytest.raises((CalibrationError, SealedError)) as caught:
@@ -869,7 +869,7 @@ def test_never_opened_elsewhere(sealed, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 def test_never_sent_to_workers(sealed):
-    """A function that holds sealed data is not shipped to other processes."""
+    """A function that refers to sealed data is not sent to other processes."""
     private = made(sampler=UNIT, workers=2)(lambda x: float(np.mean(x)) + (sealed is None))
     with pytest.raises((ExecutionError, SealedError)) as caught:
         private(numbers())
@@ -877,8 +877,8 @@ def test_never_sent_to_workers(sealed):
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
-def test_in_a_closure_unused(sealed):
-    """A function may know of sealed data; what it makes of the name has nothing of the content."""
+def test_functions_may_use_the_public_name(sealed):
+    """A function may use the public name of sealed data; its result does not depend on the content."""
     others = seal(numbers() + 0.1, name="people", version="3", sampler=UNIT)
     found = [
         made(sampler=UNIT, seed=7)(lambda x, of=of: float(np.mean(x)) + len(of())).estimate(50).value
@@ -905,13 +905,13 @@ def test_failing_on_sealed_data():
 def test_not_changed_by_functions():
     """A function that sorts or overwrites its dataset does not change what is sealed."""
 
-    def spoil(x):
+    def overwrite(x):
         found = float(np.mean(x))
         x[:] = 0.9
         return found
 
     people = seal(numbers(), name="people", sampler=UNIT)
-    private = made(epsilon=1e5)(spoil)
+    private = made(epsilon=1e5)(overwrite)
     assert private(people) == pytest.approx(SECRET, abs=1e-3)
     assert private(people) == pytest.approx(SECRET, abs=1e-3)
 
@@ -924,7 +924,7 @@ def test_sampler_made_of_the_sealed_data():
 
 
 def test_budget_of_sealed_data():
-    """Every answer about sealed data is charged to its budget, whoever asks, and a shipped function too."""
+    """Every answer about sealed data is charged to its budget, whichever function gives it."""
     budget = Budget("sealed-carried", epsilon=2.5, gamma=1, ledger="memory")
     people = seal(numbers(), name="people", sampler=UNIT, budget=budget)
     made()(average)(people)
@@ -936,7 +936,7 @@ def test_budget_of_sealed_data():
 
 
 def test_budget_survives_pickling(tmp_path):
-    """A private function that is shipped to another process is still charged, or refuses to answer."""
+    """A private function that is sent to another process is still charged, or refuses to answer."""
     budget = Budget("sealed-shipped", epsilon=2, gamma=1, ledger=tmp_path / "ledger.db")
     private = made(sampler=UNIT, budget=budget)(lambda x: float(np.mean(x)))
     again = cloudpickle.loads(cloudpickle.dumps(private))
@@ -954,7 +954,7 @@ inner = made(sampler=UNIT)(average)
 
 
 def test_nested_in_calibration():
-    """Noise inside noise is refused at calibration, and says what to call instead."""
+    """Noise inside noise is refused at calibration, and the message says what to call instead."""
 
     def outer(x):
         return 2 * inner(x)
@@ -967,23 +967,23 @@ def test_nested_in_calibration():
     with pytest.raises(PrivatizeError, match=r"Call average.__wrapped__\(...\) there"):
         made(sampler=UNIT)(lambda x: inner.release(x).value)(numbers())
 
-    def remedied(x):
+    def fixed(x):
         return 2 * inner.__wrapped__(x)
 
-    assert made(sampler=UNIT, epsilon=1e5)(remedied)(numbers()) == pytest.approx(2 * SECRET, abs=1e-3)
+    assert made(sampler=UNIT, epsilon=1e5)(fixed)(numbers()) == pytest.approx(2 * SECRET, abs=1e-3)
 
 
 def test_nested_in_evaluation():
-    """A call to a private function that only the private data leads to is not answered either."""
+    """A call to a private function that happens only on private data is not answered either."""
 
-    def sly(x):
+    def sometimes_nested(x):
         if abs(float(x[0]) - SECRET) < 1e-12:
             return inner(x)
         return float(np.mean(x))
 
     with pytest.raises(PrivateRunError):
-        made(sampler=UNIT)(sly)(numbers())
-    assert 0 < made(sampler=UNIT, epsilon=1e4)(average)(numbers()) < 1  # and nothing stays switched
+        made(sampler=UNIT)(sometimes_nested)(numbers())
+    assert 0 < made(sampler=UNIT, epsilon=1e4)(average)(numbers()) < 1  # later calls work as before
 
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
@@ -1002,7 +1002,7 @@ def test_nested_on_sealed_data(sealed):
 
 @made(sampler=UNIT, epsilon=1e5)
 def halving(x):
-    """Return the mean, by halves."""
+    """Return the mean, computed from the means of both halves."""
     if len(x) < 20:
         return float(np.mean(x))
     return (halving(x[: len(x) // 2]) + halving(x[len(x) // 2 :])) / 2
@@ -1015,8 +1015,8 @@ def test_recursion(sealed):
     assert halving.replace(sampler=None)(sealed) == pytest.approx(SECRET, abs=1e-3)
 
 
-def test_the_error_of_an_attribute_is_the_same_one():
-    """A user would have two errors to know, or could not send one from a worker."""
+def test_missing_attributes_raise_the_same_error():
+    """Users would have to know two errors, or a worker could not send one of them."""
     with pytest.raises(SealedError) as caught:
         seal(np.ones(3), name="people").mean()
     assert type(caught.value).__name__ == "SealedError"
@@ -1025,7 +1025,7 @@ def test_the_error_of_an_attribute_is_the_same_one():
 
 
 def _shown(texts):
-    """Return datasets of every kind that hold texts, with all that a library may infer from them."""
+    """Return datasets of every kind that contain strings, with all that a library may infer from them."""
     numbers = [decimal.Decimal(len(text)) ** len(text) for text in texts]
     wide = max(map(len, texts))
     return {
@@ -1062,7 +1062,7 @@ def _shown(texts):
 
 @pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
 def test_the_schema_does_not_depend_on_values(kind):
-    """Anybody may read how long the longest name is, how large the largest amount, or which keys occur."""
+    """A schema would show how long the longest name is, how large the largest amount, or which keys occur."""
     one, other = (seal(_shown(texts)[kind], name="a") for texts in (["a", "b"], ["a", "SECRET-NAME"]))
     assert json.dumps(one.schema) == json.dumps(other.schema)
     assert repr(one) == repr(other)
@@ -1070,12 +1070,12 @@ def test_the_schema_does_not_depend_on_values(kind):
 
 @pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
 def test_errors_about_the_schema_do_not_depend_on_values(kind):
-    """The same facts would be told by the error of a dataset that does not fit P."""
-    told = []
+    """The error for a dataset that does not fit P would reveal the same facts."""
+    messages = []
     for texts in (["a", "b"], ["a", "SECRET-NAME"]):
         with pytest.raises(PrivatizeError) as caught:
             made(sampler=samplers.from_function(lambda n, rng: rng.random((n, 3))))(lambda x: 1.0)(
                 _shown(texts)[kind]
             )
-        told.append(str(caught.value))
-    assert told[0] == told[1]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]

@@ -1035,7 +1035,7 @@ def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
     assert run("ledger", "verify", "--ledger", "old.db")[0].count("ok") == 5
     assert facts("ledger", "show", "mixed", "--ledger", "old.db")["spent"]["epsilon"] == 0.3
     assert (app / "old.db").read_bytes() == before
-    Ledger(app / "old.db").begun()
+    Ledger(app / "old.db").budgets()
     with contextlib.closing(sqlite3.connect(app / "old.db")) as connection:
         connection.execute("UPDATE ledger_layout SET version = 99")
         connection.commit()
@@ -1077,7 +1077,7 @@ def test_reading_a_ledger_changes_nothing(ledger, app, run):
     assert (app / "ledger.db").read_bytes() == before
     with pytest.raises(LedgerError, match="There are: 'sites, all', 'survey'"):
         Budget.begun("nobody", app / "ledger.db")
-    assert len(Ledger(app / "ledger.db").begun()) == 2
+    assert len(Ledger(app / "ledger.db").budgets()) == 2
     again = Budget.begun("survey")
     assert again.remaining == Budget("survey", epsilon=1, gamma=0.9, delta=1e-6).remaining
     assert again.verify().epsilon == 0.75

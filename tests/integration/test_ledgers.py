@@ -66,7 +66,7 @@ def test_one_budget_for_a_team(url, budget):
     assert again.verify() == (0.9, 0, pytest.approx(gammas[0]))
     with pytest.raises(BudgetExceeded):
         f(seal(DATA, name="people"))
-    with pytest.raises(SettingsError, match="begun with epsilon=1"):
+    with pytest.raises(SettingsError, match="opened with epsilon=1"):
         Budget(budget.name, epsilon=2, delta=1e-5, gamma=1, ledger=url)
     with pytest.raises(SettingsError, match="one P"):
         made(budget, epsilon=0.1, sampler=samplers.uniform(0, 2))(seal(DATA, name="people"))

@@ -38,7 +38,7 @@ def test_it_is_a_frozen_public_value(name):
 
 @each("name", MECHANISMS)
 def test_its_norm_is_a_norm_as_far_as_privacy_needs(name):
-    """A gap that grows would be measured smaller, or the two neighbours would not count alike."""
+    """A larger gap would be measured as smaller, or the order of the two neighbours would matter."""
     mechanism = MECHANISMS[name][0]
     gaps = np.random.default_rng(0).normal(size=(50, 3))
     for gap in gaps:
@@ -50,7 +50,7 @@ def test_its_norm_is_a_norm_as_far_as_privacy_needs(name):
 
 
 @each("name", MECHANISMS)
-def test_its_scale_is_fair(name):
+def test_its_scale_follows_sensitivity_and_epsilon(name):
     """More sensitivity, or a stronger promise, would not mean more noise."""
     mechanism, delta, _ = MECHANISMS[name]
     scale = mechanism.scale(1.0, 1.0, delta)
@@ -77,7 +77,7 @@ def test_a_private_answer(name):
     )(function)
     data = np.linspace(0, 1, 50)
     released = [private.release(data) for _ in range(30)]
-    # With three outcomes, all alike once in 3**29 times.
+    # With three outcomes, all 30 are the same once in 3**29 runs.
     assert len({pickle.dumps(one.value) for one in released}) > 1
     for one in released:
         assert one.epsilon == 0.01 and one.delta == delta and one.gamma <= 0.2

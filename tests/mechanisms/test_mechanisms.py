@@ -113,7 +113,7 @@ class TestExponential:
             Exponential(responses=["a"], norm="l2")
 
     def test_scores_per_response_or_one_by_one(self):
-        """A function may return all scores, or be asked for each response; both calibrate alike."""
+        """A function that returns all scores must calibrate like one that is called for each response."""
         responses = [0.25, 0.5, 0.75]
         mechanism = Exponential(responses)
 
@@ -174,7 +174,7 @@ class TestBernstein:
         assert polynomial(at) == pytest.approx(GOLDEN[lattice, order], rel=1e-12, abs=1e-14)
 
     def test_golden_two_dimensions(self):
-        """Also in two dimensions."""
+        """In two dimensions, too, the polynomials are those of the authors' own implementation."""
         mechanism = Bernstein(lattice=5, dimension=2)
         points = mechanism.points()
         polynomial = mechanism.wrap(points[:, 0] * np.sin(10 * points[:, 1]))
@@ -217,7 +217,7 @@ class TestBernstein:
         assert BernsteinPolynomial.through(x)(at) == pytest.approx(at, abs=1e-12)
 
     def test_three_ways_to_give_the_function(self):
-        """Values on the lattice, a callable, or a function of the points: one estimate."""
+        """Values on the lattice, a callable, or a function of the points must give the same estimate."""
         mechanism = Bernstein(lattice=6)
         points = mechanism.points()
 
@@ -275,14 +275,14 @@ def test_a_user_can_add_a_mechanism():
     assert f.estimate(20).norm == "test_a_user_can_add_a_mechanism.<locals>.Rounded.norm"
 
 
-def test_rounding_of_gaps_is_paid_for():
-    """The sensitivity that noise is scaled to is a little above the measured one."""
+def test_the_sensitivity_covers_the_rounding_of_gaps():
+    """The sensitivity that noise is scaled to must be a little above the measured one."""
     assert inflate(1.0, 1) > 1.0 and inflate(1.0, 10**6) < 1 + 1e-9
     assert inflate(5e-324, 1) > 5e-324  # also where a relative margin rounds to nothing
 
 
-def test_rounding_under_a_common_shift_is_paid_for():
-    """Scores that differ by less than the rounding of a common shift do not pass for equal."""
+def test_the_norm_covers_rounding_under_a_common_shift():
+    """Scores that differ by less than the rounding of a common shift would count as equal."""
     scores, other = np.array([0.0, 1.4 * 2.0**-53]), np.array([1.0, 1.0])
     true = (Fraction(scores[1]) - Fraction(scores[0])) / 2
     assert Exponential([1, 2]).norm(scores - other) >= true
@@ -312,7 +312,7 @@ def test_sigma_is_enough_at_every_corner(delta, epsilon):
     """A user's delta would be exceeded where floats run out of digits."""
     mpmath = pytest.importorskip("mpmath")
     sigma = mpmath.mpf(Gaussian().scale(1.0, epsilon, delta))
-    with mpmath.workdps(400):  # Balle & Wang's delta, by other digits than ours
+    with mpmath.workdps(400):  # Balle & Wang's delta, with more digits than floats have
         a, b = (sign / (2 * sigma) - epsilon * sigma for sign in (1, -1))
         first, second = (mpmath.erfc(-x / mpmath.sqrt(2)) / 2 for x in (a, b))
         assert first - mpmath.exp(epsilon) * second <= delta

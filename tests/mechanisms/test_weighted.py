@@ -1,4 +1,4 @@
-"""Noise of its own scale for every number: private for any public weights, and less of it where it hurts."""
+"""Noise of its own scale for every number: it is private for any public weights, and less in total."""
 
 import logging
 
@@ -55,7 +55,7 @@ def test_weights_are_positive_powers_of_two(sizes, scaled):
 
 
 def test_weights_follow_how_far_numbers_move():
-    """Otherwise the noise would not be where it hurts least."""
+    """Otherwise a number that hardly moves would get as much noise as one that moves far."""
     gaps = np.array([[1024.0, 1.0], [-1024.0, 1.0]])
     assert Laplace(scaled="relative").weights(gaps) == [0, -10]
     assert Laplace(scaled="total").weights(gaps) == [0, -5]
@@ -74,32 +74,32 @@ def test_wrong_ways_to_scale_are_refused():
     assert Gaussian(scaled="total") != Gaussian()
 
 
-def test_a_weighted_release_is_the_plain_one_of_divided_numbers():
-    """That is the proof that it is private; it must be so bit for bit."""
+def test_a_weighted_release_is_the_unweighted_one_of_divided_numbers():
+    """The proof that it is private rests on this, so it must be true bit for bit."""
     vector, powers = np.array([3.25, -1e5, 0.001]), np.array([0, -7, 3])
     never = np.zeros(3, dtype=bool)
     facts = {"sensitivity": 2.0, "epsilon": 0.5, "delta": 1e-6}
-    for plain in (Laplace(), Gaussian()):
+    for unweighted in (Laplace(), Gaussian()):
         with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
-            one = Weighted(plain, tuple(powers.tolist())).release(vector, **facts, whole=never)
+            one = Weighted(unweighted, tuple(powers.tolist())).release(vector, **facts, whole=never)
         with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
-            other = plain.release(np.ldexp(vector, -powers), **facts, whole=never)
+            other = unweighted.release(np.ldexp(vector, -powers), **facts, whole=never)
         assert (one == np.ldexp(other, powers)).all()
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), SCALED)
 def test_no_pair_within_the_estimate_loses_more_than_promised(mechanism, delta):
-    """Each number's gap over its own noise must add up to no more than the promise allows."""
+    """The gaps of all numbers, each divided by its own noise, must not add up to more than is promised."""
     function = private(means, mechanism)
     estimate = function.estimate(60)
     release = function.release(PEOPLE.draw(60, np.random.default_rng(1)))
     assert release.scale.shape == (3,)
-    plain = type(mechanism)()
-    unit = release.scale / plain.scale(1.0, 1.0, delta)  # of each number, at epsilon=1
-    pairs = evaluator(means, n=60, sampler=PEOPLE, norm=plain.norm, seed=estimate.seed)
+    unweighted = type(mechanism)()
+    unit = release.scale / unweighted.scale(1.0, 1.0, delta)  # of each number, at epsilon=1
+    pairs = evaluator(means, n=60, sampler=PEOPLE, norm=unweighted.norm, seed=estimate.seed)
     pairs.learn(estimate.structure)
     losses = np.array(
-        [plain.norm((one - other) / unit) for one, other in map(pairs.outputs, range(estimate.m))]
+        [unweighted.norm((one - other) / unit) for one, other in map(pairs.outputs, range(estimate.m))]
     )
     assert losses == pytest.approx(estimate.gaps / estimate.value, rel=1e-9)
     assert (losses <= 1 + 1e-9).sum() == (estimate.gaps <= estimate.value).sum() >= estimate.k
@@ -112,9 +112,9 @@ def test_the_total_noise_is_nearly_least():
         way: np.broadcast_to(private(mechanism=Laplace(scaled=way)).release(data).scale, 3)
         for way in (None, "total", "relative")
     }
-    assert scales["total"].sum() < 0.45 * scales[None].sum()  # nearly a third: one number has it all
+    assert scales["total"].sum() < 0.45 * scales[None].sum()  # nearly a third: most is in one number
     widths = np.array([72.0, 200_000.0, 1.0])
-    # In proportion to the widths, but for rounding to powers of two and for what the pilot pairs are.
+    # They are in proportion to the widths, up to rounding to powers of two and the chance of the pilot pairs.
     ratio = scales["relative"] / widths
     assert ratio.max() / ratio.min() < 3
     total = scales["total"] / np.sqrt(widths)
@@ -134,24 +134,24 @@ def test_weights_come_from_pairs_of_their_own():
     scaled = set(seen)
     seen.clear()
     private(spied, Laplace()).estimate(50)
-    plain = set(seen)
+    unweighted = set(seen)
     # The calibration's pairs are the same; those of the weights are others.
-    assert plain < scaled
-    assert 60 <= len(scaled - plain) <= 64
+    assert unweighted < scaled
+    assert 60 <= len(scaled - unweighted) <= 64
 
 
 def test_weights_do_not_depend_on_the_plan_or_the_workers():
     """The gaps of one estimate must all be measured in one norm, wherever and whenever."""
     inline = private().estimate(40)
-    elsewhere = private(workers=2).estimate(40)
+    with_workers = private(workers=2).estimate(40)
     more = private(gamma=0.02).estimate(40)
-    assert inline.weights == elsewhere.weights == more.weights
-    assert np.array_equal(inline.gaps, elsewhere.gaps)
+    assert inline.weights == with_workers.weights == more.weights
+    assert np.array_equal(inline.gaps, with_workers.gaps)
     assert np.array_equal(inline.gaps, more.gaps[: inline.m])
     assert inline.norm == "weighted l1"
 
 
-def test_the_first_writers_weights_are_kept(tmp_path):
+def test_the_first_writers_weights_are_used_by_all(tmp_path):
     """Two machines that round differently must not measure the gaps of one estimate in two norms."""
     store = Store(tmp_path / "estimates.db")
     store.open("key", seed=7, label="f", n=10, facts={})
@@ -184,7 +184,7 @@ def test_remembered_weights_are_used(tmp_path):
     assert np.array_equal(third.gaps[: first.m], first.gaps)
 
 
-def test_counts_stay_whole():
+def test_counts_stay_integers():
     """A count with a fraction would surprise whoever reads it."""
 
     def counts(data):
@@ -205,7 +205,7 @@ def test_the_audit_finds_nothing(mechanism, delta):
 
 
 def test_what_moves_too_rarely_for_the_pilot_is_still_covered():
-    """A number that moves in one pair of fifty gets a small weight, and an estimate that knows of it."""
+    """A number that moves in one pair of fifty may get a small weight, but the estimate must cover it."""
 
     def rare(data):
         return [float(data[:, 0].mean()), float((data[:, 1] > 199_800).sum())]
@@ -233,13 +233,13 @@ def test_one_number_is_as_without_weights():
     def first(data):
         return float(data[:, 0].mean())
 
-    plain, scaled = private(first, Laplace()), private(first, Laplace(scaled="total"))
-    assert plain.estimate(30).value == scaled.estimate(30).value
+    unweighted, scaled = private(first, Laplace()), private(first, Laplace(scaled="total"))
+    assert unweighted.estimate(30).value == scaled.estimate(30).value
     assert scaled.estimate(30).weights == (0,)
 
 
 def test_numbers_that_rarely_move_get_no_small_noise():
-    """A rare count or a maximum would come out nearly exact, though alone it is refused for want of a gap."""
+    """A rare count would come out nearly exact, though by itself it is refused because no gap is seen."""
     P = samplers.uniform([0, 0], [1e6, 1])
 
     def facts(data):
@@ -263,8 +263,8 @@ def test_a_floor_is_one_for_every_number():
     assert function.estimate(100).at(0.2).value >= release.sensitivity * 0.999
 
 
-def test_no_warning_tells_of_a_private_number():
-    """An overflow on private data, as a warning, would be seen; warnings are errors in this suite."""
+def test_no_warning_reveals_a_private_number():
+    """A warning about an overflow would show that a private number is huge. Here warnings are errors."""
     vector = np.array([1.0, 1e280])
     found = Weighted(Laplace(), (0, -200)).release(
         vector, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=np.zeros(2, dtype=bool)
@@ -273,21 +273,21 @@ def test_no_warning_tells_of_a_private_number():
     assert Weighted(Laplace(), (0, -200)).norm(np.array([0.0, 1e280])) == np.inf
 
 
-def test_gaps_in_another_norm_are_not_taken_for_ones_own(tmp_path):
-    """Somebody who forgot and began anew, with other weights, must not get what was measured before."""
+def test_gaps_in_another_norm_are_not_used(tmp_path):
+    """A user who forgets an estimate and starts again, with other weights, must not get the old gaps."""
     store = Store(tmp_path / "estimates.db")
     store.open("key", seed=7, label="f", n=10, facts={})
     assert store.agree("key", 7, [0, -3]) == [0, -3]
     store.forget("key")
     store.open("key", seed=7, label="f", n=10, facts={})
     assert store.agree("key", 7, [0, -4]) == [0, -4]
-    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # it comes late
+    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # a late writer
     with pytest.warns(UserWarning, match="made again"):
         assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)
 
 
 def test_facts_of_a_forgotten_calibration_do_not_come_back(tmp_path):
-    """Otherwise the new one would pass for checked before it is."""
+    """Otherwise the new calibration would count as checked before it is."""
     store = Store(tmp_path / "estimates.db")
     store.open("key", seed=7, label="f", n=10, facts={})
     store.forget("key")

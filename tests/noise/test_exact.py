@@ -24,7 +24,7 @@ getcontext().prec = 80
 
 
 def exact_exp(num, den):
-    """exp(-num/den) to 80 digits, by the standard library."""
+    """Return exp(-num/den) to 80 digits, by the standard library."""
     return (-Decimal(num) / Decimal(den)).exp()
 
 
@@ -75,9 +75,9 @@ def test_ties_are_decided_by_further_bits():
     prefix = int(true * 2**20)
     rest = int((true * 2**20 - prefix) * 2**64)
     for word, below in ((rest - 1, True), (rest + 1, False)):
-        assert discrete._flip(prefix, 20, 1, 3, fed(word)) is below
-    assert discrete._flip(prefix - 1, 20, 1, 3, discrete.Stream())
-    assert not discrete._flip(prefix + 1, 20, 1, 3, discrete.Stream())
+        assert discrete._below_exp(prefix, 20, 1, 3, fed(word)) is below
+    assert discrete._below_exp(prefix - 1, 20, 1, 3, discrete.Stream())
+    assert not discrete._below_exp(prefix + 1, 20, 1, 3, discrete.Stream())
 
 
 def test_geometric_at_and_beyond_the_cuts():
@@ -146,19 +146,19 @@ class TestGrid:
     @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 50.0])
     @pytest.mark.parametrize("floats", [0, 1, 1000, 10**6])
     def test_laplace_scale_covers_rounding(self, sensitivity, epsilon, floats):
-        """The scale pays for the sensitivity and for rounding to the grid, and is hardly larger."""
-        exponent, t, whole, shift = noise.laplace_grid(sensitivity, epsilon, floats)
+        """The scale must cover the sensitivity and the rounding to the grid, and be hardly larger."""
+        exponent, t, t_integer, shift = noise.laplace_grid(sensitivity, epsilon, floats)
         grid = Fraction(2) ** exponent
         need = Fraction(sensitivity) / Fraction(str(epsilon))
         with_rounding = (Fraction(sensitivity) + floats * grid) / Fraction(str(epsilon))
-        for scale in (t * grid, Fraction(whole, 2**shift)):
+        for scale in (t * grid, Fraction(t_integer, 2**shift)):
             assert with_rounding <= scale <= need * (1 + Fraction(1, 10**6))
         assert t >= 2**40
 
     @pytest.mark.parametrize("size", [1, 100, 10**6])
     @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-9), (1.0, 1e-6), (10.0, 1e-3), (50.0, 1e-6)])
     def test_gaussian_sigma_covers_rounding(self, epsilon, delta, size):
-        """The same for the Gaussian, with the price of being discrete below 2^-20 of delta."""
+        """The same for the Gaussian, where discrete noise must cost less than 2^-20 of delta."""
         scale = Gaussian().scale
         exponent, sigma = noise.gaussian_grid(2.5, epsilon, delta, size, scale)
         grid = Fraction(2) ** exponent
@@ -193,7 +193,7 @@ class TestGrid:
     @pytest.mark.parametrize("size", [3, 300])
     @pytest.mark.parametrize("scale", [1e-3, 0.7, 1e6, 1e14])
     def test_integers_get_integers(self, size, scale):
-        """Counts stay whole numbers, at every scale."""
+        """Counts stay integers, at every scale."""
         vector = np.arange(size, dtype=float)
         whole = np.ones(size, dtype=bool)
         for found in (
@@ -203,7 +203,7 @@ class TestGrid:
             assert np.array_equal(found, np.rint(found))
 
     def test_nearest_rounds_halves_to_even_for_any_float(self):
-        """Plain and vectorized paths round alike."""
+        """The path for single numbers must round like the vectorized one."""
         for value in (0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 5e-324, 1e300, 0.0, -7.25):
             for exponent in (-1080, -3, 0, 1, 40):
                 exact = Fraction(value) / Fraction(2) ** exponent
@@ -241,7 +241,7 @@ def draw_many(connection):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what is tested
 def test_forked_children_never_share_noise():
     """Two forked workers that release the same answer must not add the same noise."""
-    discrete.discrete_laplace(2**40, 0, 3)  # whatever could be buffered before the fork, is
+    discrete.discrete_laplace(2**40, 0, 3)  # fills whatever buffer there could be before the fork
     context = multiprocessing.get_context("fork")
     seen = []
     for _ in range(2):
@@ -274,7 +274,7 @@ class TestInsecureNoise:
     mean = staticmethod(privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(np.mean))
 
     def test_reproduces_and_always_warns(self):
-        """Users' tests can be deterministic, and cannot forget that they are not private."""
+        """Users' tests can be deterministic, and users cannot overlook that such noise is not private."""
         data = np.ones(50)
         answers = []
         for _ in range(2):
@@ -303,7 +303,7 @@ class TestInsecureNoise:
             return discrete.source.get()(16) not in stream
 
         async def later():
-            await left.wait()
+            await block_left.wait()
             return real()
 
         async def answers():
@@ -316,28 +316,28 @@ class TestInsecureNoise:
             loop = asyncio.get_running_loop()
             with insecure_noise(3):
                 tasks = [asyncio.create_task(later()) for _ in range(2)]
-                thread = asyncio.create_task(asyncio.to_thread(lambda: gone.wait(60) and real()))
+                thread = asyncio.create_task(asyncio.to_thread(lambda: in_thread.wait(60) and real()))
                 loop.call_later(0.01, lambda: called.append(real()))
                 context, suspended = contextvars.copy_context(), (real() for _ in range(2))
                 assert not next(suspended)
-                await asyncio.sleep(0)  # they have all begun
-            left.set()
-            gone.set()
+                await asyncio.sleep(0)  # they have all started
+            block_left.set()
+            in_thread.set()
             while not called:
                 await asyncio.sleep(0.01)
-            other = answers()  # left by another task than the one that came in
+            other = answers()  # one task enters the block, another one leaves it
             assert not await other.__anext__()
             await asyncio.create_task(other.aclose())
             later_on = [await tasks[0], await tasks[1], await thread, *called]
             return [*later_on, context.run(real), next(suspended), real()]
 
         stream = np.random.Generator(np.random.PCG64(3)).bytes(16 * 1000)
-        left, gone = asyncio.Event(), threading.Event()
+        block_left, in_thread = asyncio.Event(), threading.Event()
         assert asyncio.run(main()) == [True] * 7
 
     @pytest.mark.filterwarnings("ignore::privatize.errors.InsecureNoiseWarning")
     def test_it_ends_after_an_error_and_in_any_order(self):
-        """Blocks of generators are left in any order, by errors too, and none of them may stay in force."""
+        """Generators leave their blocks in any order, and by errors too, and no block may stay in force."""
 
         def block(seed):
             with insecure_noise(seed):
@@ -420,7 +420,7 @@ class TestEveryScale:
 
     @pytest.mark.parametrize("power", [-996, 900, 996])
     def test_a_million_numbers(self, power):
-        """A long answer at an extreme scale would get no noise, or never come."""
+        """A long answer at an extreme scale would get no noise, or take forever."""
         size = 1_000_000 if power == 900 else 20_000
         found = np.ldexp(RELEASES["laplace"](np.zeros(size), math.ldexp(0.75, power), 1.0), -power)
         assert abs(np.abs(found).mean() - 0.75) < 0.05  # a mean of 20,000 is off by 0.005 at one sigma
@@ -434,7 +434,7 @@ class TestEveryScale:
             found = weighted.release(values, sensitivity=sensitivity, epsilon=1.0, delta=0.0, whole=whole)
             np.testing.assert_allclose(found[1], 1e245, rtol=1e-12)
 
-    def test_what_is_beyond_every_float_is_the_largest(self):
+    def test_noise_beyond_every_float_becomes_the_largest_float(self):
         """A scale above the largest float would raise on private data, or give an infinity."""
         for name in RELEASES:
             found = RELEASES[name](np.zeros(40), 1e300, 1e-10)

@@ -95,8 +95,8 @@ class TestLabelledScores:
             found = Exponential(responses).evaluate(lambda d, s0, scores=scores: scores, False)(None, 0)
             assert found.tolist() == expected
 
-    def test_a_missing_label_on_private_data_tells_nothing(self):
-        """A user's private run would name the letter that nobody has."""
+    def test_a_missing_label_on_private_data_is_not_shown(self):
+        """The error of a user's private run would name the letter that no record has."""
 
         def present(x):
             return pd.Series(np.array(LETTERS)[x.astype(int)]).value_counts()

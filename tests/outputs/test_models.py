@@ -1,6 +1,6 @@
 """Fitted estimators as answers: what is released of them, what is not, and what is refused.
 
-Noise is never seeded: what is allowed for is exceeded with probability 1e-6 in each test.
+Noise is never seeded: it exceeds what a test allows with probability 1e-6.
 """
 
 import copy
@@ -24,8 +24,7 @@ from privatize.errors import (
     PrivatizeError,
     SettingsError,
 )
-from privatize.outputs import allowlist as forms
-from privatize.outputs import models as estimators
+from privatize.outputs import allowlist, models
 from privatize.outputs.describe import describe
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
@@ -60,7 +59,7 @@ HUGE = 1e5
 N = 40
 LABELLED = samplers.blobs([[0, 0, 1], [1, 2, 0]], 0.7, labels=[-1, 1], low=-3, high=4)
 COUNTS = samplers.blobs([[1, 2, 3], [3, 2, 1]], 0.7, labels=[-1, 1], low=0.0, high=4)
-PLAIN = samplers.uniform(0, 3, size=3)
+X_ONLY = samplers.uniform(0, 3, size=3)
 CODES = samplers.integers(0, 2, size=3)
 
 
@@ -72,8 +71,8 @@ def _targets(X, rng):
     return np.stack([_target(X, rng), _target(X, rng)], axis=1)
 
 
-REGRESSION = samplers.labelled(PLAIN, _target, support=(0, 12))
-SEVERAL = samplers.labelled(PLAIN, _targets, support=(0, 12))
+REGRESSION = samplers.labelled(X_ONLY, _target, support=(0, 12))
+SEVERAL = samplers.labelled(X_ONLY, _targets, support=(0, 12))
 
 
 def private(sampler, **more):
@@ -168,40 +167,40 @@ CASES = {
     "naive_bayes.BernoulliNB": (naive_bayes.BernoulliNB(binarize=2.0), COUNTS, LOG),
     "preprocessing.StandardScaler": (
         preprocessing.StandardScaler(),
-        PLAIN,
+        X_ONLY,
         {"mean_", "scale_", "var_", "n_features_in_"},
     ),
     "preprocessing.MinMaxScaler": (
         preprocessing.MinMaxScaler(),
-        PLAIN,
+        X_ONLY,
         {"min_", "scale_", "n_features_in_"},
     ),
-    "preprocessing.MaxAbsScaler": (preprocessing.MaxAbsScaler(), PLAIN, {"scale_", "n_features_in_"}),
+    "preprocessing.MaxAbsScaler": (preprocessing.MaxAbsScaler(), X_ONLY, {"scale_", "n_features_in_"}),
     "preprocessing.RobustScaler": (
         preprocessing.RobustScaler(),
-        PLAIN,
+        X_ONLY,
         {"center_", "scale_", "n_features_in_"},
     ),
     "impute.SimpleImputer": (
         impute.SimpleImputer(),
-        PLAIN,
+        X_ONLY,
         {"statistics_", "indicator_", "_fit_dtype", "_fill_dtype", "n_features_in_"},
     ),
-    "cluster.KMeans": (cluster.KMeans(2, n_init=1, random_state=0), PLAIN, CLUSTERS),
-    "cluster.MiniBatchKMeans": (cluster.MiniBatchKMeans(2, n_init=1, random_state=0), PLAIN, CLUSTERS),
+    "cluster.KMeans": (cluster.KMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
+    "cluster.MiniBatchKMeans": (cluster.MiniBatchKMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
     "decomposition.PCA": (
         decomposition.PCA(2, whiten=True),
-        PLAIN,
+        X_ONLY,
         {"components_", "mean_", "explained_variance_", "n_components_", "n_features_in_"},
     ),
     "decomposition.TruncatedSVD": (
         decomposition.TruncatedSVD(2, random_state=0),
-        PLAIN,
+        X_ONLY,
         {"components_", "n_features_in_"},
     ),
     "covariance.EmpiricalCovariance": (
         covariance.EmpiricalCovariance(),
-        PLAIN,
+        X_ONLY,
         {"location_", "covariance_", "precision_", "n_features_in_"},
     ),
     "multiclass.OneVsRestClassifier": (
@@ -216,12 +215,12 @@ CASES = {
     ),
     "pipeline.FeatureUnion": (
         pipeline.make_union(preprocessing.StandardScaler(), decomposition.PCA(1)),
-        PLAIN,
+        X_ONLY,
         set(),
     ),
     "compose.ColumnTransformer": (
         compose.ColumnTransformer([("a", preprocessing.StandardScaler(), [0, 1])], remainder="passthrough"),
-        PLAIN,
+        X_ONLY,
         {
             "transformers_",
             "_columns",
@@ -234,24 +233,24 @@ CASES = {
         },
     ),
 }
-# Those that learn nothing but what is the same for all data: in front of something that learns.
+# These learn nothing that could differ between datasets, so a step follows that does learn.
 LEARN_NOTHING = {
     "preprocessing.OneHotEncoder": (
         preprocessing.OneHotEncoder(categories=[[0, 1, 2]] * 3, sparse_output=False),
         CODES,
     ),
     "preprocessing.OrdinalEncoder": (preprocessing.OrdinalEncoder(categories=[[0, 1, 2]] * 3), CODES),
-    "preprocessing.Normalizer": (preprocessing.Normalizer(), PLAIN),
-    "preprocessing.PolynomialFeatures": (preprocessing.PolynomialFeatures(), PLAIN),
-    "preprocessing.FunctionTransformer": (preprocessing.FunctionTransformer(np.log1p), PLAIN),
-    "preprocessing.Binarizer": (preprocessing.Binarizer(threshold=1.5), PLAIN),
+    "preprocessing.Normalizer": (preprocessing.Normalizer(), X_ONLY),
+    "preprocessing.PolynomialFeatures": (preprocessing.PolynomialFeatures(), X_ONLY),
+    "preprocessing.FunctionTransformer": (preprocessing.FunctionTransformer(np.log1p), X_ONLY),
+    "preprocessing.Binarizer": (preprocessing.Binarizer(threshold=1.5), X_ONLY),
     "kernel_approximation.RBFSampler": (
         kernel_approximation.RBFSampler(n_components=4, gamma=1.0, random_state=0),
-        PLAIN,
+        X_ONLY,
     ),
     "random_projection.GaussianRandomProjection": (
         random_projection.GaussianRandomProjection(2, random_state=0),
-        PLAIN,
+        X_ONLY,
     ),
 }
 METHODS = (
@@ -265,9 +264,9 @@ METHODS = (
 )
 
 
-def test_the_list_is_whole():
-    """No class is on the allow-list untested."""
-    assert sorted([*CASES, *LEARN_NOTHING]) == estimators.known()
+def test_every_class_of_the_list_has_a_case():
+    """A class on the allow-list could be untested."""
+    assert sorted([*CASES, *LEARN_NOTHING]) == models.known()
 
 
 def learned(estimator):
@@ -283,20 +282,20 @@ def inside(estimator):
     return []
 
 
-def check_like(ours, raw, allowed):
-    """Fail unless one estimator has the numbers of another, up to noise, and predicts by them alone."""
-    released = [name for name in estimators.take_apart(raw).names if name in vars(ours)]
+def check_close(ours, raw, allowed):
+    """Fail unless one estimator has the numbers of another, up to noise."""
+    released = [name for name in models.take_apart(raw).names if name in vars(ours)]
     for name in released:
-        seen = dict(zip(estimators.take_apart(raw).names, estimators.take_apart(raw).values, strict=False))
+        seen = dict(zip(models.take_apart(raw).names, models.take_apart(raw).values, strict=False))
         assert np.abs(np.asarray(getattr(ours, name)) - np.asarray(seen[name])).max() < allowed, name
     for one, other in zip(inside(ours), inside(raw), strict=True):
-        check_like(one, other, allowed)
+        check_close(one, other, allowed)
 
 
 def with_numbers_of(raw, ours):
-    """Return a raw fitted estimator, with everything in it that it has learned, and the private numbers."""
+    """Return a copy of a raw estimator with all that it has learned, but with the private numbers."""
     made = copy.deepcopy(raw)
-    for name in estimators.take_apart(raw).names:
+    for name in models.take_apart(raw).names:
         setattr(made, name, getattr(ours, name))
     if isinstance(made, covariance.EmpiricalCovariance):
         made.precision_ = ours.precision_
@@ -307,7 +306,7 @@ def with_numbers_of(raw, ours):
 
 @pytest.mark.parametrize("name", [*CASES, *LEARN_NOTHING])
 def test_every_class_of_the_list(name):
-    """The private model predicts by the released numbers, is valid for scikit-learn, and holds no more."""
+    """The private model must predict by the released numbers, be valid for scikit-learn, and have no more."""
     if name in CASES:
         estimator, sampler, expected = CASES[name]
     else:
@@ -319,9 +318,9 @@ def test_every_class_of_the_list(name):
     assert type(model) is type(estimator) and model is not estimator
     found = learned(model)
     assert found <= expected and expected - found <= {"_n_features", "classes_"}  # by version
-    # What is brought to where it is valid moves by no more than a small factor.
+    # Making numbers valid moves them by no more than a small factor.
     allowed = 10 * float(np.max(release.scale)) * math.log(100 / FALSE_ALARM) + 1e-9
-    check_like(model, raw, allowed)
+    check_close(model, raw, allowed)
     check_is_fitted(model)
     again, expect = pickle.loads(pickle.dumps(model)), with_numbers_of(raw, model)
     used = 0
@@ -335,7 +334,7 @@ def test_every_class_of_the_list(name):
         used += 1
     assert used
     fresh = clone(model)
-    assert not learned(fresh) and estimators.take_apart(raw).shown() == estimators.take_apart(model).shown()
+    assert not learned(fresh) and models.take_apart(raw).shown() == models.take_apart(model).shown()
     line = pipeline.Pipeline([("first", preprocessing.FunctionTransformer()), ("model", model)])
     for method in ("predict", "transform"):
         if hasattr(model, method):
@@ -343,8 +342,8 @@ def test_every_class_of_the_list(name):
             assert np.array_equal(got, getattr(model, method)(data[0]))
 
 
-def test_nothing_else_that_was_learned():
-    """Loss curves, counts, support vectors and labels of records do not leave."""
+def test_nothing_else_is_released():
+    """Loss curves, counts, support vectors or labels of records would be published without noise."""
     never = {
         *("n_iter_", "n_samples_seen_", "labels_", "inertia_", "support_vectors_", "loss_curve_", "sigma_"),
         *("data_min_", "data_max_", "data_range_", "scores_", "alphas_", "alpha_", "dual_gap_", "epsilon_"),
@@ -395,11 +394,11 @@ def test_more_than_two_labels():
     ],
 )
 def test_parameters_that_change_what_is_learned(estimator, names):
-    """What a parameter switches off gets no noise, and is not there."""
-    data = dataset(PLAIN)
+    """An attribute that a parameter switches off must not be released."""
+    data = dataset(X_ONLY)
     raw = clone(estimator).fit(*data)
-    assert set(estimators.take_apart(raw).names) == names
-    model = train(PLAIN, estimator)(*data)
+    assert set(models.take_apart(raw).names) == names
+    model = train(X_ONLY, estimator)(*data)
     if hasattr(model, "transform"):
         assert np.abs(model.transform(data[0]) - raw.transform(data[0])).max() < 0.05
     else:
@@ -413,11 +412,11 @@ def test_priors_that_were_given_stay():
 
 
 def test_an_imputer_with_a_constant():
-    """A constant is no number that was learned."""
+    """A constant was not learned, so it must get no noise."""
     line = pipeline.make_pipeline(
         impute.SimpleImputer(strategy="constant", fill_value=0.5), preprocessing.StandardScaler()
     )
-    model = train(PLAIN, line)(*dataset(PLAIN))
+    model = train(X_ONLY, line)(*dataset(X_ONLY))
     assert model.transform([[np.nan] * 3]).shape == (1, 3) and list(model[0].statistics_) == [0.5] * 3
 
 
@@ -432,7 +431,7 @@ def refused(function, sampler=LABELLED, **more):
 
 
 class Boosted(BaseEstimator, ClassifierMixin):
-    """A model of another library, as those of boosted trees are."""
+    """A model of another library, such as one for boosted trees."""
 
     def fit(self, X, y):
         self.classes_, self.coef_ = np.unique(y), X.mean(axis=0)
@@ -461,17 +460,17 @@ UNKNOWN = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_unknown_estimators(name):
-    """What predicts from records, or from nobody knows what, is refused with the way out."""
-    ways = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
-    told = refused(UNKNOWN[name])
-    assert isinstance(told, OutputError)
-    assert f"returns a {name}" in str(told) and ways.get(name, "fitted(model") in str(told)
+    """A model that predicts from records, or from unknown attributes, must be refused with a remedy."""
+    remedies = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
+    error = refused(UNKNOWN[name])
+    assert isinstance(error, OutputError)
+    assert f"returns a {name}" in str(error) and remedies.get(name, "fitted(model") in str(error)
     line = refused(lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), Boosted()).fit(X, y))
     assert "returns a Boosted" in str(line)
 
 
-def test_classes_that_pose_as_known_ones():
-    """A class is known by what it is, not by what it calls itself."""
+def test_classes_with_the_name_of_a_known_one():
+    """A user's class that is called LinearSVC would be released as if it were scikit-learn's."""
 
     class LinearSVC(svm.LinearSVC):
         pass
@@ -486,7 +485,7 @@ def _secretly(X, secret=None):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda X, y: linear_model.LogisticRegression(), "is it fitted"),
         (
@@ -504,9 +503,9 @@ def _secretly(X, secret=None):
         (lambda X, y: svm.LinearSVC().fit, "method"),
     ],
 )
-def test_what_cannot_be_compared(function, told):
-    """Whatever could carry data unseen is refused before anything private is touched."""
-    assert told in str(refused(function))
+def test_parameters_that_cannot_be_compared(function, message):
+    """A parameter that could carry data unseen must be refused before anything private is touched."""
+    assert message in str(refused(function))
 
 
 @pytest.mark.parametrize(
@@ -539,7 +538,7 @@ def test_parameters_that_depend_on_the_data(function):
 
 
 def test_parameters_that_depend_on_private_data_only():
-    """A parameter that is special for the private data alone is refused as well, with one fixed text."""
+    """A parameter that differs on the private data alone must be refused too, with one fixed message."""
 
     def sly(X, y):
         return svm.LinearSVC(C=7.25 if X[0, 0] == 0.125 else 1.0, random_state=0).fit(X, y)
@@ -552,7 +551,7 @@ def test_parameters_that_depend_on_private_data_only():
 
 
 def test_labels_and_names_come_from_calibration():
-    """Labels and columns that P does not have are refused, and not told."""
+    """Labels and columns that P does not have must be refused, and not shown."""
     pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
     X, y = dataset(LABELLED)
     f = train(LABELLED, linear_model.LogisticRegression(), domain="as-is")
@@ -567,7 +566,7 @@ def test_labels_and_names_come_from_calibration():
     assert list(scale(frame).feature_names_in_) == ["age", "dose"]
     with pytest.raises(DataError):
         scale(frame.rename(columns={"dose": "weight"}))
-    assert not hasattr(train(PLAIN, preprocessing.StandardScaler())(*dataset(PLAIN)), "feature_names_in_")
+    assert not hasattr(train(X_ONLY, preprocessing.StandardScaler())(*dataset(X_ONLY)), "feature_names_in_")
     assert pd.DataFrame(scale(frame).transform(frame)).shape == (N, 2)
 
 
@@ -575,7 +574,7 @@ def test_labels_and_names_come_from_calibration():
 
 
 def test_other_estimators_by_their_attributes():
-    """What is not on the list is released by the numbers that the user names."""
+    """A model that is not on the list could not be released by the numbers that the user names."""
     constants = ["n_layers_", "out_activation_", "_label_binarizer", "n_outputs_"]
 
     def network(X, y):
@@ -598,7 +597,7 @@ def test_other_estimators_by_their_attributes():
 
 
 def test_fewer_attributes_of_a_known_class():
-    """Of a known class less can be released than its list says."""
+    """A user could not release fewer attributes of a known class than the list has."""
     f = private(LABELLED)(lambda X, y: fitted(naive_bayes.GaussianNB().fit(X, y), ["theta_"]))
     assert learned(f(*dataset(LABELLED))) == {"theta_", "classes_", "n_features_in_"}
 
@@ -608,7 +607,7 @@ def _logistic(X, y):
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "message"),
     [
         (lambda X, y: fitted(_logistic(X, y), ["nothing_"]), "without nothing_"),
         (lambda X, y: fitted(_logistic(X, y), constants=["nothing_"]), "no attribute nothing_"),
@@ -619,13 +618,13 @@ def _logistic(X, y):
         (lambda X, y: fitted(pipeline.make_pipeline(svm.LinearSVC())), "made of other estimators"),
     ],
 )
-def test_what_fitted_cannot_release(function, told):
-    """A wrong attribute is told by its name."""
-    assert told in str(refused(function))
+def test_what_fitted_cannot_release(function, message):
+    """The error must name the wrong attribute."""
+    assert message in str(refused(function))
 
 
 @pytest.mark.parametrize(
-    ("args", "options", "told"),
+    ("args", "options", "message"),
     [
         ((3,), {}, "not a int"),
         ((svm.LinearSVC,), {}, "not a type"),
@@ -635,9 +634,9 @@ def test_what_fitted_cannot_release(function, told):
         ((svm.LinearSVC(),), {"constants": "classes_"}, "not a list"),
     ],
 )
-def test_wrong_arguments_of_fitted(args, options, told):
-    """A slip in fitted() is told at once."""
-    with pytest.raises(SettingsError, match=told):
+def test_wrong_arguments_of_fitted(args, options, message):
+    """A mistake in a call of fitted() must raise at once."""
+    with pytest.raises(SettingsError, match=message):
         fitted(*args, **options)
 
 
@@ -677,7 +676,7 @@ def test_nested_pipelines_of_columns():
     columns = compose.ColumnTransformer(
         [
             ("numbers", pipeline.make_pipeline(impute.SimpleImputer(), union), ["age", "dose"]),
-            ("texts", preprocessing.OneHotEncoder(categories=[["f", "m"]]), ["sex"]),
+            ("strings", preprocessing.OneHotEncoder(categories=[["f", "m"]]), ["sex"]),
         ],
         remainder="passthrough",
         sparse_threshold=0,
@@ -711,15 +710,15 @@ def test_twins_keep_their_own_numbers():
 def test_what_becomes_of_the_remainder(remainder):
     """Columns that are not named are dropped, kept, or transformed."""
     columns = compose.ColumnTransformer([("a", preprocessing.MinMaxScaler(), [0])], remainder=remainder)
-    (X,) = dataset(PLAIN)
-    model, raw = train(PLAIN, columns)(X), clone(columns).fit(X)
+    (X,) = dataset(X_ONLY)
+    model, raw = train(X_ONLY, columns)(X), clone(columns).fit(X)
     assert np.abs(model.transform(X) - raw.transform(X)).max() < 0.01
 
 
 def test_estimators_among_other_answers():
     """A model may come with numbers about it, in tuples, dicts and lists."""
 
-    def train_and_tell(X, y):
+    def train_and_score(X, y):
         model = svm.LinearSVC(random_state=0).fit(X, y)
         return model, {
             "accuracy": float(model.score(X, y)),
@@ -727,11 +726,11 @@ def test_estimators_among_other_answers():
         }
 
     X, y = dataset(LABELLED)
-    model, told = private(LABELLED)(train_and_tell)(X, y)
-    assert abs(told["accuracy"] - model.score(X, y)) < 0.1
-    assert type(told["all"][0]) is svm.LinearSVC and told["all"][0] is not model
-    assert (told["all"][0].coef_ != model.coef_).any()  # each has noise of its own
-    assert type(told["all"][1]) is naive_bayes.GaussianNB
+    model, facts = private(LABELLED)(train_and_score)(X, y)
+    assert abs(facts["accuracy"] - model.score(X, y)) < 0.1
+    assert type(facts["all"][0]) is svm.LinearSVC and facts["all"][0] is not model
+    assert (facts["all"][0].coef_ != model.coef_).any()  # each has noise of its own
+    assert type(facts["all"][1]) is naive_bayes.GaussianNB
 
 
 def _plus_one(X):
@@ -739,23 +738,23 @@ def _plus_one(X):
 
 
 def test_remembered_on_disk(tmp_path):
-    """An estimate from the store serves a new function, which finds the model's form again."""
+    """A new function must be able to use an estimate from the store, and to rebuild the model."""
     line = pipeline.make_pipeline(
         preprocessing.FunctionTransformer(_plus_one), preprocessing.StandardScaler()
     )
     store = tmp_path / "store.db"
-    first = train(PLAIN, line, store=store).release(*dataset(PLAIN))
-    again = train(PLAIN, line, store=store)
+    first = train(X_ONLY, line, store=store).release(*dataset(X_ONLY))
+    again = train(X_ONLY, line, store=store)
     assert again.remembers(N)
-    second = again.release(*dataset(PLAIN))
+    second = again.release(*dataset(X_ONLY))
     assert second.sensitivity == first.sensitivity
     assert abs(second.value[-1].mean_ - first.value[-1].mean_).max() < 0.01
 
 
 def test_in_other_processes():
-    """Workers send back the same gaps: models are taken apart alike everywhere."""
+    """Workers must send back the same gaps: models are taken apart in the same way everywhere."""
     line = pipeline.make_pipeline(preprocessing.FunctionTransformer(np.log1p), preprocessing.StandardScaler())
-    here, there = (train(PLAIN, line, workers=w, gamma=0.1).estimate(N).value for w in ("inline", 2))
+    here, there = (train(X_ONLY, line, workers=w, gamma=0.1).estimate(N).value for w in ("inline", 2))
     assert here == there
 
 
@@ -774,13 +773,13 @@ def test_signs_that_flip_at_random():
     def steady(X):
         return decomposition.PCA(2).fit(X)
 
-    (X,) = dataset(PLAIN)
+    (X,) = dataset(X_ONLY)
     tree = describe(steady(X))
     vectors = {tree.flatten(flipping(X)).tobytes() for _ in range(20)}
     assert vectors == {tree.flatten(steady(X)).tobytes()}
-    rows = forms.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
+    rows = allowlist.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
     assert rows.tolist() == [[-0.6, 0.8, 0.0], [-0.1, 0.3, 0.2]]
-    assert forms.signed({}) == {} and forms.ordered({}) == {}
+    assert allowlist.signed({}) == {} and allowlist.ordered({}) == {}
 
 
 def test_clusters_in_any_order():
@@ -797,7 +796,7 @@ def test_clusters_in_any_order():
     centers = np.frombuffer(vectors.pop()).reshape(3, 2)
     assert (np.diff(centers[:, 0]) > 0).all()
     ties = np.array([[1.0, 2.0], [1.0, -1.0], [0.0, 9.0]])
-    assert forms.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
+    assert allowlist.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
         [0, 9],
         [1, -1],
         [1, 2],
@@ -864,18 +863,18 @@ def test_noise_never_makes_a_model_invalid(name, epsilon):
         ),
         (
             lambda X: fitted(decomposition.PCA(2).fit(X), constrain=False),
-            PLAIN,
+            X_ONLY,
             lambda m: abs(m.components_ @ m.components_.T - np.eye(2)).max() > 0.1,
         ),
         (
             lambda X: fitted(covariance.EmpiricalCovariance().fit(X), constrain=False),
-            PLAIN,
+            X_ONLY,
             lambda m: abs(m.covariance_ - m.covariance_.T).max() > 0.1,
         ),
     ],
 )
 def test_opting_out_gives_the_noisy_numbers(function, sampler, wrong):
-    """Whoever wants unbiased numbers gets them as they are."""
+    """A user who wants unbiased numbers could not get them as they are."""
     # Each holds by chance at scales of 100 or more with probability below 1e-3; all of five, below 1e-15.
     f = private(sampler, **NOISY)(function)
     assert any(wrong(f(*dataset(sampler))) for _ in range(5))
@@ -883,10 +882,10 @@ def test_opting_out_gives_the_noisy_numbers(function, sampler, wrong):
 
 def test_floors_come_from_calibration():
     """The floor of a variance is a hundredth of what it was on data from P, not on private data."""
-    f = train(PLAIN, preprocessing.StandardScaler(), **NOISY)
+    f = train(X_ONLY, preprocessing.StandardScaler(), **NOISY)
     floors = np.array(f.estimate(N).structure.public["seen"]["scale_"]) / 100
     for factor in (1.0, 0.0):
-        scales = np.array([f(dataset(PLAIN)[0] * factor).scale_ for _ in range(30)])
+        scales = np.array([f(dataset(X_ONLY)[0] * factor).scale_ for _ in range(30)])
         # Each of 90 numbers is at its floor with probability almost 1/2.
         assert (scales >= floors).all() and (scales == floors).any()
 
@@ -1005,8 +1004,8 @@ def test_positive():
         (constraints.orthonormal, [[None]]),
     ],
 )
-def test_projections_of_what_is_none(function, wrong):
-    """What has no nearest valid answer is refused."""
+def test_projections_refuse_wrong_arguments(function, wrong):
+    """A value without a nearest valid one must be refused, not returned as if it were valid."""
     with pytest.raises(SettingsError, match=function.__name__):
         function(wrong)
 
@@ -1066,8 +1065,8 @@ def with_sentinel(sampler):
     return X, y
 
 
-def _keeps(X, y):
-    """Return a model that tries to take the data along."""
+def _adds_attributes(X, y):
+    """Return a model with the data in attributes that no estimator has."""
     model = linear_model.LogisticRegression().fit(X, y)
     model.seen_, model.coef_path_, model.n_iter_ = X, X, X[3]
     model.__dict__["fit"] = lambda: X
@@ -1085,7 +1084,7 @@ def _worst(X, y):
 @pytest.mark.parametrize(
     "function",
     [
-        _keeps,
+        _adds_attributes,
         _worst,
         lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.Ridge()).fit(X, y),
         lambda X, y: fitted(neighbors.NearestCentroid().fit(X, y), ["centroids_"]),
@@ -1094,7 +1093,7 @@ def _worst(X, y):
     ],
 )
 def test_a_release_carries_nothing(function, domain):
-    """A value planted in the data is not in the model, its pickle, its text, or what is remembered."""
+    """A value planted in the data must not be in the model, its pickle, its repr, or what is remembered."""
     f = private(LABELLED, domain=domain, epsilon=0.01, min_sensitivity=1000.0)(function)
     release = f.release(*with_sentinel(LABELLED))
     model = release.value
@@ -1150,7 +1149,7 @@ def _leaks_error(X, y):
 
 
 class Hostile(BaseEstimator):
-    """An estimator whose every method raises with the data in it."""
+    """An estimator that raises errors with the data in their message."""
 
     def __init__(self, data=None):
         self.data = data
@@ -1177,7 +1176,7 @@ def _leaks_hostile(X, y):
     ],
 )
 def test_a_refusal_carries_nothing(function):
-    """However the private model differs from what calibration saw, one fixed text tells it."""
+    """However the private model differs from what calibration saw, the message must not show it."""
     f = private(LABELLED, domain="as-is")(function)
     with pytest.raises(PrivateRunError) as caught:
         f(*with_sentinel(LABELLED))
@@ -1187,7 +1186,7 @@ def test_a_refusal_carries_nothing(function):
 
 @pytest.mark.parametrize("domain", ["clip", "as-is"])
 def test_labels_and_columns_that_are_secret(domain):
-    """A label or a column's name that P does not have appears nowhere."""
+    """A label or a column's name that P does not have must appear nowhere."""
     pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
     sampler = samplers.blobs([[0, 0, 1], [1, 2, 0]], 0.7, labels=["no", "yes"], low=-3, high=4)
     X, y = sampler.draw(N, np.random.default_rng(3))
@@ -1222,8 +1221,8 @@ def _frames(error):
         step = step.tb_next
 
 
-def test_the_search_can_find():
-    """The search used above finds a sentinel where there is one."""
+def test_the_search_for_the_sentinel_finds_it():
+    """A search that finds nothing would let the tests above pass whatever leaks."""
     model = linear_model.Ridge().fit(np.ones((2, 1)), [0.0, 1.0])
     assert not holds_sentinel([model, pickle.dumps(model)])
     model.seen_ = np.array([1.0, SENTINEL])

@@ -1,4 +1,4 @@
-"""An answer must come back as the type it was, from a structure that calibration saw and nobody else."""
+"""An answer must come back with its own types, from a structure that comes from calibration alone."""
 
 import collections
 import dataclasses
@@ -85,7 +85,7 @@ def roundtrip(value):
     return tree.rebuild(tree.flatten(value, learn=True))
 
 
-# --- there and back ---
+# --- round trips ---
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def roundtrip(value):
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_there_and_back(value):
+def test_round_trip(value):
     """An answer would come back as another type: a float count, a list for an array, a dict for a Counter."""
     assert same(roundtrip(value), value)
 
@@ -194,7 +194,7 @@ def holds_numbers(value):
 
 @given(nested.filter(holds_numbers))
 @settings(max_examples=150, deadline=None, derandomize=True)
-def test_any_nesting_comes_there_and_back(value):
+def test_round_trip_of_any_nesting(value):
     """Some combination of containers would lose a type, a key, an order or a number."""
     tree = describe(value)
     assert from_json(json.loads(json.dumps(tree.to_json()))) == tree
@@ -235,7 +235,7 @@ def test_the_order_of_the_private_dict_does_not_show():
 
 
 def test_the_vector_is_a_copy():
-    """A function that returns a view of its data would have its answer change under way."""
+    """The answer of a function that returns a view of its data would change later."""
     value = np.array([1.0, 2.0])
     vector = describe(value).flatten(value)
     value[0] = 99
@@ -245,7 +245,7 @@ def test_the_vector_is_a_copy():
     assert back.tolist() == [1, 2]
 
 
-def test_small_kinds_are_widened_before_anything_else():
+def test_small_dtypes_are_widened_before_anything_else():
     """uint8(3) - uint8(5) would be 254 in the gap."""
     value = np.array([3, 5], dtype=np.uint8)
     vector = describe(value).flatten(value)
@@ -272,7 +272,7 @@ def test_small_kinds_are_widened_before_anything_else():
     ],
 )
 def test_the_structure_is_pinned(value, tree):
-    """Stored estimates hold this JSON: a change would orphan every one of them."""
+    """Stored estimates contain this JSON: a change would make all of them unreadable."""
     assert describe(value).to_json() == tree
     assert from_json(tree).to_json() == tree
 
@@ -302,7 +302,7 @@ def test_integers_are_known_by_coordinate():
     "value", [[], (), {}, {"a": []}, np.zeros(0), [np.zeros((3, 0))], [[], ({},)]], ids=repr
 )
 def test_an_output_without_numbers(value):
-    """An empty answer would be released as if it were one."""
+    """An empty answer would be released as if it had numbers."""
     with pytest.raises(OutputError, match="holds no numbers"):
         describe(value)
 
@@ -320,13 +320,13 @@ def test_an_output_that_contains_itself():
 
 
 def test_the_same_part_twice_is_no_loop():
-    """[a, a] would be refused as endless."""
+    """[a, a] would be refused as if it contained itself."""
     part = [1.0]
     assert roundtrip([part, part, {"x": part}]) == [[1.0], [1.0], {"x": [1.0]}]
 
 
 def test_a_vector_of_the_wrong_length():
-    """A mechanism's slip would be released as a shorter answer."""
+    """A mistake of a mechanism would be released as a shorter answer."""
     with pytest.raises(ValueError, match="1 numbers do not fill a structure of 2"):
         describe([1.0, 2.0]).rebuild(np.zeros(1))
 
@@ -341,21 +341,21 @@ class Color(enum.IntEnum):
 
 
 class Estimator:
-    """Looks like scikit-learn's."""
+    """An object with a method of scikit-learn's estimators."""
 
     def get_params(self):
         return {}
 
 
 class Series:
-    """Looks like pandas'."""
+    """An object with a method of pandas' series."""
 
     def to_numpy(self):
         return np.zeros(1)
 
 
 class Listed(list):
-    """A list with ideas of its own."""
+    """A user's subclass of list."""
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ class Listed(list):
 )
 @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: {"a": [1.0, (v,)]}], ids=["bare", "nested"])
 def test_what_cannot_be_released(value, message, wrap):
-    """The user would not learn why, nor which mechanism or change would do."""
+    """The user would not learn why, nor which mechanism or change would help."""
     with pytest.raises(OutputError, match=f"The function returns .*{message}"):
         describe(wrap(value))
 
@@ -416,7 +416,7 @@ def test_a_coroutine_cannot_be_released():
 
 @pytest.mark.parametrize("kind", [np.ma.MaskedArray, np.memmap, np.matrix])
 def test_a_kind_of_array_is_refused_by_name(kind):
-    """To be told that an array cannot be released, and to return an array, would be a riddle."""
+    """A message that an array cannot be released, and that an array should be returned, would confuse."""
     with pytest.raises(OutputError, match=kind.__name__):
         describe(np.zeros((2, 2)).view(kind))
 
@@ -424,7 +424,7 @@ def test_a_kind_of_array_is_refused_by_name(kind):
 @pytest.mark.parametrize(
     "key", [b"a", frozenset([1]), np.datetime64("2020-01-01"), 1j, ("a", b"b"), Color.RED]
 )
-def test_keys_that_cannot_be_written_down(key):
+def test_keys_that_cannot_be_stored(key):
     """A structure that is not JSON would fail when it is stored."""
     with pytest.raises(OutputError, match=r"key of type \w+: keys must be strings, numbers, None, or tuples"):
         describe({key: 1.0})
@@ -502,7 +502,7 @@ def test_a_changed_structure_is_noticed(calibrated, private):
 
 
 def test_a_structure_change_carries_nothing():
-    """The signal would carry the private output that caused it."""
+    """The exception would carry the private output that caused it."""
     with pytest.raises(StructureChanged) as caught:
         describe({"a": 1.0}).flatten({"secret": 8675309})
     assert caught.value.args == ()
@@ -604,15 +604,15 @@ def test_values_that_are_not_finite_are_passed_on():
 
 @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="no wider float here")
 @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: [v, 1.0]], ids=["bare", "nested"])
-def test_a_long_double_beyond_every_float_makes_no_noise(wrap):
-    """A warning about an overflow would tell the public log that the answer is huge."""
+def test_a_long_double_beyond_every_float_gives_no_warning(wrap):
+    """A warning about an overflow would show in a public log that the answer is huge."""
     huge = np.array([np.longdouble("1e4000")])
     assert np.isinf(describe(wrap(huge)).flatten(wrap(huge))[0])
     assert np.isinf(describe(wrap(huge[0])).flatten(wrap(huge[0]))[0])
 
 
 @pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"a": x}, lambda x: (x, 1.0)])
-def test_a_flat_vector_is_its_own(wrap):
+def test_the_vector_of_a_nested_array_is_a_copy(wrap):
     """A function may return one array again and again: the first answer must not become the second."""
     value = np.array([1.0, 2.0])
     flat = describe(wrap(value)).flatten(wrap(value))
@@ -622,8 +622,8 @@ def test_a_flat_vector_is_its_own(wrap):
     assert flat.shape == (describe(wrap(value)).size,)
 
 
-def test_a_flat_series_is_its_own():
-    """The same for a series and a frame that are changed and returned once more."""
+def test_the_vector_of_a_series_is_a_copy():
+    """A function may change a series or a frame and return it again: the first answer must not change."""
     pd = pytest.importorskip("pandas")
     series = pd.Series([1.0, 2.0], index=["a", "b"])
     for value in (series, series.to_frame("x"), pd.DataFrame({"x": series, "n": [3, 4]})):
@@ -636,7 +636,7 @@ def test_a_flat_series_is_its_own():
 
 
 def test_an_index_that_changes_later_is_noticed():
-    """Labels are published as they are: those of every pair are compared, not those of the first alone."""
+    """Labels are published without noise, so those of every pair must be compared, not only the first."""
     pd = pytest.importorskip("pandas")
     seen = pd.DataFrame({"x": [1.0, 2.0], "y": [3.0, 4.0]}, index=["a", "b"])
     tree = describe(seen)

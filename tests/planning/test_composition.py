@@ -1,4 +1,4 @@
-"""What several answers cost together is never understated, and close to what it is."""
+"""What several answers cost together is never understated, and close to the true cost."""
 
 import itertools
 import math
@@ -47,7 +47,7 @@ class TestCost:
 
 
 def kind_of(mechanism, epsilon, delta):
-    """Return what composition knows of a release of any mechanism."""
+    """Return what composition knows about a release of any mechanism."""
     return complete(mechanism).composition_kind(epsilon, delta)
 
 
@@ -60,15 +60,15 @@ class TestKind:
 
     @pytest.mark.parametrize("mechanism", [Laplace(), Exponential(["a", "b"]), Bernstein(lattice=3)])
     def test_the_others_count_by_their_promise(self, mechanism):
-        """Whatever the noise, ε holds."""
+        """Only ε and δ are known for sure, whatever the noise is."""
         assert kind_of(mechanism, 0.5, 0.0) == "dp 0.5 0.0"
 
     def test_a_users_own_gaussian_is_not_ours(self):
         """A mechanism of that name may add any noise: only its promise counts."""
         other = type("Gaussian", (), {"__module__": "mine", "scale": lambda *args: 100.0})()
         assert kind_of(other, 1, 1e-6) == "dp 1.0 1e-06"
-        heir = type("Gaussian", (Gaussian,), {"__module__": "mine"})()
-        assert kind_of(heir, 1, 1e-6) == "dp 1.0 1e-06"
+        subclass = type("Gaussian", (Gaussian,), {"__module__": "mine"})()
+        assert kind_of(subclass, 1, 1e-6) == "dp 1.0 1e-06"
 
     def test_it_can_be_read_back(self, accounting):
         """What is written in the ledger is a number to the last digit."""
@@ -84,11 +84,11 @@ def gaussian_delta(epsilon, sigma, k):
 
 
 def response_delta(epsilon, each):
-    """Return δ of releases that are each ε-private at worst: products of randomized responses, one by one."""
+    """Return δ of the worst ε-private releases, by going through all outcomes of randomized responses."""
     total = 0.0
-    for flips in itertools.product((1, -1), repeat=len(each)):
-        loss = sum(sign * e for sign, e in zip(flips, each, strict=True))
-        chance = math.prod(1 / (1 + math.exp(-sign * e)) for sign, e in zip(flips, each, strict=True))
+    for signs in itertools.product((1, -1), repeat=len(each)):
+        loss = sum(sign * e for sign, e in zip(signs, each, strict=True))
+        chance = math.prod(1 / (1 + math.exp(-sign * e)) for sign, e in zip(signs, each, strict=True))
         total += chance * max(0.0, 1 - math.exp(epsilon - loss))
     return total
 
@@ -119,7 +119,7 @@ class TestTight:
     @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0])
     @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-2])
     def test_pure_releases(self, k, epsilon, delta):
-        """Kairouz, Oh & Viswanath know the optimum: never below it, hardly above it, nor above the sum."""
+        """The bound is never below the optimum of Kairouz, Oh & Viswanath, hardly above it or the sum."""
         found = tight({f"dp {epsilon!r} 0.0": k}, delta)
         assert response_delta(found, [epsilon] * k) <= delta
         below = found * (1 - 2e-3) - 1e-3 * math.sqrt(k)
@@ -152,19 +152,19 @@ class TestTight:
         "each", [[0.1, 0.2, 0.3], [0.01] * 4 + [1.0], [0.5, 0.5, 0.37, 0.11], [2.0, 0.003]]
     )
     def test_different_releases(self, each):
-        """Also where every release has an ε of its own."""
+        """The bound must hold, too, if every release has an ε of its own."""
         counts = {f"dp {epsilon!r} 0.0": each.count(epsilon) for epsilon in set(each)}
         for delta in (1e-6, 1e-3):
             found = tight(counts, delta)
             assert response_delta(found, each) <= delta and found <= sum(each) * (1 + 1e-3)
 
     def test_a_delta_of_its_own_is_spent_first(self):
-        """(ε, δ)-private releases can fail outright: what is left of δ is all that there is to trade."""
+        """(ε, δ)-private releases can fail outright: only the rest of δ can be used for a smaller ε."""
         assert tight({"dp 0.5 1e-06": 1}, 1e-7) == math.inf
         assert tight({"dp 0.5 1e-06": 3}, 2e-6) == math.inf
         found = tight({"dp 0.5 1e-06": 2}, 1e-3)
-        lost = 1 - (1 - 1e-6) ** 2
-        assert lost + (1 - lost) * response_delta(found, [0.5] * 2) <= 1e-3
+        fails = 1 - (1 - 1e-6) ** 2
+        assert fails + (1 - fails) * response_delta(found, [0.5] * 2) <= 1e-3
         assert found >= tight({"dp 0.5 0.0": 2}, 1e-3) * (1 - 1e-6)
 
     def test_mixtures(self):
@@ -204,15 +204,15 @@ class TestTight:
         """The Rényi bound of a pure release is that of its worst case, computed by hand."""
         yes, no = math.exp(epsilon) / (1 + math.exp(epsilon)), 1 / (1 + math.exp(epsilon))
         for order in (1.5, 2.0, 8.0):
-            plain = math.log(yes**order * no ** (1 - order) + no**order * yes ** (1 - order)) / (order - 1)
-            assert _response(epsilon, np.array([order]))[0] == pytest.approx(plain)
-            assert plain <= epsilon
+            direct = math.log(yes**order * no ** (1 - order) + no**order * yes ** (1 - order)) / (order - 1)
+            assert _response(epsilon, np.array([order]))[0] == pytest.approx(direct)
+            assert direct <= epsilon
 
 
 @pytest.mark.usefixtures("accounting")
 class TestBudgets:
     def charged(self, epsilon, count):
-        """Return a tight budget after so many answers, and their plain sum."""
+        """Return what so many answers spent of a tight budget, and the sum of their ε."""
         budget = Budget(
             f"tight {next(NUMBERS)}", epsilon=1, delta=1e-5, gamma=0, composition="tight", ledger="memory"
         )
@@ -244,13 +244,13 @@ class TestBudgets:
         assert spent.epsilon == pytest.approx(total) and spent.delta == 0
 
     def test_needs_a_delta(self):
-        """With δ=0 nothing is tighter than the sum, so it is refused rather than pretended."""
+        """With δ=0 no bound is tighter than the sum, so a tight budget must be refused."""
         with pytest.raises(SettingsError, match="needs a delta"):
             Budget(f"tight {next(NUMBERS)}", epsilon=1, gamma=1, composition="tight", ledger="memory")
 
 
 def test_without_dp_accounting(monkeypatch):
-    """A missing library is named at the beginning, with the way out, and begins no budget."""
+    """A missing library must be named at once, with a remedy, and before a budget is opened."""
     for name in ("dp_accounting", "dp_accounting.pld", "dp_accounting.rdp"):
         monkeypatch.setitem(sys.modules, name, None)
     name = f"tight {next(NUMBERS)}"
@@ -260,13 +260,13 @@ def test_without_dp_accounting(monkeypatch):
 
 
 class TestGaussiansTogether:
-    """Gaussian releases are together exactly one, with the distance of discrete noise added."""
+    """Gaussian releases together are exactly one release, with the distance of discrete noise added."""
 
     @pytest.mark.parametrize("k", [1, 2, 10, 100, 1000])
     @pytest.mark.parametrize(("epsilon", "each"), [(0.1, 1e-6), (0.5, 1e-7), (1.0, 1e-9)])
     @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
     def test_it_is_exact(self, k, epsilon, each, delta):
-        """A user would be charged for a looser bound, or for less than what the answers tell."""
+        """A user would be charged for a looser bound, or for less than what the answers reveal."""
         kind = kind_of(Gaussian(), epsilon, each)
         found = _as_one_gaussian({kind: k}, delta)
         sigma, apart = map(float, kind.split()[1:])
@@ -318,16 +318,16 @@ class TestGaussiansTogether:
         """A user's total at a δ far below that of each answer would be too small."""
         kind = kind_of(Gaussian(), 5.0, 1e-3)
         assert _as_one_gaussian({kind: 10}, 1e-12) == math.inf
-        assert tight({kind: 10}, 1e-12) == tight({" ".join(kind.split()[:2]): 10}, 1e-12)  # Rényi has none
+        assert tight({kind: 10}, 1e-12) == tight({" ".join(kind.split()[:2]): 10}, 1e-12)  # by Rényi
 
     def test_the_distance_is_what_the_noise_has(self):
-        """A user's total would leave out what discrete noise adds: the grid must be as fine as is claimed."""
+        """A user's total would leave out what discrete noise adds: the grid must be as fine as claimed."""
         for epsilon, delta in ((0.1, 1e-6), (2.0, 1e-9), (30.0, 1e-3)):
             claimed = float(kind_of(Gaussian(), epsilon, delta).split()[2])
             for size in (1, 1000, 10**6):
                 exponent, sigma = noise.gaussian_grid(1.0, epsilon, delta, size, Gaussian().scale)
                 assert size / (24 * sigma**2) <= claimed
-                # And the noise is at least as wide as the ratio that is counted, with room for rounding.
+                # And the noise is at least as wide as the ratio that is counted, with a margin for rounding.
                 used = sigma * 2.0**exponent
                 rounded = 1 + math.sqrt(size) * 2.0**exponent
                 assert used / rounded >= Gaussian().scale(1.0, epsilon, delta)

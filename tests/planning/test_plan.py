@@ -1,4 +1,4 @@
-"""Tests of planning.py: golden figures, the inequalities themselves, and what is refused."""
+"""Plans: golden figures, the inequalities themselves, and what is refused."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ bounds = st.sampled_from(BOUNDS)
 rho_shares = st.none() | st.floats(1e-9, 0.99)
 
 
-# --- yardsticks, independent of the room ------------------------------------------------------
+# --- reference values, independent of the package ---------------------------------------------
 
 
 def exact_tail(m: int, k: int, gamma: float, rho: float) -> Decimal:
-    """P(Bin(m, 1 - gamma + rho) >= k) of the floats as they are, to about 45 digits."""
+    """Return P(Bin(m, 1 - gamma + rho) >= k) of the floats as they are, to about 45 digits."""
     with localcontext(Context(prec=50)):
         q = Decimal(gamma) - Decimal(rho)
         odds = q / (1 - q)
@@ -67,7 +67,7 @@ def free_rho(share: float | None, gamma: float, bound: str) -> float | None:
 
 
 def attempt(gamma: float | None, m: int | str | None, rho: float | None, bound: str) -> Plan | None:
-    """Plan, or None where the request is out of reach; any other refusal is an error here."""
+    """Return a plan, or None if the request is out of reach; any other refusal fails the test."""
     try:
         return plan(gamma, m, rho, bound=bound)
     except PlanError as error:
@@ -91,7 +91,7 @@ def assert_satisfies_its_inequality(p: Plan) -> None:
 
 
 def test_exact_tail_is_exact():
-    """Without a right yardstick the tests below would vouch for unsafe plans."""
+    """With a wrong reference the tests below would accept unsafe plans."""
     gamma, rho, m = 0.75, 0.125, 40
     p = 1 - Fraction(gamma) + Fraction(rho)
     for k in range(1, m + 1):
@@ -132,7 +132,7 @@ def test_dkw_gamma_alone_is_the_papers_first_row(gamma, m, rho):
     ],
 )
 def test_dkw_m_alone_is_the_papers_last_row(m, gamma, rho):
-    """A user with a fixed number of samples would be told another gamma than the paper's."""
+    """A user with a fixed number of samples would get another gamma than the paper's."""
     p = plan(m=m, bound="dkw")
     assert (p.m, p.k, p.bound) == (m, m, "dkw")
     assert p.gamma == pytest.approx(gamma, rel=1e-15, abs=0)
@@ -165,7 +165,7 @@ def test_dkw_m_and_gamma_give_the_papers_k(m, gamma, k):
     ],
 )
 def test_dkw_rho_depends_on_m_alone_when_both_are_given(m, gamma, rho):
-    """Looks at one calibration with several gammas would no longer hold all at once."""
+    """Plans with several gammas, read from one calibration, would no longer hold all at once."""
     assert plan(gamma, m, bound="dkw").rho == pytest.approx(rho, rel=1e-15, abs=0)
 
 
@@ -181,7 +181,7 @@ def test_dkw_says_what_100_samples_support():
 
 @pytest.mark.parametrize("gamma", [None, 0.05, 0.999])
 def test_dkw_one_sample_supports_nothing(gamma):
-    """A user would be promised a gamma above 1, or none at all without being told."""
+    """A user would be promised a gamma above 1, or no gamma at all without an error."""
     with pytest.raises(PlanError, match="no gamma below 1"):
         plan(gamma, 1, bound="dkw")
 
@@ -217,7 +217,7 @@ def test_tolerance_least(gamma, m):
     ],
 )
 def test_tolerance_balanced_is_the_default(gamma, m, k):
-    """A user who says only gamma would get another cost and another estimate than documented."""
+    """A user who gives only gamma would get another cost and another estimate than documented."""
     p = plan(gamma)
     assert (p.gamma, p.m, p.k, p.bound) == (gamma, m, k, "tolerance")
     assert p == plan(gamma, "balanced") == plan(gamma, m)
@@ -294,7 +294,7 @@ def test_marginal_balanced_is_the_tolerance_bounds_m(gamma):
 
 @pytest.mark.parametrize("m", [1, 2, 9, 10, 19, 48, 97, 10**6])
 def test_marginal_m_alone(m):
-    """A user with a fixed number of samples would be told a gamma that the rule does not give."""
+    """A user with a fixed number of samples would get a gamma that the rule does not give."""
     p = plan(m=m, bound="marginal")
     assert (p.m, p.k, p.rho) == (m, m, None)
     assert Fraction(1, m + 1) <= written(p.gamma) <= Fraction(1, m + 1) * (1 + Fraction(1, 10**15))
@@ -336,7 +336,7 @@ def test_every_plan_with_free_rho_satisfies_its_inequality_with_the_least_k(gamm
 @properties
 @given(m=st.integers(2, 3000), share=rho_shares, bound=bounds)
 def test_every_plan_from_m_alone_satisfies_its_inequality(m, share, bound):
-    """A user with a fixed number of samples would be told a gamma that they do not support."""
+    """A user with a fixed number of samples would get a gamma that the samples do not support."""
     try:
         p = plan(m=m, rho=free_rho(share, 1.0, bound), bound=bound)
     except PlanError as error:
@@ -463,7 +463,7 @@ except PlanError as error:
 
 
 def test_out_of_reach_names_value_rule_and_remedy():
-    """A user would be left without the way out that the documentation shows."""
+    """A user would not get the remedy that the documentation shows."""
     with pytest.raises(PlanError) as caught:
         plan(gamma=0.001, m=100)
     assert str(caught.value) == (
@@ -507,7 +507,7 @@ def test_printed_bounds_are_feasible_and_least(gamma, m, share, bound):
     ("m", "rho", "bound"), [(1, None, "tolerance"), (1, None, "dkw"), (2, 1e-9, "dkw"), (1, 0.3, "tolerance")]
 )
 def test_m_alone_out_of_reach_gives_a_remedy_that_works(m, rho, bound):
-    """A user who raises m as told would be refused again."""
+    """A user who raises m as the message says would be refused again."""
     with pytest.raises(PlanError, match=f"m={m} |One pair") as caught:
         plan(m=m, rho=rho, bound=bound)
     remedy = re.search(r"Raise m to (\d+) or more", str(caught.value))
@@ -644,7 +644,7 @@ def test_plan_that_breaks_its_inequality_cannot_exist(request_, bound):
 
 
 def test_plan_that_breaks_its_inequality_says_who_can_choose_k():
-    """A user would be refused a plan by hand without the way to a right one."""
+    """A user's wrong plan would be refused without a way to a right one."""
     with pytest.raises(PlanError) as caught:
         Plan(0.05, 557, 543, 0.0026, "tolerance")
     assert str(caught.value) == (
@@ -738,7 +738,7 @@ def test_plan_by_hand_accepts_numpy_scalars(bound):
     ],
 )
 def test_transfer(gamma, n, kl, expected):
-    """A user whose people differ from P would believe in a wrong promise."""
+    """A user whose data differs from P would believe in a wrong promise."""
     assert transfer(gamma, n, kl) == pytest.approx(expected, rel=1e-5, abs=0)
 
 
@@ -788,14 +788,14 @@ def test_transfer_is_the_largest_share_that_the_divergence_allows(gamma, n, budg
     ],
 )
 def test_transfer_refuses(gamma, n, kl, match):
-    """A user's slip would come out as a promise."""
+    """A user's mistake would come out as a promise."""
     with pytest.raises(SettingsError, match=re.escape(match)):
         transfer(gamma, n, kl)
 
 
 @pytest.mark.parametrize("kl", [1e-300, 1.2e-40, 1e-33, 1e-20])
 def test_transfer_adds_no_more_than_the_papers_bound(kl):
-    """A user whose people are all but drawn from P would be promised less than the paper promises."""
+    """A user whose data is nearly drawn from P would be promised less than the paper promises."""
     gamma = 0.9516511453194575
     assert transfer(gamma, 180886, kl) <= (gamma + math.sqrt(180887 * kl / 2)) * (1 + 2.0**-51)
 

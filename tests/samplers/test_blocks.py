@@ -16,7 +16,7 @@ from privatize.calibration.evaluators.choose import evaluator
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 
-SEAMLESS = [
+STREAMABLE = [
     samplers.uniform(0, 1),
     samplers.uniform(-1e300, 1e300),
     samplers.uniform(0, 1, size=3),
@@ -65,56 +65,56 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("sampler", SEAMLESS, ids=repr)
+@pytest.mark.parametrize("sampler", STREAMABLE, ids=repr)
 def test_draws_one_after_the_other_are_one_draw(sampler):
-    """If they were not, which pairs a worker draws at once would change what they are."""
+    """Otherwise the pairs would depend on how many of them a worker draws at once."""
     assert traits_of(sampler).streamable
     for sizes in ((1, 1), (1, 2), (3, 5), (7, 1, 4), (2, 2, 2), (1001, 999), (13,) * 11):
         rng = streams.stream(5, streams.RECORDS, 3)
         parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
         after = rng.random()
         rng = streams.stream(5, streams.RECORDS, 3)
-        whole = sampler.draw(sum(sizes), rng)
-        assert parts.dtype == whole.dtype
-        assert parts.tobytes() == whole.tobytes(), sizes
+        at_once = sampler.draw(sum(sizes), rng)
+        assert parts.dtype == at_once.dtype
+        assert parts.tobytes() == at_once.tobytes(), sizes
         assert after == rng.random()
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(SEAMLESS), st.lists(st.integers(1, 300), min_size=1, max_size=12), st.integers(0, 2**32)
+    st.sampled_from(STREAMABLE), st.lists(st.integers(1, 300), min_size=1, max_size=12), st.integers(0, 2**32)
 )
 def test_draws_of_any_sizes_are_one_draw(sampler, sizes, seed):
-    """Odd and even sizes leave nothing behind in a generator that the next draw would miss."""
+    """Otherwise the size of a draw, odd or even, would change the records of the next draw."""
     rng = streams.stream(seed, streams.RECORDS)
     parts = np.concatenate([sampler.draw(size, rng) for size in sizes])
     assert parts.tobytes() == sampler.draw(sum(sizes), streams.stream(seed, streams.RECORDS)).tobytes()
 
 
 @pytest.mark.parametrize("sampler", OTHERS, ids=repr)
-def test_others_are_drawn_one_dataset_after_the_other(sampler):
-    """What goes by the number of records it draws must be asked for each dataset by itself."""
+def test_other_samplers_draw_each_dataset_by_itself(sampler):
+    """The records of these may depend on how many are drawn, so datasets must not be drawn together."""
     assert not traits_of(sampler).streamable
 
 
 @pytest.mark.parametrize("low", [0.0, -3.7, 1e-300, 5.0])
 @pytest.mark.parametrize("wide", [1.0, 1e-3, 1e300])
 def test_equal_bounds_are_drawn_like_different_ones(low, wide):
-    """The short way for records whose coordinates have the same bounds draws the same numbers."""
+    """The shortcut for coordinates that have the same bounds must draw the same numbers."""
     short = samplers.uniform(low, low + wide, size=3).draw(100, streams.stream(1, 0))
     long = streams.stream(1, 0).uniform(np.full(3, low), np.full(3, low + wide), (100, 3))
     assert short.tobytes() == long.tobytes()
 
 
 class Sorted(type(samplers.uniform(0, 1))):
-    """A sampler that a user made of one of ours, and that draws something else."""
+    """A user's subclass of one of our samplers, which draws something else."""
 
     def draw(self, n, rng):
         return np.sort(super().draw(n, rng)) + rng.random()
 
 
-def test_a_sampler_made_of_ours_draws_by_itself():
-    """What a user's class draws in one dataset must not run through a block of them."""
+def test_a_subclass_of_our_samplers_draws_each_dataset_by_itself():
+    """A user's class that sorts each dataset would sort many datasets as if they were one."""
     ours = samplers.uniform(0, 1)
     made = Sorted(ours.low, ours.high)
     assert not traits_of(made).streamable and not traits_of(made).iid and not traits_of(made).stable
@@ -124,7 +124,7 @@ def test_a_sampler_made_of_ours_draws_by_itself():
 
 
 def test_functions_that_look_like_those_of_numpy_are_not_taken_for_them():
-    """A ufunc of a user's may do as it pleases."""
+    """A user's own ufunc may do anything, so nothing must be assumed about it."""
     odd = np.frompyfunc(lambda x: float(x), 1, 1)
     assert not traits_of(samplers.uniform(0, 1).map(odd)).streamable
     assert not traits_of(samplers.uniform(0, 1).map(odd)).iid
@@ -162,7 +162,7 @@ EXPECTED = {}
     st.randoms(use_true_random=False),
 )
 def test_gaps_are_the_same_however_pairs_are_divided(kind, cuts, shuffler):
-    """An estimate must not depend on how many workers there were, or on who was first."""
+    """An estimate must not depend on how many workers there were, or on which was first."""
     if kind not in EXPECTED:
         EXPECTED[kind] = gaps_of(*KINDS[kind], 600, [(i, i + 1) for i in range(600)])
     spans = list(itertools.pairwise(sorted({0, 600, *cuts})))
@@ -200,14 +200,14 @@ def sorts(x):
 
 @pytest.mark.parametrize("function", [overwrites, sorts])
 def test_a_function_that_writes_into_its_data_spoils_no_other_pair(function):
-    """Datasets that lie side by side in memory are nobody else's."""
+    """Datasets of other pairs lie next to it in memory, and must not change."""
     expected = gaps_of(samplers.uniform(0, 1), lambda x: float(x.max() - x[0]), 500)
     assert np.array_equal(gaps_of(samplers.uniform(0, 1), function, 500), expected)
     assert np.array_equal(gaps_of(samplers.uniform(0, 1), function, 500, [(400, 500), (0, 400)]), expected)
 
 
-def test_a_dataset_is_as_it_is_when_drawn_alone():
-    """Functions see plain contiguous arrays that can be written to."""
+def test_a_dataset_of_a_block_is_an_ordinary_array():
+    """A function that needs a contiguous array, or writes into it, would fail."""
     seen = set()
 
     def look(x):
@@ -272,7 +272,7 @@ FROZEN = [
 
 @pytest.mark.parametrize("frozen", FROZEN, ids=lambda f: f"{f.dist.name}{f.args}{f.kwds}")
 def test_scipy_draws_what_it_would_draw_by_itself(frozen):
-    """P is the distribution that was named, to the last bit."""
+    """P must be the distribution that was named, to the last bit."""
     sampler = as_sampler(frozen)
     for n, seed in ((2, 1), (3, 2), (17, 3), (1000, 4), (4001, 5)):
         expected = frozen.rvs(size=n, random_state=streams.stream(seed, 0))
@@ -289,21 +289,21 @@ def test_scipy_draws_what_it_would_draw_by_itself(frozen):
 
 
 class Capped(type(stats.expon)):
-    """A distribution of a user's, made of one of SciPy's."""
+    """A user's subclass of one of SciPy's distributions."""
 
     def _rvs(self, size=None, random_state=None):
         return np.minimum(super()._rvs(size, random_state), 20.0)
 
 
 class CappedFrozen(type(stats.expon())):
-    """A frozen distribution of a user's, which draws something else very rarely."""
+    """A user's subclass of a frozen distribution, which very rarely draws something else."""
 
     def rvs(self, size=None, random_state=None):
         return np.minimum(super().rvs(size, random_state), 20.0)
 
 
-def test_distributions_of_users_are_asked_themselves():
-    """A class that draws otherwise, however rarely, is P; what it was made of is not."""
+def test_subclasses_of_scipys_distributions_draw_by_themselves():
+    """P must be what the user's class draws, however rarely that differs from SciPy's own."""
     capped = as_sampler(Capped(name="expon")())
     assert not traits_of(capped).streamable and not traits_of(capped).iid
     frozen = as_sampler(CappedFrozen(stats.expon))
@@ -314,14 +314,14 @@ def test_distributions_of_users_are_asked_themselves():
     assert as_sampler(patched).draw(5, streams.stream(1, 0)).max() < 3
 
 
-def test_a_name_does_not_make_a_distribution():
-    """A distribution that is called like another one is not drawn like it."""
+def test_a_distribution_is_not_identified_by_its_name():
+    """A distribution that has the name of another one would be drawn like the other one."""
     named = as_sampler(type(stats.gamma)(name="norm")(2))
     assert not traits_of(named).streamable
 
 
 def test_parameters_that_change_are_seen():
-    """A frozen distribution can be changed in place, and P is then what it says, not what it said."""
+    """A frozen distribution can be changed in place, and P must then be the changed one."""
     frozen = stats.expon(scale=1.0)
     sampler = as_sampler(frozen)
     before = sampler.draw(100, streams.stream(1, 0))
@@ -346,6 +346,6 @@ def test_an_estimate_follows_parameters_that_change():
 
 @pytest.mark.parametrize("n", [1, 2, 100])
 def test_single_draws_of_scipy_are_arrays(n):
-    """One record is a dataset of one record, for the last of many as for the first."""
+    """A single record must be a dataset of one record, not a scalar."""
     for frozen in (stats.expon(), stats.poisson(3), stats.multivariate_normal([0, 0])):
         assert len(as_sampler(frozen).draw(n, streams.stream(1, 0))) == n

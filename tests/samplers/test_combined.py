@@ -64,27 +64,27 @@ def rows(n, generator):
 
 
 def halved(values):
-    """Make each record from its own one."""
+    """Make each record from one record."""
     return values / 2
 
 
 def above(X, generator):
-    """Label records by their sum, with coins."""
+    """Label records by their sum and a random number."""
     return (X.sum(axis=1) + generator.normal(0, 0.1, len(X)) > 1).astype(int)
 
 
 def first_above(X):
-    """Label records without coins."""
+    """Label records without randomness."""
     return X[:, 0] > 0.5
 
 
 def weight(mean):
-    """Return a likelihood of scipy's."""
+    """Return a likelihood as one of scipy's distributions."""
     return scipy.stats.norm(mean, 10)
 
 
 def heard(mean, generator):
-    """Return a likelihood with coins of one's own."""
+    """Draw records of a likelihood with the generator."""
     return generator.poisson(np.exp(mean))
 
 
@@ -101,7 +101,7 @@ NAMES = {
     "scipy": scipy,
 }
 
-PLAIN = [
+WITHOUT_FUNCTIONS = [
     "integers(0, 120)",
     "integers(-3, 4).truncated(-1, 2)",
     "integers(0, 100).truncated(18)",
@@ -157,7 +157,7 @@ PLAIN = [
     "blobs([[0, 0], [1, 2]], low=-inf, weights=[1, 1])",
     "as_sampler(scipy.stats.gamma(2, scale=3))",
 ]
-MADE = [
+WITH_FUNCTIONS = [
     "from_function(dice)",
     "from_function(dice, support=(1, 6))",
     "from_function(dice, support=[1, 2, 3, 4, 5, 6])",
@@ -186,7 +186,7 @@ MADE = [
     "marginal(scipy.stats.uniform(0, 3), heard)",
     "marginal(normal(75, 5), weight).truncated(0, 200)",
 ]
-# Of scipy's own, which have no methods of ours until they are made samplers.
+# SciPy's distributions have our methods only after as_sampler().
 SCIPY = [
     "as_sampler(scipy.stats.gamma(2, scale=3)).truncated(1, 10)",
     "as_sampler(scipy.stats.norm(0, 1)).clip(-1, 1)",
@@ -194,7 +194,7 @@ SCIPY = [
     "as_sampler(scipy.stats.norm(0, 1)).fixed(size=3)",
     "as_sampler(scipy.stats.norm(0, 1)).map(exp)",
 ]
-CODES = PLAIN + MADE + SCIPY
+CODES = WITHOUT_FUNCTIONS + WITH_FUNCTIONS + SCIPY
 
 
 def make(code):
@@ -202,11 +202,11 @@ def make(code):
     return eval(code, dict(NAMES))
 
 
-# --- what lies where ---
+# --- whether values lie in a support ---
 
 
 def is_missing(value):
-    """Tell whether a value is one of those that mean nothing."""
+    """Tell whether a value is missing."""
     return value is None or bool(np.any(pd.isna(value)))
 
 
@@ -281,7 +281,7 @@ PUBLIC = np.array([1.0, 2.0, 4.0, 8.0])
         (bootstrap(pd.Series(["a", "b"])), bootstrap(pd.Series(["a", "b"], dtype="category"))),
     ],
 )
-def test_different_ones_are_different(one, other):
+def test_different_samplers_are_not_equal(one, other):
     """A guarantee for one P would be taken for a guarantee for another."""
     assert one != other
     assert other != one
@@ -301,7 +301,7 @@ def test_different_ones_are_different(one, other):
         (uniform(-0.0, 1), uniform(0.0, 1)),
     ],
 )
-def test_the_same_written_in_another_way_is_equal(one, other):
+def test_the_same_sampler_written_in_another_way_is_equal(one, other):
     """The same P, written in another way, would be calibrated twice."""
     assert one == other
     assert hash(one) == hash(other)
@@ -371,16 +371,16 @@ def cumulative(values):
 )
 def test_functions_that_mix_records_are_refused(function):
     """Records of P would not be independent, and the theorem needs them to be."""
-    with pytest.raises(SamplerError, match="each record from its own one alone"):
+    with pytest.raises(SamplerError, match="each record from one record alone"):
         uniform(0, 1).map(function)
 
 
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (np.random.default_rng(0).permutation, "own one alone"),
-        (lambda x: x[:-1], "own one alone|drew"),
-        (lambda x: x.sum(), "own one alone|records"),
+        (np.random.default_rng(0).permutation, "one record alone"),
+        (lambda x: x[:-1], "one record alone|drew"),
+        (lambda x: x.sum(), "one record alone|records"),
         (lambda x: 1 / 0, "ZeroDivisionError"),
         (lambda x: x["a"], "raised IndexError"),
         (3, r"map\(3\) needs a function"),
@@ -416,7 +416,7 @@ def test_functions_that_make_no_records_are_refused(function, message):
     ],
 )
 def test_functions_of_single_records_are_accepted(sampler, function):
-    """A harmless function would be refused, and P could not be what the data is."""
+    """A harmless function would be refused, and P could not be made to look like the data."""
     made = sampler.map(function)
     drawn = made.draw(30, rng(7))
     assert records.count(drawn) == 30
@@ -458,12 +458,12 @@ def test_a_function_that_changes_its_input_changes_nothing_else():
     ],
     ids=repr,
 )
-def test_supports_of_restricted_ones(sampler, support):
+def test_supports_of_restricted_samplers(sampler, support):
     """Private records would be clipped to more, or less, than P's bounds."""
     assert tuple(float(end) for end in sampler.support) == support
 
 
-def test_a_clipped_one_moves_and_a_truncated_one_draws_again():
+def test_clip_moves_records_and_truncated_draws_them_again():
     """The mass outside of the bounds would be in the wrong place."""
     clipped, cut = (
         normal(0, 1).clip(-1, 1).draw(1000, rng(9)),
@@ -484,7 +484,7 @@ def test_bounds_that_more_than_one_draw_in_a_thousand_meets(share, n):
 
 
 @pytest.mark.parametrize("code", ["integers(0, 10)", "from_function(dice)", "choice([1, 2, 3])"])
-def test_whole_numbers_stay_whole(code):
+def test_integers_stay_integers(code):
     """The dtype of P, which private records are cast to, would change with a bound."""
     sampler = make(code)
     assert sampler.clip(1).draw(9, rng()).dtype == sampler.draw(9, rng()).dtype == np.int64
@@ -558,7 +558,7 @@ def test_whole_numbers_stay_whole(code):
         (lambda: blobs([[0], [math.nan]]), "not finite"),
         (lambda: blobs([[0], [1]], 0), "std=0 must be positive"),
         (lambda: blobs([[0], [1]], [1, 2, 3]), "one for all clouds or one for each"),
-        (lambda: blobs([[0], [1]], labels=[1]), "must be 2 different ones of one type"),
+        (lambda: blobs([[0], [1]], labels=[1]), "must be 2 different labels of one type"),
         (lambda: blobs([[0], [1]], labels=[1, 1]), "different"),
         (lambda: blobs([[0], [1]], labels=[1, "a"]), "one type"),
         (lambda: blobs([[0], [1]], labels=[[1], [2]]), "labels"),
@@ -595,7 +595,7 @@ def test_whole_numbers_stay_whole(code):
         (lambda: from_function(dice, support=OneOf((1, 2), unknown=3)), "unknown"),
     ],
 )
-def test_what_makes_no_distribution_is_refused(call, message):
+def test_wrong_arguments_are_refused(call, message):
     """A slip would surface in the middle of calibration, or as an error about something else."""
     with pytest.raises(SamplerError, match=message):
         call()
@@ -623,12 +623,12 @@ def test_what_makes_no_distribution_is_refused(call, message):
     ],
 )
 def test_a_stated_support_is_the_support(given, support):
-    """Private records would be brought into something else than what was stated."""
+    """Private records would be converted to another support than the one that was stated."""
     assert from_function(dice, support=given).support == support
 
 
-def test_a_stated_support_of_moments():
-    """Dates could be drawn by a function, and not be bounded."""
+def test_a_stated_support_of_dates():
+    """Dates that a function draws could not have bounds."""
     ends = np.datetime64("2020-01-01"), np.datetime64("2020-12-31")
     sampler = from_function(dice, support=ends)
     assert sampler.support == ends
@@ -639,7 +639,7 @@ def test_a_stated_support_of_moments():
 
 
 def test_the_same_records_are_used_every_time():
-    """A record that was used yesterday would not be today, and one calibration would not serve."""
+    """A record that was used yesterday would not be used today, and one calibration would not be enough."""
     sampler = uniform(0, 1).fixed(size=50)
     for n in (50, 51, 1000):
         chosen = sampler.positions(n)
@@ -663,7 +663,7 @@ def test_the_same_records_are_used_every_time():
         lambda s: table(a=s),
     ],
 )
-def test_a_fixed_size_is_never_lost(make_it):
+def test_a_fixed_size_is_never_dropped(make_it):
     """The data would be used in full, and calibrated again every day, though the size was fixed."""
     try:
         made = make_it(uniform(0, 1).fixed(size=7))
@@ -677,7 +677,7 @@ def test_a_fixed_size_is_never_lost(make_it):
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow", "dict", "records"])
 def test_a_mixture_of_tables_keeps_rows_together(frame):
-    """Records would be put together from two different people's."""
+    """A record would be put together from those of two people."""
     one = table(a=integers(0, 9), b=choice([1]), frame=frame)
     other = table(a=integers(100, 109), b=choice([2]), frame=frame)
     drawn = mixture([one, other]).draw(60, rng(10))
@@ -753,7 +753,7 @@ FRAME = pd.DataFrame(
 )
 @pytest.mark.parametrize("smooth", [0, 0.5])
 def test_public_records_of_every_kind(public, smooth):
-    """Public data could be had and not be used, or would be drawn with other types."""
+    """Some public data could not be used, or would be drawn with other types."""
     if smooth and sparse.issparse(public):
         with pytest.raises(SamplerError, match="not for sparse"):
             bootstrap(public, smooth=smooth)
@@ -773,14 +773,14 @@ def test_public_records_of_every_kind(public, smooth):
 
 
 def inside_public(drawn, support):
-    """Tell the same of public data, whose moments have time zones."""
+    """Tell whether public data lies in a support, but for the column "t" of times with a zone."""
     if isinstance(support, dict):
         support = {name: own for name, own in support.items() if name != "t"}
     return inside(drawn, support)
 
 
 def test_rows_of_public_data_stay_together():
-    """Records would be put together from different people's."""
+    """A record would be put together from those of different people."""
     public = pl.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
     known = set(public.iter_rows())
     assert set(bootstrap(public).draw(60, rng(14)).iter_rows()) == known
@@ -829,7 +829,7 @@ def test_smoothing_reaches_every_container(public, values):
         assert set(sampler.draw(50, rng(16))["b"]) == {0, 1, 2, 3}
 
 
-# --- the Bayesian choice ---
+# --- Bayesian models ---
 
 
 def test_all_records_share_a_parameter_or_none_do():
@@ -858,7 +858,7 @@ def test_all_records_share_a_parameter_or_none_do():
     ],
 )
 def test_likelihoods_of_every_kind(per, prior, likelihood, shape):
-    """A model that is plain to write would draw records of the wrong shape."""
+    """A model that is easy to write would draw records of the wrong shape."""
     sampler = marginal(prior, likelihood, per=per)
     for n in (0, 1, 2, 7):
         assert sampler.draw(n, rng(18)).shape == (n, *shape)
@@ -914,7 +914,7 @@ NASTY = "<script>alert('x')</script>\"&"
     ids=lambda sampler: repr(sampler)[:60],
 )
 def test_every_sampler_describes_itself(sampler):
-    """Looking at P before using it would end in an error, or run a script that is in a name."""
+    """Looking at P before using it would end in an error, or run a script that is hidden in a name."""
     found = sampler.describe(n=200)
     assert found.n == 200 and found.seed == 0
     text = str(found)
@@ -930,7 +930,7 @@ def test_every_sampler_describes_itself(sampler):
 
 
 def test_a_description_is_right():
-    """The numbers that P is judged by would be others than those drawn."""
+    """A user would judge P by numbers that are not those of its records."""
     parts = {"c": categorical(["x", "y"], p=[1, 3]), "d": dates("2020-01-01", "2020-12-31")}
     sampler = table({"a": with_missing(uniform(0, 10), 0.25)} | parts)
     drawn = sampler.draw(5000, rng(3))
@@ -969,7 +969,7 @@ def test_a_description_is_right():
     ids=lambda sampler: repr(sampler)[:40],
 )
 def test_a_description_plots_itself(sampler, tmp_path):
-    """The picture that the documentation promises would not be there, or stay open."""
+    """The picture that the documentation promises would be missing, or its figure would stay open."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -994,7 +994,7 @@ def test_a_plot_without_matplotlib(monkeypatch):
         uniform(0, 1).describe(n=10).plot()
 
 
-# --- what they are for ---
+# --- private answers ---
 
 
 def centroid_gap(data):
@@ -1051,7 +1051,7 @@ ONE_COLUMN = pd.DataFrame({"a": NUMBERS})
     ],
     ids=lambda value: repr(value)[:50] if hasattr(value, "draw") else "",
 )
-def test_a_private_answer_with_each_of_them(sampler, data, function):
-    """P could be described and not used."""
+def test_a_private_answer_with_each_sampler(sampler, data, function):
+    """A sampler could be made, but not used for a private answer."""
     private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(function)
     assert np.isfinite(np.asarray(private(data), dtype=float)).all()

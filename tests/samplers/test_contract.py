@@ -35,11 +35,11 @@ NUMBERS = [
 ]
 NAMES = combined.NAMES | tables.NAMES
 FUNCTIONS = {function.__name__: function for function in combined.FUNCTIONS + tables.FUNCTIONS}
-# Which need no function of the user's: their fingerprint is the same in every process.
-PLAIN = [*NUMBERS, *combined.PLAIN, *tables.PLAIN, *combined.BOOTSTRAPS]
-OTHERS = [*combined.MADE, *combined.SCIPY, *tables.MADE]
+# These need no function of a user, so their fingerprint is the same in every process.
+PORTABLE = [*NUMBERS, *combined.WITHOUT_FUNCTIONS, *tables.WITHOUT_FUNCTIONS, *combined.BOOTSTRAPS]
+OTHERS = [*combined.WITH_FUNCTIONS, *combined.SCIPY, *tables.WITH_FUNCTIONS]
 # A bootstrap's repr does not have its data.
-WRITTEN = [code for code in PLAIN + OTHERS if code not in combined.BOOTSTRAPS]
+WRITTEN = [code for code in PORTABLE + OTHERS if code not in combined.BOOTSTRAPS]
 CONSTANT = ["categorical(['only'])", "boolean(0)", "boolean(1)"]
 
 
@@ -82,8 +82,8 @@ def test_a_repr_is_the_code_that_makes_it(code):
     assert repr(again.support) == repr(sampler.support)
 
 
-@each("code", PLAIN + OTHERS)
-def test_equal_ones_are_equal_in_every_way(code):
+@each("code", PORTABLE + OTHERS)
+def test_equal_samplers_have_equal_hashes_and_fingerprints(code):
     """The same P, made twice, would be calibrated twice and budgeted twice."""
     one, other = make(code), make(code)
     assert one == other
@@ -91,9 +91,9 @@ def test_equal_ones_are_equal_in_every_way(code):
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_all_of_these_are_different():
+def test_different_samplers_are_not_equal():
     """A guarantee for one P would be taken for a guarantee for another."""
-    made = [make(code) for code in PLAIN + OTHERS]
+    made = [make(code) for code in PORTABLE + OTHERS]
     for at, one in enumerate(made):
         for other in made[at + 1 :]:
             assert one != other
@@ -101,8 +101,8 @@ def test_all_of_these_are_different():
     assert len({fingerprint(one) for one in made}) == len(made)
 
 
-@each("code", PLAIN + OTHERS)
-def test_they_pickle(code):
+@each("code", PORTABLE + OTHERS)
+def test_samplers_pickle(code):
     """A sampler could not be sent to a worker."""
     sampler = make(code)
     for library in (pickle, cloudpickle):
@@ -127,7 +127,7 @@ def in_another_process(hash_seed):
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps(PLAIN + OTHERS),
+        input=json.dumps(PORTABLE + OTHERS),
         capture_output=True,
         text=True,
         timeout=300,
@@ -142,12 +142,12 @@ def test_fingerprints_are_the_same_in_every_process():
     """Every new process would calibrate again what the last one has stored."""
     one, other = in_another_process("1"), in_another_process("2")
     assert one == other
-    assert one[: len(PLAIN)] == [fingerprint(make(code)) for code in PLAIN]
+    assert one[: len(PORTABLE)] == [fingerprint(make(code)) for code in PORTABLE]
 
 
-@each("code", PLAIN + OTHERS)
+@each("code", PORTABLE + OTHERS)
 def test_a_draw_is_a_function_of_the_generator(code):
-    """An estimate could not be computed again, and hidden randomness would have nobody's seed."""
+    """An estimate could not be computed again, since hidden randomness does not depend on its seed."""
     sampler = make(code)
     before = np.random.get_state()[1].tobytes(), random.getstate()
     one, other = sampler.draw(40, rng(4)), sampler.draw(40, rng(4))
@@ -157,7 +157,7 @@ def test_a_draw_is_a_function_of_the_generator(code):
         assert not records.equal(one, sampler.draw(40, rng(5)))
 
 
-@each("code", PLAIN + OTHERS)
+@each("code", PORTABLE + OTHERS)
 def test_very_small_draws(code):
     """One record, or none, would have another schema than many."""
     sampler = make(code)
@@ -171,9 +171,9 @@ def test_very_small_draws(code):
             assert tables.schema_of(drawn) == tables.schema_of(many)
 
 
-@each("code", PLAIN + OTHERS)
-def test_they_are_frozen(code):
-    """P could be changed after calibration, by hand or through what it gives away."""
+@each("code", PORTABLE + OTHERS)
+def test_samplers_are_frozen(code):
+    """P could be changed after calibration, by hand or through the support that it returns."""
     sampler = make(code)
     for field in dataclasses.fields(sampler):
         with pytest.raises(AttributeError):

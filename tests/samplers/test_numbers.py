@@ -1,4 +1,4 @@
-"""P is the promise: the samplers must draw what they say, say what they draw, and refuse the rest.
+"""Samplers must draw the distribution that they name, state its support, and refuse wrong arguments.
 
 Every statistical check has a fixed seed and would raise a false alarm once in 1e6 other seeds.
 """
@@ -175,14 +175,14 @@ def test_a_normal_in_a_box_is_truncated(mean, std, low, high):
     sampler = normal(mean, std, low=low, high=high)
     drawn = sampler.draw(20_000, rng(5))
     assert within(sampler, drawn)
-    assert len(np.unique(drawn)) > 19_900  # no lattice left by cancellation
+    assert len(np.unique(drawn)) > 19_900  # cancellation would leave fewer
     a, b = (low - mean) / std, (high - mean) / std
     reference = stats.truncnorm(a, b, loc=mean, scale=std)
     assert_follows(drawn, reference.cdf)
 
 
 def test_the_far_tail_decays_as_it_should():
-    """Beyond eight deviations 1 - cdf is lost to rounding: the records would all be the bound."""
+    """Beyond eight deviations 1 - cdf is rounded to 0: all records would be equal to the bound."""
     above = normal(0, 1, low=30).draw(20_000, rng(6)) - 30
 
     def survival(x):
@@ -213,7 +213,7 @@ def test_rounding_never_leaves_the_box():
         sampler = normal(mean, std, low=low, high=high)
         try:
             drawn = sampler.draw(20, rng(seed))
-        except SamplerError:  # narrower than floating point can tell
+        except SamplerError:  # the box is too narrow for floating point
             continue
         assert within(sampler, drawn), f"{sampler} draws {drawn.min()!r} to {drawn.max()!r}"
 
@@ -225,7 +225,7 @@ def test_a_box_without_mass_is_refused(low):
         normal(0, 1, low=low).draw(3, rng())
 
 
-def test_a_covariance_is_kept():
+def test_records_have_the_given_covariance():
     """Columns would be drawn as if they were independent."""
     mean, cov = np.array([1.0, -2.0, 0.0]), np.array([[4.0, 1.5, 0.0], [1.5, 1.0, 0.2], [0.0, 0.2, 0.5]])
     drawn = normal(mean, cov=cov).draw(30_000, rng(9))
@@ -234,7 +234,7 @@ def test_a_covariance_is_kept():
         assert_follows(drawn @ direction, stats.norm(mean @ direction, spread).cdf)
 
 
-def test_a_semi_definite_covariance_is_kept():
+def test_records_have_a_given_semi_definite_covariance():
     """Two columns that are the same in the data could not be the same in P."""
     drawn = normal([0, 0], cov=[[1, 1], [1, 1]]).draw(20_000, rng(10))
     assert np.allclose(drawn[:, 0], drawn[:, 1])
@@ -252,7 +252,7 @@ def test_a_semi_definite_covariance_is_kept():
     ],
 )
 def test_a_correlated_box_is_truncated(corr, low, high):
-    """The box would be cut as if the columns were independent, or records pushed to its walls."""
+    """The box would be cut as if the columns were independent, or records moved to its edges."""
     mean, std = np.array([10.0, -3.0]), np.array([2.0, 0.5])
     cov = np.outer(std, std) * [[1, corr], [corr, 1]]
     sampler = normal(mean, cov=cov, low=mean + std * low, high=mean + std * high)
@@ -275,7 +275,7 @@ def test_a_correlated_box_is_truncated(corr, low, high):
         assert_follows(v[(quarter <= 4 * u) & (4 * u < quarter + 1)], stats.uniform.cdf)
 
 
-def test_a_correlated_box_without_mass_ends():
+def test_a_correlated_box_without_mass_is_refused():
     """The draw would never return."""
     with pytest.raises(SamplerError, match=r"fewer than one draw in a thousand.*Widen them"):
         normal([0, 0], cov=np.eye(2), low=[20, 20]).draw(5, rng())
@@ -337,7 +337,7 @@ def test_a_draw_depends_on_the_generator_alone(sampler):
 # --- mixtures ---
 
 
-def test_a_mixture_is_one():
+def test_a_mixture_follows_its_distribution():
     """The sensitivity would be that of other weights than those promised."""
     sampler = mixture([normal(0, 1), uniform(5, 6), stats.expon(10, 2)], weights=[0.5, 0.2, 0.3])
 
@@ -349,7 +349,7 @@ def test_a_mixture_is_one():
 
 
 @pytest.mark.parametrize("weights", [None, [1, 1, 1], [2, 3, 5], [0.1, 0, 0.9], [1e-3, 1, 1e3]])
-def test_a_mixture_keeps_its_weights(weights):
+def test_a_mixture_uses_its_weights(weights):
     """Rare people would be drawn too often, or never."""
     sampler = mixture([uniform(i, i + 1) for i in range(3)], weights)
     share = np.ones(3) / 3 if weights is None else np.array(weights) / np.sum(weights)
@@ -400,15 +400,15 @@ def test_a_mixture_of_lists_is_a_list():
 
 
 def test_mixtures_of_mixtures():
-    """Weights inside would be lost."""
+    """The weights of the inner mixture would be ignored."""
     inner = mixture([uniform(0, 1), uniform(1, 2)], [1, 3])
     found = np.bincount(mixture([inner, uniform(2, 3)], [1, 1]).draw(20_000, rng(20)).astype(int))
     for count, chance in zip(found.tolist(), [0.125, 0.375, 0.5], strict=True):
         assert stats.binomtest(count, 20_000, chance).pvalue > ALARM / 3
 
 
-def test_the_kind_of_a_mixture_does_not_depend_on_luck():
-    """Two records drawn to learn P's dtype may be both integers: private floats would then be rounded."""
+def test_the_dtype_of_a_mixture_does_not_depend_on_chance():
+    """The two records that show P's dtype may both be integers: private floats would then be rounded."""
     sampler = mixture([stats.poisson(3), uniform(0, 1)])
     assert {sampler.draw(n, rng(seed)).dtype for n in (1, 2, 50) for seed in range(20)} == {
         np.dtype(np.float64)
@@ -492,7 +492,7 @@ def test_an_unbounded_scipy_distribution_clips_nothing():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_a_sampler(value, cdf):
+def test_what_as_sampler_accepts(value, cdf):
     """What a user has at hand would have to be wrapped first, or would be drawn wrongly."""
     sampler = as_sampler(value)
     assert isinstance(sampler, samplers.Sampler)
@@ -503,7 +503,7 @@ def test_what_is_a_sampler(value, cdf):
         assert_follows(drawn, cdf)
 
 
-def test_a_sampler_of_ones_own_is_taken_as_it_is():
+def test_a_users_sampler_is_used_unchanged():
     """A user's own sampler would lose its other methods."""
     dice = Dice()
     assert as_sampler(dice) is dice
@@ -552,15 +552,15 @@ def test_the_new_distributions_of_scipy():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_is_no_sampler(value):
+def test_what_as_sampler_refuses(value):
     """A slip would surface as a TypeError in the middle of calibration."""
     with pytest.raises(
         SamplerError, match=r"is not a public distribution.*samplers\.uniform.*scipy\.stats"
     ) as e:
         as_sampler(value)
     # A value that could be the data itself is not shown, only its type.
-    plain = isinstance(value, str | int | type | None)
-    assert (repr(value) if plain else type(value).__name__) in str(e.value)
+    shown = isinstance(value, str | int | type | None)
+    assert (repr(value) if shown else type(value).__name__) in str(e.value)
 
 
 def test_an_unfrozen_distribution_with_shape_parameters():
@@ -587,7 +587,7 @@ def test_a_distribution_that_draws_a_tuple(n):
     assert mean.shape == variance.shape == (n,)
 
 
-# --- drawing, and whose fault it is ---
+# --- errors while drawing ---
 
 
 def test_a_sampler_that_raises():
@@ -904,7 +904,7 @@ def test_samplers_do_not_change():
         (lambda: from_function(spenders, support=(0, 1, 2)), "support"),
     ],
 )
-def test_what_makes_no_distribution_is_refused(make, message):
+def test_wrong_arguments_are_refused(make, message):
     """A slip would surface in the middle of calibration, or as an error about broadcasting."""
     with pytest.raises(SamplerError, match=message):
         make()
@@ -923,19 +923,19 @@ def test_a_box_may_have_more_coordinates_than_the_mean(n):
 
 
 def test_the_size_may_be_a_numpy_integer():
-    """``size=columns.max()`` would be refused for a reason that is not one."""
+    """``size=columns.max()`` would be refused, though it is an integer."""
     assert uniform(0, 1, size=np.int64(3)) == uniform(0, 1, size=3)
 
 
 def test_the_namespace():
-    """A name that the documentation uses would be gone."""
+    """A name that the documentation uses would be missing."""
     assert set(samplers.__all__) >= {"Sampler", "as_sampler", "from_function", "mixture", "normal", "uniform"}
     assert all(hasattr(samplers, name) for name in samplers.__all__)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 100), (-3.3, 17.7), (5, 6), (1e300, 1.1e300)])
 def test_uniform_draws_what_numpy_does(low, high):
-    """Estimates would change with how numbers are moved into place."""
+    """Estimates would differ from those that numpy's own method gives with the same seed."""
     ours, theirs = (np.random.Generator(np.random.SFC64(3)) for _ in range(2))
     assert np.array_equal(samplers.uniform(low, high).draw(1001, ours), theirs.uniform(low, high, 1001))
     drawn = samplers.uniform(low, high, size=3).draw(101, ours)
@@ -944,19 +944,19 @@ def test_uniform_draws_what_numpy_does(low, high):
 
 @pytest.mark.parametrize(("mean", "std"), [(0, 1), (3, 2), (-7.7, 1e-9), (0, 5), (4, 1)])
 def test_normal_draws_what_numpy_does(mean, std):
-    """Estimates would change with how numbers are moved into place."""
+    """Estimates would differ from those that numpy's own method gives with the same seed."""
     ours, theirs = (np.random.Generator(np.random.SFC64(3)) for _ in range(2))
     assert np.array_equal(samplers.normal(mean, std).draw(1001, ours), theirs.normal(mean, std, 1001))
 
 
 def test_a_range_that_overflows_is_refused():
-    """A user would calibrate on infinities and NaN, which nobody's data has."""
+    """A user would calibrate on infinities and NaN, which the data does not have."""
     for made in (samplers.uniform(-1.7e308, 1.7e308), samplers.uniform(-1.7e308, 1.7e308, size=2)):
         with pytest.raises(SamplerError, match="OverflowError"):
             draw(made, 3, np.random.default_rng(0))
 
 
-def test_shares_in_a_dict_are_told_how_to_write_them():
+def test_shares_in_a_dict_are_refused_with_the_right_way():
     """A user who writes shares as a dict would not learn where they go."""
     with pytest.raises(SamplerError, match=r"For shares: categorical\(\['a', 'b'\], p="):
         samplers.categorical({"a": 0.6, "b": 0.4})

@@ -44,7 +44,7 @@ def rng(seed=0):
 
 
 def earned(columns, generator):
-    """Make a column from another one, with coins."""
+    """Make a column from another one, with randomness."""
     return generator.normal(500 * columns["age"], 9000)
 
 
@@ -54,7 +54,7 @@ def made_by_a_user() -> Distribution:
 
 
 def doubled(columns):
-    """Make a column from another one, without coins."""
+    """Make a column from another one, without randomness."""
     return 2 * columns["age"]
 
 
@@ -82,7 +82,7 @@ NAMES = {
 }
 
 # The code of samplers, so that another process can make them too.
-PLAIN = [
+WITHOUT_FUNCTIONS = [
     "categorical(['F', 'M'])",
     "categorical(['F', 'M'], p=[0.6, 0.4])",
     "categorical(['low', 'mid', 'high'], p=[1, 2, 3], ordered=True, unknown='mid')",
@@ -139,7 +139,7 @@ PLAIN = [
     ),
     "table(age=integers(0, 120), sex=choice(['F', 'M']), frame='dict')[['sex', 'age']]['age']",
 ]
-MADE = [
+WITH_FUNCTIONS = [
     "table(age=integers(18, 70), income=dependent(earned))",
     "table(age=integers(18, 70), income=dependent(earned, support=(0, 100000)), frame='dict')",
     "table(age=integers(18, 70), income=dependent(doubled, support=(36, 140)), frame='polars')",
@@ -147,7 +147,7 @@ MADE = [
     "table(age=integers(18, 70), income=dependent(earned), frame='dict')[['income']]",
     "table(x=from_function(dice, support=[1, 2, 3, 4, 5, 6]), frame='records')",
 ]
-CODES = PLAIN + MADE
+CODES = WITHOUT_FUNCTIONS + WITH_FUNCTIONS
 
 
 def make(code):
@@ -155,11 +155,11 @@ def make(code):
     return eval(code, dict(NAMES))
 
 
-# --- what lies where ---
+# --- whether values lie in a support ---
 
 
 def is_missing(value):
-    """Tell whether a value is one of those that mean nothing."""
+    """Tell whether a value is missing."""
     return value is None or value is pd.NA or value != value or bool(pd.isna(value))
 
 
@@ -172,7 +172,7 @@ def comparable(value):
 
 
 def lies_in(values, support):
-    """Tell whether all values of a column lie in a support, to the type."""
+    """Tell whether all values of a column lie in a support, and have its types."""
     if support is None:
         return True
     if isinstance(support, Maybe):
@@ -187,7 +187,7 @@ def lies_in(values, support):
 
 
 def columns_of(drawn):
-    """Return anything that a table draws as lists of Python values, by column; None for the only one."""
+    """Return what a table draws as lists of Python values by column; a single column has the key None."""
     if isinstance(drawn, dict):
         return {name: values.tolist() for name, values in drawn.items()}
     if isinstance(drawn, pl.DataFrame):
@@ -255,7 +255,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), DIFFERENT)
-def test_different_ones_are_different(one, other):
+def test_different_samplers_are_not_equal(one, other):
     """A guarantee for one P would be taken for a guarantee for another."""
     assert make(one) != make(other)
     assert make(other) != make(one)
@@ -278,14 +278,14 @@ def test_different_ones_are_different(one, other):
     ],
     ids=repr,
 )
-def test_the_same_written_in_another_way_is_equal(one, other):
+def test_the_same_sampler_written_in_another_way_is_equal(one, other):
     """The same P, written in another way, would be calibrated twice."""
     assert one == other
     assert hash(one) == hash(other)
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_what_they_are_made_of_may_change():
+def test_changing_the_arguments_later_changes_no_sampler():
     """P would change with a list that the caller goes on using."""
     values, p, columns = ["a", "b"], [1.0, 3.0], {"x": boolean()}
     one, other = categorical(values, p), table(columns, frame="dict")
@@ -372,14 +372,14 @@ def test_a_dict_of_arrays():
 
 
 def test_a_list_of_dicts():
-    """A function for private records would meet numpy's types, or naive moments, in calibration."""
+    """A function for private records would meet numpy's types, or times without a zone, in calibration."""
     drawn = table(EVERYTHING, frame="records").draw(20, rng(7))
     assert all(list(record) == list(EVERYTHING) for record in drawn)
     kinds = [int, float, bool, str, str, int, dt.date, dt.datetime, dt.datetime]
     assert all([type(value) for value in record.values()] == kinds for record in drawn)
 
 
-def test_instants_have_their_time_zone_in_every_container_that_can_hold_one():
+def test_times_have_their_zone_in_every_container_that_can_have_one():
     """The clock would show UTC where the private records show the local time."""
     for frame in ("pandas", "polars", "pyarrow", "records"):
         zoned = table(z=dates("2024-07-01", "2024-07-02", tz="Asia/Tokyo"), frame=frame)
@@ -436,13 +436,13 @@ def test_missing_values_without_a_library(frame):
 @pytest.mark.parametrize("frame", FRAMES[:3])
 @pytest.mark.parametrize("name", list(EVERYTHING))
 def test_a_column_of_nothing_but_missing_values_keeps_its_type(frame, name):
-    """The schema of a small draw would depend on luck, and the private data would not fit it."""
+    """The schema of a small draw would depend on chance, and the private data would not fit it."""
     sampler = table(x=with_missing(EVERYTHING[name], 1 - 1e-9), frame=frame)
     other = table(x=with_missing(EVERYTHING[name], 1e-9), frame=frame)
-    gone, there = sampler.draw(3, rng()), other.draw(3, rng())
-    assert all(map(is_missing, columns_of(gone)["x"]))
-    assert not any(map(is_missing, columns_of(there)["x"]))
-    assert schema_of(gone) == schema_of(there)
+    missing, present = sampler.draw(3, rng()), other.draw(3, rng())
+    assert all(map(is_missing, columns_of(missing)["x"]))
+    assert not any(map(is_missing, columns_of(present)["x"]))
+    assert schema_of(missing) == schema_of(present)
 
 
 @pytest.mark.parametrize("values", [["a", "b"], [1, 2], [0.5, 1.5], [True, False]])
@@ -485,7 +485,7 @@ def test_a_dependent_column_sees_those_before_it(frame):
 
 
 def test_a_dependent_column_may_depend_on_a_dependent_one():
-    """A chain of columns would end at its first link."""
+    """A column could not be made from a column that is itself made from another one."""
     sampler = table(
         a=integers(0, 9), b=lambda columns: columns["a"] + 1, c=lambda columns: columns["b"] * 2, frame="dict"
     )
@@ -494,22 +494,22 @@ def test_a_dependent_column_may_depend_on_a_dependent_one():
     assert ((sampler["c"].draw(50, rng(14)) >= 2) & (sampler["c"].draw(50, rng(14)) <= 20)).all()
 
 
-def test_a_dependent_column_has_the_tables_coins():
-    """Its coins would be others than the estimate's, or the same for every column."""
+def test_a_dependent_column_uses_the_tables_generator():
+    """Its random numbers would not come from the estimate's seed, or be the same for every column."""
 
-    def coins(columns, generator):
+    def uniform_column(columns, generator):
         return generator.random(len(columns["a"]))
 
     def named(columns, *, rng=None):
         return columns["a"]
 
-    sampler = table(a=uniform(0, 1), b=coins, c=coins, frame="dict")
+    sampler = table(a=uniform(0, 1), b=uniform_column, c=uniform_column, frame="dict")
     drawn = sampler.draw(20, rng(15))
     assert len(np.unique(np.concatenate(list(drawn.values())))) == 60
     assert records.equal(drawn, sampler.draw(20, rng(15)))
 
 
-def test_a_dependent_column_gets_missing_values_and_texts_as_arrays():
+def test_a_dependent_column_gets_missing_values_and_strings_as_arrays():
     """A function of a column with missing values would meet something that numpy cannot compute with."""
     sampler = table(
         a=with_missing(integers(0, 9), 0.5),
@@ -550,21 +550,21 @@ def test_a_dependent_column_cannot_change_the_others():
     ],
 )
 def test_a_dependent_column_stays_in_its_support(function, support):
-    """The support that is promised would not hold what is drawn."""
+    """Values would be drawn outside the support that is promised."""
     sampler = table(a=uniform(0, 1), b=dependent(function, support=support), frame="dict")
     drawn = sampler.draw(300, rng(18))["b"].tolist()
     assert lies_in(drawn, sampler.support["b"])
     assert len(set(map(str, drawn))) > 2
 
 
-def test_a_dependent_column_of_a_library():
+def test_a_dependent_column_may_be_a_series():
     """A function that returns a series would be refused though its values are clear."""
     sampler = table(a=integers(0, 9), b=lambda columns: pd.Series(columns["a"]) * 2)
     drawn = sampler.draw(10, rng(19))
     assert (drawn["b"] == 2 * drawn["a"]).all()
 
 
-def test_a_sampler_of_ones_own_as_a_column():
+def test_a_users_sampler_as_a_column():
     """A class with a draw method could not be a column."""
     drawn = table(x=Dice(), y=with_missing(Dice(), 0.5), frame="dict").draw(60, rng(20))
     assert set(drawn["x"]) == {1, 2, 3, 4, 5, 6}
@@ -578,15 +578,15 @@ def test_a_sampler_of_ones_own_as_a_column():
 def test_a_projection_draws_what_the_function_would_get(frame):
     """A function of one column would be calibrated on another container than it is given."""
     sampler = table(EVERYTHING, frame=frame)
-    whole, one, some = sampler.draw(5, rng()), sampler["f"].draw(5, rng()), sampler[["f", "c"]].draw(5, rng())
+    full, one, some = sampler.draw(5, rng()), sampler["f"].draw(5, rng()), sampler[["f", "c"]].draw(5, rng())
     if frame == "records":
         assert [type(value) for value in one] == [float] * 5
         assert [list(record) for record in some] == [["f", "c"]] * 5
     elif frame == "dict":
-        assert one.dtype == whole["f"].dtype
+        assert one.dtype == full["f"].dtype
         assert list(some) == ["f", "c"]
     else:
-        assert type(some) is type(whole)
+        assert type(some) is type(full)
         assert list(columns_of(some)) == ["f", "c"]
         wanted = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": np.ndarray}[frame]
         assert type(one) is wanted
@@ -620,7 +620,7 @@ def test_a_projection_has_its_columns_support():
     assert sampler[["c", "i"]]["i"].support == (0, 9)
 
 
-def test_projections_of_what_is_made_of_tables():
+def test_projections_of_samplers_made_of_tables():
     """A mapped, mixed or bootstrapped table would have no columns."""
     sampler = table(a=integers(0, 9), b=boolean(), frame="dict")
     for made in (
@@ -670,10 +670,10 @@ def test_a_sampler_is_no_sequence():
         (lambda: categorical(3), r"categorical\(3\).*must be a list"),
         (lambda: categorical(None), "must be a list"),
         (lambda: categorical({"a", "b"}), "list"),
-        (lambda: categorical(["a", 1]), "texts, or numbers"),
+        (lambda: categorical(["a", 1]), "all strings, all numbers"),
         (lambda: categorical(["a", None]), "with_missing"),
-        (lambda: categorical([True, 2]), "texts, or numbers, or booleans"),
-        (lambda: categorical([["a"], ["b"]]), "texts, or numbers"),
+        (lambda: categorical([True, 2]), "all strings, all numbers or all booleans"),
+        (lambda: categorical([["a"], ["b"]]), "all strings, all numbers"),
         (lambda: categorical(["a", "b", "a"]), "'a', 'b', 'a'.*different from each other"),
         (lambda: categorical([1, 1.0]), "different from each other"),
         (lambda: categorical([0.5, math.nan]), "different from each other"),
@@ -691,7 +691,7 @@ def test_a_sampler_is_no_sequence():
         (lambda: choice([]), "at least one"),
         (lambda: choice(["a", "a"]), r"choice\(.*different"),
         (lambda: choice(["a"], unknown="b"), "one of the values"),
-        (lambda: choice([1j]), "texts, or numbers"),
+        (lambda: choice([1j]), "all strings, all numbers"),
         (lambda: choice(["a", "b"], p=[0.5, 0.25, 0.25]), "do not fit 2 values"),
         (lambda: boolean(1.5), r"boolean\(1.5\).*between 0 and 1"),
         (lambda: boolean(-0.1), "between 0 and 1"),
@@ -729,7 +729,7 @@ def test_a_sampler_is_no_sequence():
         (lambda: table({}), "has no columns"),
         (lambda: table([uniform(0, 1)]), "columns by name"),
         (lambda: table(uniform(0, 1)), "columns by name"),
-        (lambda: table({1: uniform(0, 1)}), "column name 1 is not a text"),
+        (lambda: table({1: uniform(0, 1)}), "column name 1 is not a string"),
         (lambda: table(a=uniform(0, 1), frame="spark"), "frame='spark' is not one of 'pandas', 'polars'"),
         (lambda: table(a=uniform(0, 1), frame=None), "frame=None"),
         (lambda: table(a=3), "not a public distribution"),
@@ -768,21 +768,21 @@ def test_a_sampler_is_no_sequence():
         (lambda: uniform(0, 1)["a"], r"uniform\(0, 1\) draws no table, so it has no column 'a'"),
         (lambda: boolean()[["a"]], "draws no table"),
         (lambda: table(a=boolean())["a"]["a"], "draws no table"),
-        (lambda: table(a=integers(0, 9)).truncated(0, 5), "Of a table, do it to its columns"),
-        (lambda: table(a=integers(0, 9)).clip(0, 5), "Of a table, do it to its columns"),
+        (lambda: table(a=integers(0, 9)).truncated(0, 5), "Call it on the columns of a table"),
+        (lambda: table(a=integers(0, 9)).clip(0, 5), "Call it on the columns of a table"),
         (lambda: choice(["a", "b"]).clip(0, 5), "is for numbers"),
         (lambda: boolean().truncated(0, 5), "is for numbers"),
         (lambda: dates("2020-01-01", "2020-02-01").clip(0, 1), "is for numbers"),
     ],
 )
-def test_what_makes_no_column_is_refused(call, message):
+def test_wrong_arguments_are_refused(call, message):
     """A slip would surface in the middle of calibration, or as an error about something else."""
     with pytest.raises(SamplerError, match=message):
         call()
 
 
 def test_a_frame_whose_library_is_missing(monkeypatch):
-    """The error would be an ImportError from the middle of a draw, without a way out."""
+    """The error would be an ImportError from the middle of a draw, without a remedy."""
     monkeypatch.setitem(sys.modules, "polars", None)
     monkeypatch.delitem(sys.modules, "privatize.data.polars_frames", raising=False)
     with pytest.raises(SamplerError, match=r"needs polars, which is not installed.*frame='dict'"):
@@ -802,14 +802,14 @@ def test_a_frame_whose_library_is_missing(monkeypatch):
     ],
 )
 def test_a_day_in_a_time_zone(start, end, tz, seconds):
-    """Instants of the neighbouring days would be drawn, or the clock's odd hours never."""
+    """Times of the days before or after would be drawn, or never the hours at which the clock changes."""
     low, high = dates(start, end, tz=tz).support
     assert (high - low) / np.timedelta64(1, "s") + 1 == seconds
     drawn = table(z=dates(start, end, tz=tz)).draw(3000, rng(24))["z"]
     assert set(drawn.dt.date) == {dt.date.fromisoformat(start[:10])}
 
 
-def test_the_last_day_belongs_to_it():
+def test_the_last_day_is_included():
     """The last day would be drawn at midnight only."""
     low, high = dates("2024-01-01", "2024-01-02", times=True).support
     assert str(low) == "2024-01-01T00:00:00"
@@ -820,7 +820,7 @@ def test_the_last_day_belongs_to_it():
     assert len(set(moments.tolist())) == 2
 
 
-# --- what they are for ---
+# --- private answers ---
 
 ROWS = 60
 
@@ -912,8 +912,8 @@ def test_a_private_mean_of_every_container(frame):
         ),
     ],
 )
-def test_a_private_answer_with_each_of_them(sampler, data, function):
-    """P could be described and not used."""
+def test_a_private_answer_with_each_sampler(sampler, data, function):
+    """A sampler could be made, but not used for a private answer."""
     private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(function)
     answer = private(data)
     assert np.isfinite(np.asarray(answer, dtype=float)).all()
@@ -921,7 +921,7 @@ def test_a_private_answer_with_each_of_them(sampler, data, function):
 
 @pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow", "dict", "records"])
 def test_a_column_of_a_table_as_labels(frame):
-    """Pairs (X, y) keep what the table says about both, their dependence and their bounds too."""
+    """Pairs (X, y) must have the dependence and the bounds that the table has."""
     pytest.importorskip(frame if frame in ("pandas", "polars", "pyarrow") else "numpy")
     P = samplers.table(
         age=samplers.uniform(18, 90),
@@ -937,8 +937,8 @@ def test_a_column_of_a_table_as_labels(frame):
     assert pairs == samplers.labelled(P, "old") != samplers.labelled(P, "age")
     assert repr(pairs).startswith("labelled(table(age=uniform(18, 90)")
     assert origin_of(pairs) == P  # one budget for the table and its pairs
-    for wrong, said in (("weight", "the columns are"), ("age", "no other column")):
-        with pytest.raises(SamplerError, match=said):
+    for wrong, message in (("weight", "the columns are"), ("age", "no other column")):
+        with pytest.raises(SamplerError, match=message):
             samplers.labelled(P if wrong == "weight" else samplers.table(age=samplers.uniform(0, 1)), wrong)
     with pytest.raises(SamplerError, match="support of its columns"):
         samplers.labelled(P, "old", support=[0, 1])

@@ -1,4 +1,4 @@
-"""An estimate is made once, survives whatever happens, and is never stale, damaged or a luckier one."""
+"""An estimate is made once, survives crashes, and is never stale, damaged or a luckier one."""
 
 import ast
 import collections
@@ -32,7 +32,7 @@ from privatize.errors import (
 )
 from privatize.function.calibrator import store_of
 from privatize.outputs.describe import describe
-from privatize.storage import estimates as store_room
+from privatize.storage import estimates
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Store, open_store
 from privatize.storage.places import default_store
@@ -44,7 +44,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def path(tmp_path):
-    """Return where a store of this test's own lies."""
+    """Return the path of a store of this test's own."""
     open_store.cache_clear()
     yield tmp_path / "deep" / "estimates.db"
     open_store.cache_clear()
@@ -64,7 +64,7 @@ def counted():
 
 
 def fresh(path):
-    """Forget everything that this process holds in front of the store."""
+    """Forget all stores that this process has open, as a new process would start; return the path."""
     open_store.cache_clear()
     return path
 
@@ -77,7 +77,7 @@ def made(raw, path, **settings):
 
 class TestRecall:
     def test_another_process_evaluates_nothing(self, path):
-        """What one program has calibrated, the next one recalls."""
+        """The next program would measure again what one program has calibrated."""
         first = made(counted(), path).estimate(50)
         raw = counted()
         again = made(raw, fresh(path)).estimate(50)
@@ -86,7 +86,7 @@ class TestRecall:
         assert (first.value, first.seed, first.gamma) == (again.value, again.seed, again.gamma)
 
     def test_another_epsilon_or_gamma_evaluates_nothing(self, path):
-        """The gaps are kept, so any promise can be read from them, and pays for looking."""
+        """All promises are read from the stored gaps, and each further plan is paid for in gamma."""
         raw = counted()
         f = made(raw, path, samples=300)
         first = f.estimate(50)
@@ -97,24 +97,24 @@ class TestRecall:
         assert raw.notes.runs == runs
         assert np.array_equal(other.gaps, first.gaps) and other.seed == first.seed == dkw.seed
         assert dkw.looks == 3 and dkw.gamma > 0.4 and other.gamma > 0.3
-        assert first.gamma > 0.2 and f.estimate(50).gamma == first.gamma  # the first look pays for later ones
+        assert first.gamma > 0.2 and f.estimate(50).gamma == first.gamma  # it pays for later plans
 
     def test_a_larger_m_evaluates_only_what_is_missing(self, path):
-        """More samples extend the gaps; they equal a fresh run with the same seed."""
+        """More samples extend the gaps, which are then those of a fresh run with the same seed."""
         raw = counted()
         small = made(raw, path, samples=300, seed=5).estimate(50)
         before = raw.notes.runs
         large = made(raw, fresh(path), samples=700, seed=5).estimate(50)
-        checks = 5  # a few runs more tell whether the function is still the same
+        checks = 5  # a few more runs check that the function is still the same
         assert before < raw.notes.runs <= before + 2 * 400 + checks
         assert np.array_equal(large.gaps[:300], small.gaps)
         assert np.array_equal(large.gaps, made(counted(), None, samples=700, seed=5).estimate(50).gaps)
 
     def test_the_warm_path_does_not_touch_the_store(self, path, monkeypatch):
-        """A second call in the same process asks no database."""
+        """A second call in the same process would be slowed down by the database."""
         f = made(counted(), path)
         f(np.full(50, 0.5))
-        monkeypatch.setattr(Store, "open", lambda *args, **kwargs: pytest.fail("the store was asked"))
+        monkeypatch.setattr(Store, "open", lambda *args, **kwargs: pytest.fail("the store was used"))
         f(np.full(50, 0.5))
 
     def test_classes_of_a_recalled_output(self, path):
@@ -123,8 +123,8 @@ class TestRecall:
             f = made(point, fresh(path))
             assert type(f(np.full(50, 0.5))) is Point
 
-    def test_estimates_ahead_of_time(self, path):
-        """The offline stage: several sizes at once."""
+    def test_estimates_in_advance(self, path):
+        """Several sizes can be calibrated at once, before there is data."""
         found = made(counted(), path).estimate(n=[20, 30])
         assert [e.n for e in found] == [20, 30]
         assert {entry["n"] for entry in Store(path).entries()} == {20, 30}
@@ -150,7 +150,7 @@ class TestRecall:
         assert f.estimate(20) is first
 
     def test_failures_are_remembered(self, path):
-        """Trying again in another process is not a way to a luckier estimate."""
+        """Trying again in another process could give a luckier estimate."""
         f = made(lambda x: 1.0, path)
         with pytest.raises(ZeroSensitivityError) as first:
             f.estimate(20)
@@ -159,8 +159,8 @@ class TestRecall:
         assert str(first.value) == str(second.value) and second.value.m == 79
         assert made(lambda x: 1.0, fresh(path), min_sensitivity=0.5).estimate(20).value == 0.5
 
-    def test_marginal_allows_one_look(self, path):
-        """The bound that holds on average cannot be chosen after other looks."""
+    def test_marginal_allows_one_plan(self, path):
+        """The bound that holds on average cannot be chosen after other plans were read."""
         f = made(counted(), path, samples=300)
         f.estimate(20)
         with pytest.raises(PlanError, match="forget"):
@@ -204,7 +204,7 @@ SLOW = """
         if notes:
             with open(notes, "ab", buffering=0) as file:
                 file.write(b".")
-            while os.path.getsize(notes) > 600:  # for ever
+            while os.path.getsize(notes) > 600:  # forever
                 time.sleep(0.01)
         return float(x.mean())
 
@@ -214,7 +214,7 @@ SLOW = """
 
 
 def script(path, text, **environment):
-    """Start a program that remembers at the path, each from its own file: none is rewritten while read."""
+    """Start a program that remembers at the path; each has its own file, so none changes while it is read."""
     file = path.parent.parent / f"program{next(NUMBERS)}.py"
     file.write_text(textwrap.dedent(text))
     env = os.environ | {"PRIVATIZE_STORE": str(path), "PYTHONPATH": ROOT} | environment
@@ -222,13 +222,13 @@ def script(path, text, **environment):
 
 
 def stored_pairs(path):
-    """Return how many gaps a store holds."""
+    """Return how many gaps are in a store."""
     return sum(entry["pairs"] for entry in Store(path).entries()) if path.exists() else 0
 
 
 class TestDisasters:
-    def test_a_killed_process_leaves_what_it_had(self, path):
-        """After kill -9 in mid-run the next process goes on from there, to the same gaps."""
+    def test_a_killed_process_leaves_its_gaps(self, path):
+        """After kill -9 during a run, the next process continues from there, to the same gaps."""
         child = script(path, SLOW, NOTES=str(path.parent.parent / "notes"))
         deadline = time.monotonic() + 300
         while stored_pairs(path) < 100 and time.monotonic() < deadline:
@@ -240,10 +240,10 @@ class TestDisasters:
         assert 100 <= had < 557
         out, _ = script(path, SLOW).communicate(timeout=300)
         assert stored_pairs(path) >= 557
-        whole, _ = script(path.parent / "other.db", SLOW).communicate(timeout=300)
-        assert float(out) == float(whole)  # as if nothing had happened
+        uninterrupted, _ = script(path.parent / "other.db", SLOW).communicate(timeout=300)
+        assert float(out) == float(uninterrupted)
 
-    def test_an_interrupted_run_keeps_what_it_has(self, path):
+    def test_an_interrupted_run_saves_its_gaps(self, path):
         """Ctrl-C loses the pair under way, not those before it."""
         notes = logging.getLogger("notes of a test")
         notes.runs, notes.stop = 0, 900
@@ -258,7 +258,7 @@ class TestDisasters:
         with pytest.raises(KeyboardInterrupt):
             f.estimate(100)
         had = stored_pairs(path)
-        assert had == 256  # one block of pairs was whole
+        assert had == 256  # one block of pairs was complete
         found = f.estimate(100)
         assert notes.runs <= 900 + 2 * (557 - 256) + 24
         assert np.array_equal(found.gaps, made(counted(), None, gamma=0.05, seed=2).estimate(100).gaps)
@@ -284,8 +284,8 @@ class TestDisasters:
             'UPDATE looks SET plan = \'{"gamma": 0.2, "m": 79, "k": 1, "rho": 0.01, "bound": "tolerance"}\'',
         ],
     )
-    def test_damaged_rows_are_misses(self, path, damage):
-        """Whatever cannot be read back whole is made again, with a warning, and is never a number."""
+    def test_damaged_rows_are_measured_again(self, path, damage):
+        """An entry that cannot be read back completely is made again, with a warning, and never used."""
         made(counted(), path).estimate(50)
         with sqlite3.connect(path) as connection:
             connection.execute(damage)
@@ -296,12 +296,12 @@ class TestDisasters:
         assert raw.notes.runs > 2 * 79 and 0 < found.value < 1
         assert np.array_equal(made(counted(), fresh(path)).estimate(50).gaps, found.gaps)
 
-    def test_numbers_that_are_no_gaps_are_misses(self, path):
-        """A negative gap with a right checksum, as somebody else could write it, is not used."""
+    def test_numbers_that_are_no_gaps_are_measured_again(self, path):
+        """A negative gap with a correct checksum, which somebody else could write, is not used."""
         made(counted(), path).estimate(50)
         entry = Store(path).entries()[0]
         data = np.full(79, -1.0).tobytes()
-        checksum = store_room._checksum(entry["key"], entry["seed"], 0, data)
+        checksum = estimates._checksum(entry["key"], entry["seed"], 0, data)
         with sqlite3.connect(path) as connection:
             connection.execute("UPDATE gaps SET data = ?, checksum = ?", (data, checksum))
         connection.close()
@@ -309,8 +309,8 @@ class TestDisasters:
             assert made(counted(), fresh(path)).estimate(50).value > 0
 
     @pytest.mark.parametrize("broken", ["save", "describe"])
-    def test_a_disk_that_fills_up_in_mid_run(self, path, monkeypatch, broken):
-        """What was evaluated is used, once, with a warning."""
+    def test_a_disk_that_fills_up_during_a_run(self, path, monkeypatch, broken):
+        """Gaps that could not be saved are used in this process, with a warning, and not measured again."""
         expected = made(counted(), None, seed=4).estimate(50)
         raw = counted()
         f = made(raw, path, seed=4)
@@ -324,7 +324,7 @@ class TestDisasters:
         assert np.array_equal(found.gaps, expected.gaps) and raw.notes.runs < 2 * 79 + 10
         assert f.estimate(50) is found
 
-    def test_an_interrupt_with_a_full_disk_is_an_interrupt(self, path, monkeypatch):
+    def test_an_interrupt_with_a_full_disk_still_interrupts(self, path, monkeypatch):
         """A store that cannot save does not turn Ctrl-C into another calibration."""
 
         def stop(x):
@@ -338,7 +338,7 @@ class TestDisasters:
             made(stop, path).estimate(50)
 
     def test_failed_first_pairs_and_an_interruption(self, path):
-        """Gaps that were saved before any pair worked are as good as others."""
+        """Gaps that were saved before any pair succeeded are used like others."""
         notes = logging.getLogger("notes of a test")
         notes.runs, notes.stop = 0, 4
 
@@ -360,18 +360,18 @@ class TestDisasters:
             made(f, path, seed=seed, **settings).estimate(n)
         notes.runs, notes.stop = 0, 0
         resumed = made(f, fresh(path), seed=seed, **settings).estimate(n)
-        whole = made(f, None, seed=seed, **settings).estimate(n)
-        assert resumed.gaps[0] == np.inf and np.array_equal(resumed.gaps, whole.gaps)
+        uninterrupted = made(f, None, seed=seed, **settings).estimate(n)
+        assert resumed.gaps[0] == np.inf and np.array_equal(resumed.gaps, uninterrupted.gaps)
 
     def test_recall_of_classes_when_the_first_pair_failed(self, path):
-        """The class in a remembered output is learned from a pair that works."""
+        """The class in a remembered output is learned from a pair that succeeds."""
         seed = next(s for s in range(100) if streams.stream(s, streams.RECORDS).uniform(0, 1) < 0.04)
         for _ in range(2):
             found = made(picky_point, fresh(path), seed=seed, samples=300).estimate(50)
             assert found.gaps[0] == np.inf and found.structure.complete
 
-    def test_gaps_whose_run_did_not_come_to_its_end_are_checked(self, path):
-        """A function that drifts is found out also if the first process was killed just before it was."""
+    def test_gaps_of_an_unfinished_run_are_checked(self, path):
+        """A function whose results drift is found even if the first process was killed before its check."""
         made(counted(), path).estimate(50)
         with sqlite3.connect(path) as connection:
             connection.execute("UPDATE estimates SET facts = '{}'")
@@ -384,7 +384,7 @@ class TestDisasters:
         assert raw.notes.runs == 0
 
     def test_gaps_of_another_seed_are_not_merged(self, path):
-        """A slow writer whose estimate was forgotten and begun anew does not mix its gaps in."""
+        """A slow writer whose estimate was forgotten and started again would mix in gaps of another seed."""
         store = Store(path)
         store.open("key", seed=1, label="f", n=5, facts={})
         store.forget("key")
@@ -407,7 +407,7 @@ class TestDisasters:
         assert f.estimate(50) is f.estimate(50)
 
     def test_pieces_that_overlap_count_once(self):
-        """Programs that calibrate at once would seem to have evaluated more pairs than there are."""
+        """Programs that calibrate at the same time would seem to have evaluated more pairs than there are."""
         store = Store("memory")
         store.open("key", seed=1, label="f", n=5, facts={})
         for start, stop in ((0, 79), (66, 79), (70, 90)):
@@ -442,7 +442,7 @@ MANY = """
 
 
 def test_many_processes_and_threads_at_once(path):
-    """Whoever calibrates the same thing at the same time ends with one consistent estimate."""
+    """Programs that calibrate the same function at the same time get one consistent estimate."""
     children = [script(path, MANY) for _ in range(4)]
     outputs = [child.communicate(timeout=120)[0].split("\n") for child in children]
     assert all(child.returncode == 0 for child in children)
@@ -453,7 +453,7 @@ def test_many_processes_and_threads_at_once(path):
     assert [entry["pairs"] for entry in Store(path).entries()] == [79] * 3
 
 
-class TestWhere:
+class TestPlaces:
     def test_environment_configuration_and_argument(self, path, monkeypatch):
         """The argument wins over configure(), which wins over the environment, which wins over the cache."""
         monkeypatch.setenv("PRIVATIZE_STORE", str(path))
@@ -486,8 +486,8 @@ class TestWhere:
         assert Store("postgresql://me:secret@host/db").url == "postgresql://host/db"
 
 
-def test_what_the_fingerprint_cannot_see_can_be_vouched_for(path):
-    """version= makes an estimate memorable that otherwise is not, until it changes."""
+def test_version_stands_for_what_the_fingerprint_cannot_see(path):
+    """With version= an estimate is remembered that otherwise would not be, until the version changes."""
     numbers = (i for i in range(3))
 
     def f(x):
@@ -500,7 +500,7 @@ def test_what_the_fingerprint_cannot_see_can_be_vouched_for(path):
     assert made(f, path, version="2").estimate(20).seed != first.seed
 
 
-def test_private_data_within_reach_of_the_function_is_refused(path):
+def test_private_data_that_the_function_can_reach_is_refused(path):
     """Data in a global or closure would take part in the calibration."""
     data = np.full(20, 0.5)
     f = made(lambda x: float(x.mean()) + 0 * len(data), path)
@@ -525,11 +525,11 @@ def test_nothing_is_ever_unpickled():
         assert not {"eval", "exec"} & names
 
 
-def test_choosing_gamma_and_m_after_looking_is_paid_for():
-    """A user who keeps changing gamma and m until the estimate is small still gets the gamma reported.
+def test_choosing_gamma_and_m_after_reading_plans_is_paid_for():
+    """The reported gamma holds even for a user who changes gamma and m until the estimate is small.
 
-    2000 simulated users, each with the exact coverage of the look that they picked: the one with the
-    smallest estimate for its reported gamma. Fewer than the risks' sum may exceed; false alarm 1e-6.
+    Each of 2000 simulated users picks the plan with the smallest estimate for its reported gamma, and its
+    exact coverage is computed. At most the sum of the risks may fail; false-alarm rate 1e-6.
     """
     from scipy import stats
 
@@ -556,12 +556,12 @@ def test_choosing_gamma_and_m_after_looking_is_paid_for():
         unpaid += best[1] > best[2].plan.gamma
     risk = first.rho + 2 * band(300)[0]
     assert stats.binom.sf(failures - 1, 2000, risk) > 1e-6
-    # The gamma that was asked for would not have held: choosing costs.
+    # The gamma that was asked for would not have held, so choosing must cost something.
     assert stats.binom.sf(unpaid - 1, 2000, first.rho) < 1e-6
 
 
 def test_another_store_gets_the_estimate_too(tmp_path):
-    """An estimate that is in memory would never reach the store that a replacement names."""
+    """An estimate that is in memory would never be saved in the store that replace() names."""
     made = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1, store=tmp_path / "one.db")(
         _average
     )
