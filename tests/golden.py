@@ -1,6 +1,6 @@
-"""What every kind of sampler draws, and every mechanism measures, as digests in a file beside this one.
+"""Compute digests of what every kind of sampler draws and every mechanism measures; golden.json pins them.
 
-A stored estimate is used as long as its key is the same, and of our own classes the key holds nothing but a
+A stored estimate is used as long as its key is the same. The key has nothing of our own classes in it but a
 tag and a version. So whoever changes which records a kind draws must raise its `draw_version` (a mechanism's
 `gap_version`, or `streams.SCHEME`), and add the new digests: ``python -m tests.golden`` prints what is
 missing, and ``python -m tests.golden --write`` adds it. Rows of earlier versions stay as they are.
@@ -8,7 +8,7 @@ missing, and ``python -m tests.golden --write`` adds it. Rows of earlier version
 Floats are rounded to ten significant digits, because the last bits of exp and log differ between platforms.
 SciPy's own draws are not pinned, as they may change with SciPy's version: that is in the key.
 
-The declared identities of the same samplers are in declared.json. They never change: where a law does, the
+The declared identities of the same samplers are in declared.json. They never change: if a law changes, the
 `law_version` of its kind is raised.
 """
 
@@ -238,7 +238,7 @@ def sampler_cases():
 
 
 def canonical(data):
-    """Return drawn records as JSON: containers, names, kinds and values, without what platforms differ in."""
+    """Return drawn records as JSON that is the same on all platforms: containers, names, kinds and values."""
     if isinstance(data, tuple):
         return ["tuple", *map(canonical, data)]
     if isinstance(data, dict):
@@ -281,7 +281,7 @@ def without_signs(sampler, data):
 
 
 def mechanism_cases():
-    """Return mechanisms of every kind, with what they measure."""
+    """Yield mechanisms of every kind, with what they measure."""
     gap = np.array([3.0, -4.0, 0.25, 1e-12])
     gaps = np.array([[1.0, 0.0, 8.0], [3.0, 0.0, 2.0], [0.0, 0.0, 64.0]])
     tables = {"x": np.array([0.5, 0.25]), "y": np.array([1.0, 0.0])}
@@ -299,7 +299,7 @@ def mechanism_cases():
 
 
 def pair_cases():
-    """Return the gaps of pairs in every way that they are evaluated."""
+    """Yield the gaps of pairs for every way to evaluate them."""
     ages = samplers.integers(0, 100)
     table = samplers.table(a=samplers.uniform(0, 1), b=samplers.boolean(), frame="dict")
     for name, function, sampler, norm, rest in (
@@ -317,13 +317,13 @@ def pair_cases():
 
 
 def digest(tree):
-    """Return JSON, floats with ten digits, as a digest."""
+    """Return the digest of JSON, in which floats have ten digits."""
     rounded = json.dumps(rounding(tree), separators=(",", ":"))
     return hashlib.sha256(rounded.encode()).hexdigest()[:32]
 
 
 def rounding(tree):
-    """Return JSON with its floats as texts of ten digits."""
+    """Return JSON with its floats as strings of ten digits."""
     if isinstance(tree, list):
         return [rounding(each) for each in tree]
     return value_of(tree) if isinstance(tree, float) else tree
@@ -340,13 +340,13 @@ def rows():
 
 
 def declared_rows():
-    """Yield the declared identities of all samplers, in the form of the others."""
+    """Yield the declared identities of all samplers, in the form of `rows`."""
     for name, sampler in sampler_cases().items():
         yield f"{sampler.tag} {sampler.law_version}", name, declare(sampler).digest
 
 
 def main():
-    """Print the rows that are missing, and add them to the files if asked to."""
+    """Print the rows that are missing; with ``--write``, add them to the files."""
     for file, found in ((FILE, rows()), (DECLARED, declared_rows())):
         known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         for what, name, row in found:

@@ -1,4 +1,4 @@
-"""Whoever changes what is drawn or measured raises a version: stored estimates are then stale."""
+"""A change of what is drawn or measured needs a new version, because stored estimates are then stale."""
 
 import importlib
 import inspect
@@ -45,14 +45,14 @@ def test_what_is_drawn_and_measured_is_pinned(what, name, found):
     """A stored estimate would be used for pairs that this library no longer draws, with too little noise."""
     assert name in KNOWN.get(what, {}), "python -m tests.golden --write adds the rows of a new version."
     assert KNOWN[what][name] == found, (
-        f"{name} draws or measures otherwise than version {what!r} did. If that is wanted, raise the "
+        f"{name} draws or measures something else than version {what!r} did. If that is wanted, raise the "
         f"version (draw_version, gap_version or streams.SCHEME) and run python -m tests.golden --write."
     )
 
 
 @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
 def test_every_kind_of_sampler_is_pinned(kind):
-    """A kind that nobody pinned could change its draws unseen."""
+    """The draws of a kind without pinned digests could change unnoticed."""
     assert isinstance(vars(kind).get("tag"), str), f"{kind} needs a tag of its own"
     assert kind.draw_version >= 1 and kind.law_version >= 1
     assert any(type(part) is kind for case in CASES.values() for part in parts_of(case))
@@ -79,7 +79,7 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
     def test_of_samplers(self, kind, monkeypatch):
-        """A fix in a sampler would leave estimates in use that were made without it."""
+        """After a fix in a sampler, estimates from before the fix would still be used."""
         names = [name for name, case in CASES.items() if any(type(p) is kind for p in parts_of(case))]
         before, same = ({name: fingerprint.fingerprint(CASES[name]) for name in names} for _ in range(2))
         assert before == same
@@ -90,15 +90,15 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("name", ["Laplace", "Gaussian", "Exponential", "Bernstein"])
     def test_of_mechanisms(self, name, monkeypatch):
-        """A fix in how gaps are measured would leave estimates in use that were made without it."""
+        """After a fix in how gaps are measured, estimates from before the fix would still be used."""
         kind = getattr(mechanisms, name)
         some = {"Exponential": {"responses": ["a", "b"]}}.get(name, {})
         before = fingerprint.fingerprint(kind(**some))
         monkeypatch.setattr(kind, "gap_version", kind.gap_version + 1)
         assert fingerprint.fingerprint(kind(**some)) != before
 
-    def test_of_classes_that_users_make_of_ours(self, monkeypatch):
-        """A user's subclass draws with the code of ours, so it changes with it."""
+    def test_of_users_subclasses(self, monkeypatch):
+        """A user's subclass draws with our code: after a fix in it, old estimates would still be used."""
         ours = type(samplers.uniform(0, 1))
 
         class Mine(ours):
@@ -108,8 +108,8 @@ class TestVersionsAreInTheKey:
         monkeypatch.setattr(ours, "draw_version", 2)
         assert fingerprint.fingerprint(Mine) != before
 
-    def test_of_samplers_that_functions_of_the_users_make(self, monkeypatch):
-        """A function that draws with the library's code would not be calibrated again when that changes."""
+    def test_of_samplers_that_users_functions_make(self, monkeypatch):
+        """A function that draws with our code would not be calibrated again after a fix in that code."""
 
         def through_a_module(n, rng):
             return samplers.uniform(0, 1).draw(n, rng)
@@ -125,7 +125,7 @@ class TestVersionsAreInTheKey:
                 patch.setattr(functions, "sources", lambda: "other code")
                 assert fingerprint.fingerprint(function) != before
 
-    def test_where_a_class_lies_is_not(self):
+    def test_modules_of_classes_are_not(self):
         """Moving a class to another module would throw away everything that was calibrated."""
         before = [fingerprint.fingerprint(make()) for make in (lambda: samplers.uniform(0, 1), Laplace)]
         kind = type(samplers.uniform(0, 1))
@@ -139,7 +139,7 @@ class TestVersionsAreInTheKey:
 
     @pytest.mark.parametrize("library", ["scipy"])
     def test_of_libraries_whose_draws_are_not_pinned(self, library, monkeypatch):
-        """Another version of SciPy may draw other records from the same generator."""
+        """Another version of SciPy may draw other records, and the old estimate would still be used."""
         P = samplers.as_sampler(stats.gamma(2))
         before = fingerprint.fingerprint(P)
         monkeypatch.setattr(origins, "_version", lambda top: "another version")
@@ -152,11 +152,11 @@ class TestVersionsAreInTheKey:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if traits_of(case).streamable])
 def test_draws_of_blocks_are_those_of_datasets(name):
-    """The pairs that a worker draws at once would be other ones than those that are drawn one by one."""
+    """The pairs that a worker draws at once would differ from those that are drawn one by one."""
     rngs = [streams.stream(19, streams.RECORDS, at) for at in (3, 3)]
     parts = [CASES[name].draw(n, rngs[0]) for n in golden.SIZES]
-    whole = CASES[name].draw(sum(golden.SIZES), rngs[1])
-    assert np.concatenate(parts).tobytes() == whole.tobytes()
+    block = CASES[name].draw(sum(golden.SIZES), rngs[1])
+    assert np.concatenate(parts).tobytes() == block.tobytes()
     assert rngs[0].random() == rngs[1].random()
 
 

@@ -17,12 +17,14 @@ from typing import Any, ClassVar
 
 from privatize.budgets import rows
 from privatize.budgets.charges import Book, Charge, Totals
-from privatize.budgets.ledger_layout import CREATE, VERSION, check, prepare
+from privatize.budgets.ledger_layout import CREATE, NAMES, VERSION, check, prepare
 from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, now, storable
 from privatize.storage.places import without_password
+
+_TERMS = ", ".join(NAMES["budgets"])  # by name: somebody may have added a column
 
 
 class Ledger:
@@ -68,7 +70,7 @@ class Ledger:
     def budgets(self) -> list[Terms]:
         """Return every budget, the oldest first."""
         with self._transaction(write=False) as run:
-            found = run("SELECT * FROM budgets ORDER BY created, name")
+            found = run(f"SELECT {_TERMS} FROM budgets ORDER BY created, name")  # noqa: S608
         return [rows.terms_of(row) for row in found]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
@@ -145,7 +147,7 @@ class Ledger:
         # a later version of the library has converted meanwhile is not written to.
         updated = run(
             f"UPDATE budgets SET charges = charges + 1 WHERE name = ? AND "  # noqa: S608
-            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING *",
+            f"(SELECT MAX(version) FROM ledger_layout) = {VERSION} RETURNING {_TERMS}",
             terms.name,
         )
         found = rows.terms_of(updated[0]) if updated else self._terms(run, terms.name)
@@ -153,7 +155,7 @@ class Ledger:
 
     def _terms(self, run: Run, name: str) -> Terms:
         check(run("SELECT version FROM ledger_layout"))
-        found = run("SELECT * FROM budgets WHERE name = ?", name)
+        found = run(f"SELECT {_TERMS} FROM budgets WHERE name = ?", name)  # noqa: S608
         if not found:
             raise LedgerError(f"The budget {name!r} is no longer in {self.url}.")
         return rows.terms_of(found[0])

@@ -122,7 +122,8 @@ def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
 
 def read_charges(run: Run, name: str) -> list[dict[str, Any]]:
     """Return every charge, the oldest first, as it is stored."""
-    rows = run("SELECT * FROM charges WHERE budget = ? ORDER BY number", name)
+    columns = ", ".join(NAMES["charges"])
+    rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
     return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
 
 

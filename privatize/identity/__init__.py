@@ -1,1 +1,1 @@
-"""The identity of functions, samplers and arguments, and what private data must not reach."""
+"""Fingerprints of functions, samplers and arguments, and checks on where private data can be reached."""

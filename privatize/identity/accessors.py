@@ -1,8 +1,8 @@
-"""What the user's own program adds to classes of installed libraries: accessors, namespaces, patched methods.
+"""Find what the user's program added to classes of libraries: accessors, namespaces, patched methods.
 
-A function that calls ``data.health.score()`` names nothing but attributes of its argument, so what was
-registered as ``health`` is found on the library's classes alone: those of the containers that functions get
-or make, and those that code names.
+A function that calls ``data.health.score()`` names only attributes of its argument. What was registered as
+``health`` can be found only on the library's classes. So we look at the classes of the containers that
+functions get or make, and at the classes that code names.
 """
 
 import functools
@@ -32,16 +32,16 @@ _CLASSES = {
     "scipy.sparse": "csr_array csr_matrix csc_array coo_array",
 }
 _VALUES = (bool, int, float, complex, str, bytes, list, dict, tuple, set, frozenset, np.ndarray, np.generic)
-_ADDING_NOTHING = ("abc", "typing", "builtins")  # their classes add nothing to those that derive from them
+_ADDING_NOTHING = ("abc", "typing", "builtins")  # a class inherits nothing of interest from these modules
 _CODE = (types.FunctionType, type, property, staticmethod, classmethod, np.ufunc)
 _PARTS = ("__func__", "fget", "fset", "func", "__wrapped__", "_accessor", "_ns")
-_FIXED = 1 << 8  # of types that nobody can change
+_FIXED = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: nobody can change the type
 
 
 def scopes_of(libraries: Iterable[str] | None, classes: Iterable[type]) -> tuple[Scope, ...]:
     """Return the given classes and those of loaded libraries that can be changed, with their scopes.
 
-    If `libraries` is None, that is all libraries whose containers functions get.
+    If `libraries` is None, the classes of all libraries that we know are included.
     """
     loaded = [name for name in _CLASSES if name in sys.modules and not _being_loaded(name)]
     if libraries is not None:
@@ -52,7 +52,7 @@ def scopes_of(libraries: Iterable[str] | None, classes: Iterable[type]) -> tuple
 
 
 def _being_loaded(library: str) -> bool:
-    """Tell whether another thread is importing a library, whose classes are not all there yet."""
+    """Tell whether another thread is still importing a library, so that some classes may be missing."""
     return bool(getattr(getattr(sys.modules[library], "__spec__", None), "_initializing", False))
 
 
@@ -84,10 +84,10 @@ def is_value(thing: Any) -> bool:
 def is_own(thing: Any) -> bool:
     """Tell whether the user's own program has put something into an installed class or module.
 
-    Values count as set by it, since nobody can tell who set them; so do functions, classes and descriptors
-    whose code is not installed.
+    Values count as the user's own, since it is not known who set them. Functions, classes and descriptors
+    count as the user's own if their code is not installed.
     """
-    # The answers for others are not cached: these may be anybody's data.
+    # The answers for other objects are not cached: they may be data, which a cache would keep alive.
     return _is_own_code(thing) if isinstance(thing, _CODE) else _is_own(thing)
 
 

@@ -1,4 +1,4 @@
-"""What names code reads and writes, and where it can look up what it does not name."""
+"""Find the names that code reads and writes, and whether it can look up names at run time."""
 
 import dis
 import functools
@@ -11,7 +11,7 @@ Instructions = list[dis.Instruction]
 
 
 class Code(NamedTuple):
-    """What a code object, with those inside it, names.
+    """What a code object, and the code objects inside it, name.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Code(NamedTuple):
         Names with the attributes that are read from them one after the other: a.b.c. The name is "" where
         the root is a local variable that an import made.
     stores : frozenset of str
-        The names and attributes that are assigned to, or could be by their strings.
+        The names and attributes that are assigned to, or could be by a string, as in ``setattr``.
     sets_attributes : bool
-        Whether attributes are assigned to, of whatever.
+        Whether attributes of any object are assigned to.
     """
 
     names: tuple[str, ...]
@@ -39,18 +39,18 @@ class Code(NamedTuple):
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words of a table of names."""
+    """Split a string of names at its spaces."""
     return frozenset(text.split())
 
 
-# Code that names these can find what is not plainly named.
+# Code that names these can find objects that it does not name.
 LOOKUPS = words(
     "globals vars dir eval exec __import__ import_module modules __dict__ __globals__ getmembers "
     "getmembers_static get_type_hints reload get_annotations __subclasses__ __type_params__"
 )
-# Ways of looking something up by a name that the code need not spell out. Where it may be an attribute, all
-# attributes of the user's modules count; where it may be anything, that is a doubt. First the functions that
-# are called with a name, which may be a literal.
+# Ways of looking something up by a name that need not be in the code. If it may be an attribute, all
+# attributes of the user's modules are encoded. If it may be anything, the code cannot be encoded. First the
+# functions that are called with a name, which may be a literal.
 _CALLED = dict.fromkeys(words("getattr hasattr format"), "an attribute")
 _CALLED |= dict.fromkeys(words("eval exec globals __import__ import_module modules"), "anything")
 _ATTRIBUTE = words(
@@ -60,16 +60,16 @@ _ATTRIBUTE = words(
 _ANYTHING = words(
     "__globals__ __builtins__ builtins f_globals f_locals f_back getclosurevars get_objects get_referrers "
     "spec_from_file_location "
-    # Where code stands in its file is left out of its encoding.
+    # The encoding of code leaves out its position in the file, so code must not read that.
     "co_firstlineno co_filename co_lines co_positions co_consts co_linetable co_lnotab f_lineno tb_lineno "
     "__firstlineno__ getsource getsourcelines getcomments getframeinfo extract_stack extract_tb walk_stack "
     "walk_tb"
 )
 _WAYS = dict.fromkeys(_ATTRIBUTE, "an attribute") | dict.fromkeys(_ANYTHING, "anything")
-# The same, where a name says so only together with its module: np.stack is something else.
+# The same for names that count only if they come from one of the modules below: np.stack is something else.
 OF_PYTHON = words("locate resolve_name run_module run_path reload stack trace")
 SEARCHING = words("pydoc pkgutil runpy importlib inspect sys")
-EVALUATING = words("globals eval exec query sql")  # these find globals by what is in a string
+EVALUATING = words("globals eval exec query sql")  # these read globals that are named in a string
 IMPORTERS = ("import_module", "__import__")
 CONSTANTS = frozenset(dis.hasconst)
 
@@ -86,7 +86,7 @@ def way_by(name: str) -> str:
 
 
 def instructions_of(code: types.CodeType) -> Instructions:
-    """Return the instructions, without that of a class's line number (from Python 3.13 on)."""
+    """Return the instructions, without the one that stores a class's line number (from Python 3.13 on)."""
     found = list(dis.get_instructions(code))
     after = [*(each.argval for each in found[1:]), None]
     pairs = zip(found, after, strict=True)
@@ -123,8 +123,8 @@ def _merged(own: set[Any], inner: list[Code], field: str) -> tuple[Any, ...]:
 
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_FIELDS = re.compile(r"\{[^{}]*\}|%\([^)]*\)")  # of templates
-AT = re.compile(r"@[^\W\d]\w*")  # globals, in what pandas evaluates
+_FIELDS = re.compile(r"\{[^{}]*\}|%\([^)]*\)")  # in templates
+AT = re.compile(r"@[^\W\d]\w*")  # globals in strings that pandas evaluates
 
 
 def _words_in(value: Any, *, everywhere: bool = False) -> set[str]:
@@ -161,17 +161,17 @@ def _imports(found: Instructions) -> Iterator[tuple[str, int, tuple[str, ...]]]:
             level, wanted = (found[at - 2].argval, found[at - 1].argval) if at >= 2 else (0, ())
             names = wanted if isinstance(wanted, tuple) else ()
             yield each.argval, level if isinstance(level, int) else 0, names
-        after = _working(found[at + 1 :])[:1] if each.argval in IMPORTERS else []
+        after = _effective(found[at + 1 :])[:1] if each.argval in IMPORTERS else []
         if after and after[0].opname == "LOAD_CONST" and isinstance(after[0].argval, str):
             yield after[0].argval, 0, ()
 
 
-def _working(found: Instructions) -> Instructions:
+def _effective(found: Instructions) -> Instructions:
     return [each for each in found if each.opname not in _IDLE]
 
 
 def _looked_up(found: Instructions, literals: set[str]) -> Iterator[str]:
-    """Yield what is looked up by names that are computed."""
+    """Yield what can be looked up by a computed name, and how: "anything by 'eval'"."""
     yield from (f"{_WAYS[word]} by {word!r}" for word in literals & _WAYS.keys() if "_" in word)
     for at, each in enumerate(found):
         if way := _way(found, at):
@@ -179,30 +179,30 @@ def _looked_up(found: Instructions, literals: set[str]) -> Iterator[str]:
 
 
 def _way(found: Instructions, at: int) -> str:
-    """Return what is looked up at an instruction by a name that is computed, or ""."""
+    """Return what an instruction can look up by a computed name, or ""."""
     this, before = found[at], found[at - 1]
     read, name = this.opname in _READS, this.argval
     if not read and this.opname not in ("LOAD_GLOBAL", "LOAD_NAME", "IMPORT_FROM", "IMPORT_NAME"):
         return ""
     if name not in _CALLED:
         return _WAYS.get(name, "")
-    if name in ("eval", "exec") and read:  # of a data frame, say: see EVALUATING
+    if name in ("eval", "exec") and read:  # a method, such as a data frame's: see EVALUATING
         return ""
-    if name == "format":  # of a string; the function format() reads no attribute
+    if name == "format":  # the method of strings; the function format() reads no attribute
         return _CALLED[name] if read and before.opname != "LOAD_CONST" else ""
-    if name == "modules" and read and before.argval != "sys":  # of a neural network, say
+    if name == "modules" and read and before.argval != "sys":  # a method, such as a neural network's
         return ""
-    return "" if _with_literal(name, _working(found[at + 1 :])) else _CALLED[name]
+    return "" if _with_literal(name, _effective(found[at + 1 :])) else _CALLED[name]
 
 
 def _with_literal(name: str, following: Instructions) -> bool:
-    """Tell whether what is called is plainly given a literal; what is not plain counts as computed."""
+    """Tell whether a function is called with a literal; if that is not certain, the name is computed."""
     loads: Instructions = []
     first = following[0]
     if name == "globals" and not first.opname.startswith("CALL"):  # globals()["name"]
         return False
     for each in following[name == "globals" or (name == "modules" and first.argval == "get") :]:
-        if each.is_jump_target:  # there may be another value
+        if each.is_jump_target:  # another branch may give another value
             return False
         if each.opname.startswith(_LOADS):
             loads.append(each)
@@ -217,7 +217,7 @@ def _with_literal(name: str, following: Instructions) -> bool:
 
 
 def _takes(instruction: dis.Instruction, name: str, given: int) -> bool:
-    """Tell whether an instruction calls a function with what was loaded, or looks that up in a mapping."""
+    """Tell whether an instruction calls a function with the loaded values, or looks them up in a mapping."""
     if instruction.opname.startswith("CALL"):
         return instruction.arg == given
     subscript = instruction.opname == "BINARY_SUBSCR" or instruction.argrepr == "[]"
@@ -251,7 +251,7 @@ def _chains(found: Instructions) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _root(instruction: dis.Instruction, imported: set[str]) -> str | None:
-    """Return the name that is loaded: "" for a local variable that an import made, None for other ones."""
+    """Return the name that is loaded: "" for a local variable that an import made, None for others."""
     name = instruction.argval
     if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"):
         return "" if name in imported else str(name)

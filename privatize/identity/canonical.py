@@ -1,9 +1,9 @@
-"""Values as JSON that says exactly what they are, on every version of Python and of any library.
+"""Encode values as exact JSON that is the same on every version of Python and of any library.
 
-Numbers are in hexadecimal, constants have their types, arrays are digests of their content. What is installed
-counts by its name. A function of the user's own counts by the syntax tree of its source and by the values
-that it uses, an object by its class and its attributes. What has no content that could be compared, such as
-an open file, is the same only as this very object.
+Numbers are in hexadecimal, constants have their types, arrays are digests of their content. Installed code is
+encoded by its name. A function of the user's own is encoded by the syntax tree of its source and the values
+that it uses, an object by its class and its attributes. An object without content that could be compared,
+such as an open file, is equal only to itself.
 """
 
 import copyreg
@@ -43,7 +43,7 @@ _REACH = ("", "-bytecode", "-object")
 
 
 class Encoder:
-    """Makes JSON of everything that a law is made of.
+    """Encodes a distribution (its "law"), with everything that it is made of, as JSON.
 
     Parameters
     ----------
@@ -53,20 +53,20 @@ class Encoder:
     Attributes
     ----------
     lossless : bool
-        Whether there is nothing but our own kinds and constants.
+        Whether the value consists of nothing but our own kinds of samplers and constants.
     reach : {"", "-bytecode", "-object"}
-        Where the same JSON means the same: everywhere, on one minor version of Python, in this process.
+        Where equal JSON means equal values: everywhere, on one minor version of Python, in this process.
     """
 
     def __init__(self, token_of: Callable[[Any], str]) -> None:
         self.lossless, self.reach = True, _REACH[0]
         self._token_of = token_of
-        self._met: dict[int, tuple[int, Any]] = {}  # with the object, so that its id stays its own
-        self._modules: dict[str, types.ModuleType] = {}  # of the user's own
-        self._attributes: set[str] = set()  # that the user's own code names
+        self._met: dict[int, tuple[int, Any]] = {}  # with the object, so that no other gets its id
+        self._modules: dict[str, types.ModuleType] = {}  # the user's own
+        self._attributes: set[str] = set()  # names in the user's own code
 
     def encode(self, value: Any) -> Any:
-        """Return a value as JSON, with what is read from the user's own modules."""
+        """Return a value as JSON, with what its code reads from the user's own modules."""
         found = [self.value(value)]
         done: set[tuple[str, str]] = set()
         while todo := sorted(
@@ -100,7 +100,7 @@ class Encoder:
             return self.only(value)
 
     def only(self, value: Any) -> Any:
-        """Return what stands for an object without content that could be compared."""
+        """Return JSON that stands for this very object, which has no content that could be compared."""
         self._restrict(_REACH[2])
         return ["this object", self._token_of(value)]
 
@@ -108,7 +108,7 @@ class Encoder:
         self.reach = max(self.reach, reach, key=_REACH.index)
 
     def _alone(self, value: Any) -> Any:
-        """Return an element of a set, which has no order, so that no element refers to another one."""
+        """Return an element of a set as JSON. Sets have no order, so it must not refer to other elements."""
         inner = Encoder(self._token_of)
         inner._modules, inner._attributes = self._modules, self._attributes
         found = inner.value(value)
@@ -116,11 +116,11 @@ class Encoder:
         return found
 
     def _state(self, value: dict[str, Any]) -> Any:
-        """Return attributes, whose order does not matter."""
+        """Return attributes as JSON, sorted, since their order does not matter."""
         return [[name, self.value(value[name])] for name in sorted(value)]
 
     def _content(self, value: Any, kind: type) -> Any:
-        """Return as JSON what no lossless description is made of: data, functions, objects."""
+        """Return data, functions and objects as JSON; a description of these is not lossless."""
         if isinstance(value, types.ModuleType):
             return self._module(value)
         if kind is np.ndarray:
@@ -134,7 +134,7 @@ class Encoder:
         if isinstance(value, PurePath) and origin(kind.__module__) is not None:
             return ["path", os.fspath(value)]
         if value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
-            return ["a global generator"]  # which is reseeded publicly
+            return ["a global generator"]  # it is reseeded with a public seed
         named = _by_name(value)
         if named is not None:
             return named
@@ -146,7 +146,7 @@ class Encoder:
         return self._made(value, kind)
 
     def _made(self, value: Any, kind: type) -> Any:
-        """Return what is made of other values, or by what a copy of it would be made of."""
+        """Return a value that is made of other values as JSON."""
         if kind is list:
             return ["list", *map(self.value, value)]
         if kind in (dict, types.MappingProxyType):
@@ -174,7 +174,7 @@ class Encoder:
         return self._object(value, kind)
 
     def array(self, value: Any, *, any_unit: bool = False) -> Any:
-        """Return an array by what it holds, whatever its order in memory and its byte order."""
+        """Return an array as JSON: by its values, whatever its memory layout and byte order."""
         shape, dtype = list(value.shape), value.dtype
         if dtype.hasobject or dtype.names is not None or dtype.kind == "T":
             code = "object" if dtype.kind in "OT" else str(dtype)
@@ -188,7 +188,7 @@ class Encoder:
         return ["array", code, shape, hashlib.sha256(plain.tobytes()).hexdigest()]
 
     def _frame(self, value: Any) -> Any:
-        """Return a data frame or a series by its columns, whatever the version of its library calls them."""
+        """Return a frame or series as JSON: by its columns, whatever its library's version calls them."""
         form, library, columns, index, above = frames.describe(value).to_json()
         index = None if index is None else ["a part of the records", self.value(index[-1])]
         kinds = [[{"object": "text"}.get(what, what), zone] for _, _, what, zone in columns]
@@ -203,21 +203,21 @@ class Encoder:
         return [form, library, named, kinds, categories, index, self.value(above), parts]
 
     def _module(self, value: types.ModuleType) -> Any:
-        """Return an installed module by its name; of the user's own, what is read from it counts."""
+        """Return a module by its name; `encode` adds what code reads from the user's own modules."""
         name = value.__name__
         if origin(name) is not None:
             return _installed(name)
-        while self._modules.setdefault(name, value) is not value:  # two modules of one name
+        while self._modules.setdefault(name, value) is not value:  # another module has the same name
             name += "'"
-        if "__getattr__" in vars(value):  # attributes that it makes up
+        if "__getattr__" in vars(value):  # it makes up attributes
             self._attributes.add("__getattr__")
         return ["module", name, _compiled(value.__name__)]
 
     def _function(self, value: types.FunctionType) -> Any:
-        """Return a function by its source and by the values that it uses."""
+        """Return a function as JSON: by its source and the values that it uses."""
         state = [self.value(each) for each in (value.__defaults__, value.__kwdefaults__ or {}, vars(value))]
         known, code = value.__globals__, value.__code__
-        closure = self._state({k: None if held is NOTHING else held for k, _, held in cells_of(value)})
+        closure = self._state({k: None if v is NOTHING else v for k, _, v in cells_of(value)})
         if is_installed(code.co_filename) and origin(known.get("__name__")) is not None:
             # A function that installed code made: its source may change with the version.
             return ["made by", str(known["__name__"]), value.__qualname__, state, closure]
@@ -234,16 +234,16 @@ class Encoder:
         return ["function", value.__name__, tree, state, closure, read, modules]
 
     def _imported(self, name: str) -> Any:
-        """Return a module that a function imports when it runs, with the packages that it is in."""
+        """Return a module that a function imports when it runs, and the packages that it is in, as JSON."""
         if origin(name) is not None:
             return _installed(name)
         parts = name.split(".")
         inside = [".".join(parts[: end + 1]) for end in range(len(parts))]
-        # Imported, as the function is about to do.
+        # The function would import them anyway.
         return [self.value(importlib.import_module(each)) for each in inside]
 
     def _class(self, value: type) -> Any:
-        """Return a class of the user's own by its content."""
+        """Return a class of the user's own as JSON: by its content."""
         inside = {name: each for name, each in vars(value).items() if name not in _SKIPPED}
         if issubclass(value, enum.Enum):
             members = {name: each.value for name, each in value.__members__.items()}
@@ -257,14 +257,14 @@ class Encoder:
         return ["class", value.__name__, made, self.value(value.__bases__), self._state(inside)]
 
     def _builtin(self, value: Any) -> Any:
-        """Return a function that was not written in Python, with what it is bound to."""
+        """Return a function that was not written in Python, and the object that it is bound to, as JSON."""
         owner = getattr(value, "__self__", None)
         bound = None if isinstance(owner, types.ModuleType | None) else self.value(owner)
         module = getattr(getattr(value, "__objclass__", value), "__module__", None)
         return ["builtin", str(module), value.__qualname__, bound, _compiled(module)]
 
     def _object(self, value: Any, kind: type) -> Any:
-        """Return an object by its class and its attributes, or by what a copy of it would be made of."""
+        """Return an object as JSON: by its class and attributes, or by what a copy would be made from."""
         origins = {origin(base.__module__) for base in kind.__mro__ if base is not object}
         own = [self.value(kind)]
         if None in origins:  # methods of the user's own may read every attribute
@@ -317,7 +317,7 @@ def _is_own_code(value: Any) -> bool:
 
 
 def _compiled(module: str | None) -> str | None:
-    """Return the content of a compiled module of the user's own, which has no source; else None."""
+    """Return the digest of a compiled module of the user's own, which has no source; else None."""
     file = getattr(sys.modules.get(module or ""), "__file__", None)
     if not isinstance(file, str) or file.endswith((".py", ".pyc")) or origin(module) is not None:
         return None
@@ -343,10 +343,10 @@ def _by_name(value: Any) -> Any:
 
 
 def _installed(module: str) -> Any:
-    """Return what stands for an installed module."""
+    """Return an installed module as JSON: by its name."""
     return ["module", module, *(_raised() if origin(module) == LIBRARY else [])]
 
 
 def _raised() -> list[Any]:
-    """Return the kinds whose law was fixed: the user's own code may draw with them."""
+    """Return the kinds of samplers whose law was corrected: the user's own code may draw with them."""
     return sorted([kind.tag, kind.law_version] for kind in KINDS if kind.law_version > 1)

@@ -1,11 +1,11 @@
-"""Telling quickly that a function is still what it was.
+"""Check quickly that a function has not changed since its fingerprint was taken.
 
-A fingerprint looks at everything that could change what a function computes, at every call. Most of that is
-in few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that
-it names. Where these hold nothing but values that cannot change, modules with a version, and other such
-functions, the fingerprint is the same for as long as each place holds the very same object, and that is seen
-in a tenth of the time. The same goes for methods that set no attributes, of objects whose classes are plain
-and hold nothing else either. All other functions have no guard, and their fingerprint is taken.
+A fingerprint reads everything that could change what a function computes, at every call. Most of that is in
+few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that it
+names. If these contain only values that cannot change, modules with a version, and other such functions, the
+fingerprint is the same for as long as each place contains the very same object. Comparing them takes a tenth
+of the time. The same goes for methods that set no attributes, if the classes of their object are plain and
+contain only such values, too. All other functions have no guard, and their fingerprint is taken each time.
 """
 
 import builtins
@@ -32,17 +32,17 @@ from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 
 Described = dict[types.FunctionType, tuple[Any, ...]]
 
-_ARRAYS = frozenset({"", "python", "numpy", "scipy", LIBRARY})  # whose functions return nothing but arrays
-_PLAIN = SKIPPED | words("__module__ __doc__ __init__")  # what Python looks up by itself in a plain class
+_ARRAYS = frozenset({"", "python", "numpy", "scipy", LIBRARY})  # their functions return only arrays
+_PLAIN = SKIPPED | words("__module__ __doc__ __init__")  # special names that a plain class may have
 
 
 class ChangeGuard:
-    """The places that a function's fingerprint depends on, and what they held; made by `guard`.
+    """The places that a function's fingerprint depends on, and their values; made by `guard`.
 
     Attributes
     ----------
     simple : bool
-        Whether the function can change nothing but what is seen here.
+        Whether the function can change nothing but the places in this guard.
     """
 
     def __init__(self, walk: "_Recorder", read: Read) -> None:
@@ -57,15 +57,15 @@ class ChangeGuard:
         ]
         pandas = walk.libraries is None or "pandas" in walk.libraries
         self._errors, self._options = np.geterr(), pandas_options() if pandas else None
-        held = [value for each, _, value in found if isinstance(each, types.ModuleType | dict)]
-        self.simple = not walk.sets_attributes() and not any(map(places.keeps, held))
+        values = [value for each, _, value in found if isinstance(each, types.ModuleType | dict)]
+        self.simple = not walk.sets_attributes() and not any(map(places.may_keep_data, values))
 
     def same(self) -> bool:
-        """Tell whether every place holds what it held."""
+        """Tell whether every place still contains the same object."""
         if not all(_are_same(_describe(each), before) for each, before in self._described.items()):
             return False
         for owner, _, parts in self._owners:  # classes first: they could make up their object's attributes
-            if not _are_same(parts_of(owner, type(owner), _held_by(owner)), parts):
+            if not _are_same(parts_of(owner, type(owner), _attributes_of(owner)), parts):
                 return False
         for scope, name, value in self._places:
             if scope.get(name, NOTHING) is not value:
@@ -77,11 +77,11 @@ class ChangeGuard:
         return modules and cells and options and np.geterr() == self._errors
 
     def saw(self, read: Read) -> bool:
-        """Tell whether a fingerprint found the same in all places, which may have changed to and fro."""
+        """Tell whether a fingerprint read the same objects; a place may have changed and changed back."""
         missing = None, NOTHING
         found = [(read.get(place, missing)[1], value) for place, (_, value) in self._read.items()]
         changed = [(now, value) for now, value in found if now is not value]
-        # Parts are lists that are made each time. What holds other lists has no guard.
+        # Lists of parts are made each time. There are no other lists: a place with a list has no guard.
         return all(type(now) is type(value) is list and _are_same(now, value) for now, value in changed)
 
     def put_back(self) -> list[str]:
@@ -92,16 +92,16 @@ class ChangeGuard:
         for function in self._described:
             found = [(name, value) for (_, name), (owner, value) in self._read.items() if owner is function]
             names = [(name, value) for name, value in found if not name.startswith("its ")]
-            held = {name: value for name, value in names if value is not NOTHING}
-            noted.append(places.globals_of(function, held))
+            before = {name: value for name, value in names if value is not NOTHING}
+            noted.append(places.globals_of(function, before))
             for name, cell, _ in cells_of(function):
                 noted.append(places.variable(cell, name, self._read[id(cell), ""][1]))
             stored |= code_of(function.__code__).stores
-            spelled |= held.keys()
-        for owner, held, _ in self._owners:
+            spelled |= before.keys()
+        for owner, before, _ in self._owners:
             label = owner.__name__ if issubclass(type(owner), type | Wrapper) else "self"
-            noted.append(places.attributes_of(owner, label, functools.partial(_held_by, owner)))
-            noted[-1].held = held
+            noted.append(places.attributes_of(owner, label, functools.partial(_attributes_of, owner)))
+            noted[-1].before = before
         return places.put_back(noted, stored, spelled) or ["something that it refers to"]
 
 
@@ -112,12 +112,12 @@ def _describe(function: types.FunctionType) -> tuple[Any, ...]:
     """Return a function's code, defaults, names, docstring, attributes and annotations."""
     annotations = function.__annotations__
     types_of = getattr(function, DESCRIPTION[-1], None)
-    rare = function.__kwdefaults__ or None, function.__dict__ or None  # a guarded function has none
+    rare = function.__kwdefaults__ or None, function.__dict__ or None  # a guarded function has neither
     return (*_facts(function), types_of, *rare, *annotations, *annotations.values())
 
 
-def _held_by(owner: Any) -> dict[str, Any]:
-    """Return what one of the user's own objects or classes holds, or a private function of theirs."""
+def _attributes_of(owner: Any) -> dict[str, Any]:
+    """Return the attributes of one of the user's own objects, classes or private functions."""
     if issubclass(type(owner), Wrapper):
         wrapped, settings, attributes = owner._identity()
         return {**attributes, "__wrapped__": wrapped, "_settings": settings}
@@ -125,7 +125,7 @@ def _held_by(owner: Any) -> dict[str, Any]:
 
 
 def _are_same(now: Sequence[Any], before: Sequence[Any]) -> bool:
-    """Tell whether two sequences are of the very same objects."""
+    """Tell whether two sequences consist of the very same objects."""
     return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
@@ -135,11 +135,11 @@ class _UnguardedError(Exception):
 
 @dataclass(eq=False)
 class _Recorder(Encoder):
-    """A walk over a function that notes every place, and raises if what it holds may change unnoticed."""
+    """A walk over a function that notes every place, and raises if a value there may change unnoticed."""
 
     described: Described = field(default_factory=dict)
-    shared: set[types.FunctionType] = field(default_factory=set)  # that were met more than once
-    # A method's classes and object, and private functions, with what they hold and all their parts.
+    shared: set[types.FunctionType] = field(default_factory=set)  # functions that were met more than once
+    # A method's classes and object, and private functions, with their attributes and all their parts.
     owners: list[tuple[Any, dict[str, Any], list[Any]]] = field(default_factory=list)
 
     def enter(self, value: Any) -> None:
@@ -148,22 +148,22 @@ class _Recorder(Encoder):
         for owner in (*kinds, value):
             if owner is not value and not _is_plain(owner):
                 raise _UnguardedError
-            self.state(self.note_parts(owner, type(owner), self._hold(owner)))
+            self.state(self.note_parts(owner, type(owner), self._note_owner(owner)))
         if type(value).__mro__[:-1] != kinds:  # another thread has changed them
             raise _UnguardedError
 
-    def _hold(self, owner: Any) -> dict[str, Any]:
-        held = _held_by(owner)
-        self.owners.append((owner, held, parts_of(owner, type(owner), held)))
-        return held
+    def _note_owner(self, owner: Any) -> dict[str, Any]:
+        attributes = _attributes_of(owner)
+        self.owners.append((owner, attributes, parts_of(owner, type(owner), attributes)))
+        return attributes
 
     def sets_attributes(self) -> bool:
         """Tell whether code that a run can call sets attributes.
 
-        `__init__` does, and is not called where no other code names types or special methods.
+        A run cannot call `__init__` if no other code names types or special methods.
         """
-        makers = {held.get("__init__") for owner, held, _ in self.owners if type(owner) is type} - self.shared
-        codes = [code_of(function.__code__) for function in self.described.keys() - makers]
+        inits = {each.get("__init__") for owner, each, _ in self.owners if type(owner) is type} - self.shared
+        codes = [code_of(function.__code__) for function in self.described.keys() - inits]
         named = [name for code in codes for name in code.attributes if self.owners]
         makes = any(name == "type" or name.startswith("__") for name in named)
         return makes or any(code.sets_attributes for code in codes)
@@ -185,27 +185,27 @@ class _Recorder(Encoder):
 
     def _private(self, value: Any) -> None:
         """Walk over a private function, such as another method of the class."""
-        held = self._hold(value)
-        settings, wrapped, before = held["_settings"], held["__wrapped__"], len(self.compared)
-        super().encode(settings.key)  # which is a list if something in it could change, and then refused
-        if any(map(could_be_data, self.compared[before:])):  # with which the fingerprint compares each time
+        found = self._note_owner(value)
+        settings, wrapped, before = found["_settings"], found["__wrapped__"], len(self.compared)
+        super().encode(settings.key)  # if something in the key could change, it is a list, which is refused
+        if any(map(could_be_data, self.compared[before:])):  # only the fingerprint compares it with the data
             raise _UnguardedError
-        known = {id(settings), id(wrapped.__annotations__)}  # which are those of the raw function
-        self.state({name: each for name, each in held.items() if id(each) not in known})
+        known = {id(settings), id(wrapped.__annotations__)}  # they belong to the raw function
+        self.state({name: each for name, each in found.items() if id(each) not in known})
 
 
 def _is_plain(kind: type) -> bool:
     """Tell whether a class is the user's own, and its objects have attributes in the usual way."""
-    held = vars(kind)
-    special = {name for name in held if name.startswith("__") and name.endswith("__")}
-    usual = special <= _PLAIN and isinstance(held.get("__dict__"), types.GetSetDescriptorType | None)
+    inside = vars(kind)
+    special = {name for name in inside if name.startswith("__") and name.endswith("__")}
+    usual = special <= _PLAIN and isinstance(inside.get("__dict__"), types.GetSetDescriptorType | None)
     return usual and type(kind) is type and owner_of(kind) is None and not is_compiled(kind)
 
 
 def _is_fixed(value: Any) -> bool:
-    """Tell whether a value changes only where a place holds another one."""
+    """Tell whether a value never changes, so that it is enough to compare which object a place contains."""
     kind = type(value)
-    if kind in (tuple, bytes):  # it could be a copy of the private data, for which the fingerprint looks
+    if kind in (tuple, bytes):  # a longer one could be a copy of private data: see `copies`
         return len(value) < FEW
     if kind is type:  # the types that a fingerprint knows by name
         return is_static(value) and owner_of(value) is not None
@@ -215,12 +215,12 @@ def _is_fixed(value: Any) -> bool:
 
 
 def _is_guardable(function: types.FunctionType) -> bool:
-    """Tell whether a function of the user's own looks things up in the usual way, by names that it spells."""
+    """Tell whether a function of the user's own looks things up in the usual way, by names in its code."""
     usual = type(function.__globals__) is dict and getattr(function, "__builtins__", None) is vars(builtins)
     if not usual or function.__kwdefaults__ or function.__dict__ or owner_of(function) is not None:
         return False
     code = code_of(function.__code__)
-    # What is looked up by computed names, and what counts only where it is named, the fingerprint sees.
+    # Only the fingerprint sees what computed names find, and state that counts only if it is named.
     computed = code.imports or any(" by " in each for each in code.attributes)
     return not (computed or is_installed(function.__code__.co_filename)) and NAMED.isdisjoint(code.attributes)
 
@@ -231,7 +231,7 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
     Parameters
     ----------
     function : callable
-        Any.
+        Any callable.
     libraries : iterable of str
         The packages that the data is from.
 
@@ -255,10 +255,10 @@ def guard(function: Any, libraries: Iterable[str] = ("numpy",)) -> ChangeGuard |
             walk.enter(function.__self__)
             function = function.__func__
         walk.encode(function)
-        if met.libraries <= _ARRAYS:  # otherwise it may get objects of any
+        if met.libraries <= _ARRAYS:  # otherwise it may get objects of any library
             walk.libraries = frozenset(libraries)
         follow(walk)
-    except Exception:  # whatever is odd about it, the fingerprint says so
+    except Exception:  # the fingerprint reports what is wrong
         return None
     registering = any("_abc_impl" in vars(kind) for kind in met.classes.values())
     undefined = any(owner is builtins and value is NOTHING for owner, value in read.values())

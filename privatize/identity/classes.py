@@ -1,4 +1,4 @@
-"""How classes are encoded: installed ones by name and version, the user's own by content."""
+"""Encode classes: installed ones by name and version, the user's own by content."""
 
 import abc
 import contextlib
@@ -17,7 +17,7 @@ from privatize.identity.origin import attribute_of, is_compiled, is_named, is_st
 from privatize.identity.settings import NAMED
 from privatize.identity.values import sequence, unordered
 
-# What Python adds to a class, what follows from the rest, and what grows with use.
+# Attributes that Python adds to a class, computes from others, or extends while a program runs.
 SKIPPED = words(
     "__dict__ __weakref__ __firstlineno__ __static_attributes__ __slotnames__ __annotations_cache__ "
     "_abc_impl _value2member_map_"
@@ -25,8 +25,8 @@ SKIPPED = words(
 _MAIN = frozenset({"__module__", "vars", "__dict__"})
 
 
-def home(encoder: Encoder, module: Any) -> Any:
-    """Return a module's name; in a child process the main program has another one."""
+def module_name(encoder: Encoder, module: Any) -> Any:
+    """Return a module's name; for the main program of a child process too, that is "__main__"."""
     if module != "__mp_main__":
         return module
     encoder.met.later.add((_MAIN, lambda: "__mp_main__"))
@@ -37,11 +37,11 @@ def home(encoder: Encoder, module: Any) -> Any:
 def class_(encoder: Encoder, value: type) -> None:
     """Encode a class."""
     owner = owner_of(value)
-    if value not in (object, type):  # of which every class is one
+    if value not in (object, type):  # which all classes have in common
         encoder.met.classes[id(value)] = value
     if owner is not None and (is_static(value) or is_named(value, module_of(value), value.__qualname__)):
         _installed(encoder, value, owner)
-    elif not encoder.again(value):
+    elif not encoder.seen_before(value):
         _own(encoder, value)
 
 
@@ -62,7 +62,7 @@ def _installed(encoder: Encoder, value: type, owner: str) -> None:
 
 
 def own_attributes(value: type) -> dict[str, Any]:
-    """Return the attributes that a class was given."""
+    """Return the attributes of a class, without those that Python adds."""
     return {k: v for k, v in vars(value).copy().items() if k not in SKIPPED}
 
 
@@ -77,11 +77,11 @@ def _own(encoder: Encoder, value: type) -> None:
     sequence(encoder, value.__bases__)
     registered(encoder, value)
     if "__module__" in state:
-        state["__module__"] = home(encoder, state["__module__"])
+        state["__module__"] = module_name(encoder, state["__module__"])
     if "__dataclass_fields__" in state and _is_generated(value):
         del state["__doc__"]
     try:
-        # Slots are in __slots__ as well; a class that was shipped has attributes in their place.
+        # Slots are in __slots__ as well; a class that was sent to a worker has attributes in their place.
         encoder.state({k: v for k, v in state.items() if type(v) is not types.MemberDescriptorType})
     except Unencodable as error:
         error.path[0] = f"{value.__qualname__}.{error.path[0]}"
@@ -93,7 +93,7 @@ def _own(encoder: Encoder, value: type) -> None:
 
 
 def registered(encoder: Encoder, value: type) -> None:
-    """Encode classes registered with an abstract one; with an installed one, only the user's own."""
+    """Encode the classes registered with an abstract class; if that is installed, only the user's own."""
     if "_abc_impl" not in vars(value):
         return
     registry = cast("Any", abc)._get_dump(value)[0]
@@ -102,14 +102,14 @@ def registered(encoder: Encoder, value: type) -> None:
     found = [kind for kind in kinds if not installed or owner_of(kind) is None]
     if found:
         unordered(encoder, found)
-        if installed:  # then it is not shipped
+        if installed:  # workers do not have the registration
             encoder.met.lookups.add(f"{value.__qualname__}.register")
 
 
 def _is_generated(value: type) -> bool:
     """Tell whether a dataclass's docstring is the one that Python makes of its signature.
 
-    It holds the defaults' reprs, and so their addresses, or sets in any order.
+    It contains the reprs of defaults, which may have addresses in them, or sets in any order.
     """
     text = value.__doc__ or ""
     if not text.startswith(f"{value.__name__}("):

@@ -1,4 +1,4 @@
-"""How compiled code is encoded: installed code by name and version, the user's own by its file."""
+"""Encode compiled code: installed code by name and version, the user's own by its file."""
 
 import contextlib
 import functools
@@ -34,10 +34,10 @@ def library(encoder: Encoder, file: str) -> None:
     about = None
     with contextlib.suppress(OSError):
         about = Path(file).stat()
-    # What was loaded may be an earlier build than what lies there now.
+    # The program may have loaded an earlier build than the file that is there now.
     if about is None or max(about.st_mtime, about.st_ctime) > _STARTED:
         name = Path(file).name
-        encoder.doubt(f"the compiled library {name}, built after this program started or missing")
+        encoder.doubt(f"the compiled library {name}, which is missing or built after this program started")
     else:
         digest = _digest(file, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
         encoder.text(f"file {digest}")
@@ -45,7 +45,7 @@ def library(encoder: Encoder, file: str) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _digest(file: str, *state: int) -> str:
-    del state  # only for the cache
+    del state  # it is there for the cache's key
     with Path(file).open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 

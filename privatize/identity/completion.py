@@ -1,4 +1,4 @@
-"""What code can read besides what it plainly refers to: of modules, of patched libraries, of the process."""
+"""Encode what code can read beyond what it refers to: in modules, in patched libraries, in the process."""
 
 import sys
 import types
@@ -19,12 +19,12 @@ LOGGED = words("isEnabledFor getEffectiveLevel level disabled handlers hasHandle
 
 
 def complete(encoder: Encoder) -> None:
-    """Encode what follows from what was met, and the settings that it can read."""
+    """Encode what can be found by the names that were met, and the settings that code can read."""
     met = encoder.met
     follow(encoder)
     encoder.encode(sorted(read() for names, read in met.later if names & met.attributes))
     if any(names is LOGGED and names & met.attributes for names, _ in met.later):
-        met.lookups.add("the level of a logger")  # which is not shipped
+        met.lookups.add("the level of a logger")  # which workers do not get
     if encoder.narrow:
         encoder.encode(None)
         return
@@ -34,12 +34,12 @@ def complete(encoder: Encoder) -> None:
 
 
 def follow(encoder: Encoder) -> None:
-    """Encode what can be found by the names that were met, until there is no more of it."""
+    """Encode what can be found by the names that were met, until nothing new turns up."""
     done: Done = set()
     while True:
         ways = [name for name in encoder.met.attributes if name.startswith("anything by ")]
         if ways and not encoder.narrow:
-            encoder.doubt(f"code that can look up {min(ways)}, whatever its name")
+            encoder.doubt(f"code that can look up {min(ways)}")
         steps = (_modules, _subclasses, _evaluated, _installed_values)
         new = [step(encoder, done) for step in steps]
         if not any(new) and not _accessors(encoder, done):
@@ -56,7 +56,7 @@ def wanted_from(encoder: Encoder, module: types.ModuleType) -> set[str]:
 
 
 def _modules(encoder: Encoder, done: Done) -> bool:
-    """Encode every attribute of the user's own modules that is named; tell if any are new."""
+    """Encode every attribute of the user's own modules that code names; tell whether any are new."""
     new = [
         (module, name)
         for module in sorted(encoder.met.modules.values(), key=name_of)
@@ -65,7 +65,7 @@ def _modules(encoder: Encoder, done: Done) -> bool:
     ]
     for module, name in new:
         done.add((id(module), name))
-        encoder.labelled(f"{name_of(module)}.{name}", encoder.held(module, name))
+        encoder.labelled(f"{name_of(module)}.{name}", encoder.lookup(module, name))
     return bool(new)
 
 
@@ -102,10 +102,10 @@ def _evaluated(encoder: Encoder, done: Done) -> bool:
 
 
 def _installed_values(encoder: Encoder, done: Done) -> bool:
-    """Encode what installed modules hold under a name which code reads, and what objects there hold.
+    """Encode values in installed modules, and in objects there, whose names are in the code.
 
-    Code may read it in any way: by a local name, as an argument of a helper. Functions of libraries have a
-    version.
+    Code may read them in any way: by a local name, or as an argument of a helper. Functions of libraries are
+    left out, because they have a version.
     """
     names, before = sorted(encoder.met.attributes), len(done)
     owners = sorted(encoder.met.versioned.values(), key=name_of)
@@ -118,11 +118,11 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
                 encoder.met.installed[value] = None
             elif type(value) in ATOMS or is_own(value):
                 found.append((owner, name, f"{label}.{name}", value))
-            elif left and id(value) not in seen and _holds_more(value):  # so deep may settings be
+            elif left and id(value) not in seen and _holds_more(value):  # settings may be nested
                 seen.add(id(value))
                 waiting.append((value, f"{label}.{name}", left - 1))
     for owner, name, label, value in found:
-        if (id(owner), name) not in done and not _is_elsewhere(encoder, owner, name, value):
+        if (id(owner), name) not in done and not _stays_here(encoder, owner, name, value):
             done.add((id(owner), name))
             _patch(encoder, label, value)
     return len(done) > before
@@ -145,13 +145,13 @@ def _holds_more(value: Any) -> bool:
     return not isinstance(value, types.FunctionType | types.BuiltinFunctionType)
 
 
-def _is_elsewhere(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
-    """Tell whether another process has a value of its own, or the code does not plainly read this one."""
+def _stays_here(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
+    """Tell whether another process has its own value, or code does not read this one from its module."""
     if not encoder.narrow:
         return False
     if not isinstance(owner, types.ModuleType) or (name_of(owner), name) not in encoder.met.wanted:
         return True
-    if owner is sys and is_simple(value):  # sys.argv is another one in a worker
+    if owner is sys and is_simple(value):  # a worker has a sys.argv of its own
         encoder.met.lookups.add(f"sys.{name}")
         return True
     fixed = type(value) in ATOMS or is_simple(value)
@@ -159,13 +159,13 @@ def _is_elsewhere(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
 
 
 def _accessors(encoder: Encoder, done: Done) -> bool:
-    """Encode what named attributes are on classes of libraries, if it is the user's own."""
+    """Encode attributes of libraries' classes that code names, if they are the user's own."""
     names = {name for name in encoder.met.attributes if not name.startswith("__")}
     scopes, before = scopes_of(encoder.libraries, encoder.met.installed), len(done)
     found = [(name, at) for at, (_, scope) in enumerate(scopes) for name in names & scope.keys()]
     for kind, _ in scopes if encoder.read is not None else ():
         for name in names:
-            encoder.held(kind, name)
+            encoder.lookup(kind, name)
     for name, at in sorted(found):
         kind, scope = scopes[at]
         if (id(kind), name) not in done and is_own(scope[name]):
@@ -176,6 +176,6 @@ def _accessors(encoder: Encoder, done: Done) -> bool:
 
 def _patch(encoder: Encoder, label: str, value: Any) -> None:
     """Encode what the user's own program has put into an installed module or class."""
-    if not is_value(value) and type(value) not in ATOMS:  # it is not to be found elsewhere
+    if not is_value(value) and type(value) not in ATOMS:  # workers do not have it
         encoder.met.lookups.add(f"{label} (which was patched)")
     encoder.labelled(label, value)

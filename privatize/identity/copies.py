@@ -1,4 +1,4 @@
-"""Recognizing columns of private data by their content: copies, parts, and what was made of them."""
+"""Recognize columns of private data by their content: copies, parts, and numbers computed from them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from privatize.data.clipping import is_missing
 from privatize.data.parts import comparable
-from privatize.identity.memory import is_plain
+from privatize.identity.memory import is_scalar
 
 Array = NDArray[Any]
 
 FEW = 8
-"""Fewer values than this are not compared by content: constants would resemble them by accident."""
+"""Fewer values than this are not compared by content: constants could equal them by accident."""
 
-_SOME = 20  # values that parts of columns must share; FEW are enough of measured ones in a row
-_WIDE = 32  # columns of one array that are looked for as parts; all of them as a whole
+_SOME = 20  # values that parts of columns must share; FEW are enough if they are measured, and in a row
+_WIDE = 32  # columns of one array that may be parts of others; all of its columns may be copies
 _BITS = 20  # one coincidence in a million
 
 
@@ -29,7 +29,7 @@ class Copies:
     Parameters
     ----------
     arrays : list of arrays
-        Where the columns are.
+        The arrays with the columns.
     lists : bool
         Whether a list that private values may have been chosen from is public.
     """
@@ -38,21 +38,20 @@ class Copies:
         self._arrays, self._lists = arrays, lists
 
     def has(self, array: Array) -> bool:
-        """Tell whether a column of an array is one of these, or a part of one, or the other way round."""
+        """Tell whether a column of an array is a private column, or a part of one, or has one as a part."""
         if any(map(self._equal, _flat(array, rows=True))):
             return True
-        return any(one.overlaps(own, self._lists) for one in _wholes(array) for own in self._columns)
+        return any(one.overlaps(own, self._lists) for one in _candidates(array) for own in self._columns)
 
     def declares(self, array: Array) -> bool:
-        """Tell whether a list of values is made of the measured numbers of one of these, all of them."""
-        return any(one.permutes(own) for one in _wholes(array) for own in self._columns)
+        """Tell whether an array consists of exactly the measured numbers of a private column."""
+        return any(one.permutes(own) for one in _candidates(array) for own in self._columns)
 
-    def dumped(self, raw: bytes) -> bool:
-        """Tell whether bytes have one of these in them, as a pickle has."""
+    def in_bytes(self, raw: bytes) -> bool:
+        """Tell whether bytes, such as a pickle, have a private column in them."""
         columns = (column for array in self._arrays if not array.dtype.hasobject for column in _flat(array))
-        return any(
-            len(raw) >= each.nbytes and each.tobytes() in raw and _tells(_numbered(each)) for each in columns
-        )
+        found = (each for each in columns if len(raw) >= each.nbytes and each.tobytes() in raw)
+        return any(_distinctive(_numbered(each)) for each in found)
 
     @functools.cached_property
     def _columns(self) -> list[_Column]:
@@ -73,13 +72,13 @@ class Copies:
         return found
 
     def _equal(self, column: Array) -> bool:
-        """Tell whether a column is one of these, or what casting makes of it; by its first values first."""
+        """Tell whether a column is a private one, or a cast of one; the first values are compared first."""
         if len(column) not in self._lengths:
             return False
         for own, cast in self._heads.get(_numbered(column[:FEW]).tobytes(), ()):
             values = _numbered(own)
             made = cast(values) if values.dtype == np.float32 else values
-            if made.tobytes() == _numbered(column).tobytes() and _tells(made):
+            if made.tobytes() == _numbered(column).tobytes() and _distinctive(made):
                 return True
         return False
 
@@ -107,20 +106,20 @@ class _Column:
         return _numbered(self._column)
 
     def overlaps(self, private: _Column, lists: bool) -> bool:
-        """Tell whether this or a private column has the other's values.
+        """Tell whether this column or a private one has the other's values.
 
-        In any order, or some in a row, or some measured ones; or numbers that are larger where the other's
-        are, such as their logarithms. A list that private values were chosen from is no copy, if `lists`.
+        They may be in any order, or some in a row, or some measured ones. Numbers that rise and fall with the
+        other's, such as logarithms, count too. With `lists`, a list that values were chosen from is no copy.
         """
         if self.text != private.text or self.values.dtype != private.values.dtype:
             return False
         short, long = sorted((self.values, private.values), key=len)
         if len(short) < _SOME:
-            # The cheap questions first: there are many short lists, and long columns.
+            # The cheap checks come first: there are many short lists, and long columns.
             found = _measured(short) and short.tobytes() in long.tobytes()
-            return found and _measured(long, 0.5) and _tells(short)
+            return found and _measured(long, 0.5) and _distinctive(short)
         if len(short) == len(long) and not self.text and _same_order(short, long):
-            return _tells(short, bits=3 * _BITS)
+            return _distinctive(short, bits=3 * _BITS)
         way = _shared(short, long)
         if not way or not lists or way == "permuted":
             return bool(way)
@@ -132,17 +131,17 @@ class _Column:
         one, own = self.values, private.values
         if len(one) != len(own) or len(one) < _SOME or one.dtype != own.dtype or not _measured(one):
             return False
-        return bool((np.sort(one) == np.sort(own)).all()) and _tells(np.sort(one), _SOME)
+        return bool((np.sort(one) == np.sort(own)).all()) and _distinctive(np.sort(one), _SOME)
 
 
-def _wholes(array: Array) -> list[_Column]:
+def _candidates(array: Array) -> list[_Column]:
     """Return the columns of an array that could be parts of others; most short lists could not."""
     found = [_Column(column) for column in _flat(array, _WIDE, rows=True)]
     return [one for one in found if one.size >= _SOME or (not one.text and _measured(one.values))]
 
 
 def _measured(values: Array, different: float = 0.9) -> bool:
-    """Tell whether a column is of measured numbers: most are no integers, and they hardly ever repeat."""
+    """Tell whether a column has measured numbers: most are not integers, and they hardly ever repeat."""
     if values.dtype != np.float32 or np.mean(values == np.rint(values)) > 0.5:
         return False
     return len(np.unique(values)) >= different * len(values)
@@ -152,13 +151,13 @@ def _shared(short: Array, long: Array) -> str:
     """Return how a column has the values of a shorter one: "in a row", "permuted", "measured", or ""."""
     probes = short[:: max(1, len(short) // 8)]
     hits = (long == probes[:, None]).any(axis=1)
-    hits[0] |= probes[0] != probes[0]  # missing values are alike
-    if not hits[0] and hits.sum() < 2:  # most other columns are done with here
+    hits[0] |= probes[0] != probes[0]  # missing values are equal
+    if not hits[0] and hits.sum() < 2:  # this rules out most columns
         return ""
     if hits[0] and short.tobytes() in long.tobytes():
-        return "in a row" if _tells(short, bits=3 * _BITS) else ""
+        return "in a row" if _distinctive(short, bits=3 * _BITS) else ""
     if len(short) == len(long) and hits.all() and (np.sort(short) == np.sort(long)).all():
-        return "permuted" if _tells(np.sort(short), _SOME) else ""
+        return "permuted" if _distinctive(np.sort(short), _SOME) else ""
     return "measured" if _shares_measured(short, long) else ""
 
 
@@ -167,21 +166,21 @@ def _shares_measured(short: Array, long: Array) -> bool:
     if short.dtype != np.float32:
         return False
     values = np.unique(short[np.isfinite(short)])
-    # Not codes and counts: a public table of codes has those of everybody.
+    # Codes and counts prove nothing: a public table of codes has everybody's.
     if len(values) < max(_SOME, len(short) // 2) or np.mean(values == np.rint(values)) > 0.5:
         return False
     known = np.unique(long[np.isfinite(long)])
     gap = float(np.diff(known).min(initial=np.inf))
     taken = len(known) * gap / max(float(known[-1]) - float(known[0]), gap)  # near 1 for a grid
-    return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _tells(short, bits=3 * _BITS)
+    return bool(np.isin(values, known).mean() >= max(0.5, 3 * taken)) and _distinctive(short, bits=3 * _BITS)
 
 
 def _code_book(public: Array, private: Array) -> bool:
     """Tell whether private values were chosen from a public list: prices, the places of shops, codes.
 
-    Such a list has most values once, and nearly all of the private ones, of which some were chosen more often
-    than they are in it. A copy of some records that had nearly all values would have many of them repeatedly.
-    Nor were all values of a list chosen when most of the private ones are different: these are the list.
+    Such a list has most of its values once, and has nearly all private values, some of which occur more often
+    in the data than in the list. A copy of records with nearly all values would have many of them repeatedly.
+    If most private values are different and nearly all of the list are among them, the list is the data.
     """
     listed, times = np.unique(public, return_counts=True)
     chosen, often = np.unique(private, return_counts=True)
@@ -196,8 +195,8 @@ def _code_book(public: Array, private: Array) -> bool:
 
 
 def _same_order(one: Array, other: Array) -> bool:
-    """Tell whether two columns are in the same order, or the opposite one, and not just sorted."""
-    for some in (slice(64), slice(None)):  # most are done with after a few
+    """Tell whether two columns rise and fall together, or the opposite, and are not just sorted."""
+    for some in (slice(64), slice(None)):  # a few values rule out most columns
         order = np.argsort(one[some], kind="stable")
         if (np.diff(order) == 1).all() or (np.diff(order) == -1).all():
             return False
@@ -208,16 +207,16 @@ def _same_order(one: Array, other: Array) -> bool:
 
 
 def _flat(array: Array, most: int | None = None, *, rows: bool = False) -> Iterator[Array]:
-    """Yield the columns of an array that could be compared, and all of it as one.
+    """Yield the columns of an array that could be compared, and the entire array as one column.
 
     Parameters
     ----------
     array : array
-        Any.
+        Any array.
     most : int, optional
         The largest number of columns; others are left out.
     rows : bool
-        Whether its rows count as columns too: pandas keeps columns in them.
+        Whether its rows count as columns too: pandas stores columns as rows.
     """
     if array.dtype.names:
         for name in array.dtype.names:
@@ -234,9 +233,9 @@ def _flat(array: Array, most: int | None = None, *, rows: bool = False) -> Itera
 
 
 def _numbered(column: Array) -> Array:
-    """Return a column as numbers: strings by their hash, every missing value and every zero alike."""
-    if column.dtype == object and not all(map(is_plain, column.tolist())):
-        return np.zeros(len(column), np.float32)  # objects: comparing those would run anybody's code
+    """Return a column as numbers: strings by their hash, all missing values equal, and both zeros."""
+    if column.dtype == object and not all(map(is_scalar, column.tolist())):
+        return np.zeros(len(column), np.float32)  # comparing other objects would run their own code
     made = comparable(column)
     if made.dtype.kind in "US":
         return np.array([hash(value) for value in made.tolist()], dtype=np.int64)
@@ -246,15 +245,15 @@ def _numbered(column: Array) -> Array:
     return made
 
 
-def _tells(column: Array, distinct: int = 2, bits: float = _BITS) -> bool:
-    """Tell whether a column is not equal to another one by accident, nor a range of numbers.
+def _distinctive(column: Array, distinct: int = 2, bits: float = _BITS) -> bool:
+    """Tell whether a column is unlikely to equal another one by accident, and is no range of numbers.
 
-    What it tells is its length times the entropy of its values.
+    Its information, in bits, is its length times the entropy of its values.
     """
     _, counts = np.unique(column[:1000], return_counts=True)
     share = counts / counts.sum()
     if len(counts) < distinct or -(share * np.log2(share)).sum() * len(column) < bits:
         return False
     steps = np.diff(column.astype(float))
-    room = 1e-6 * np.abs(column).max() if column.dtype == np.float32 else 0
-    return not np.ptp(steps) <= room  # also if some are missing
+    tolerance = 1e-6 * np.abs(column).max() if column.dtype == np.float32 else 0
+    return not np.ptp(steps) <= tolerance  # this is true if values are missing

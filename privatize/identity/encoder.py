@@ -1,7 +1,7 @@
-"""The walk over values that gives their canonical encoding.
+"""Walk over values and build their canonical encoding.
 
-How each kind of value is encoded stands in `values`, `functions`, `classes` and `objects`, which register
-themselves here.
+The modules `values`, `functions`, `classes`, `compiled` and `objects` encode the types of values. They
+register their functions here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WALKED = frozenset({"vars", "__dict__"})
 
 
 class _Signal(Exception):  # noqa: N818 - a signal between modules
-    """Ends a walk; by these names the walk came to where it ended, as far as code has them."""
+    """Ends a walk; `path` has the names in the code that led to where it ended."""
 
     def __init__(self, *what: str) -> None:
         super().__init__(*what)
@@ -48,7 +48,7 @@ _HANDLERS: dict[type, Handler] = {}
 
 
 def encodes(*kinds: type) -> Callable[[Handler], Handler]:
-    """Register how values of some types are encoded; with `object`, how all others are."""
+    """Register a function that encodes values of some types; `object` stands for all other types."""
 
     def register(handler: Handler) -> Handler:
         _HANDLERS.update(dict.fromkeys(kinds, handler))
@@ -59,7 +59,7 @@ def encodes(*kinds: type) -> Callable[[Handler], Handler]:
 
 @dataclass
 class Met:
-    """What a walk has met that may make more count.
+    """What a walk has met so far, which decides what else must be encoded.
 
     Attributes
     ----------
@@ -68,13 +68,13 @@ class Met:
     attributes : set of str
         All globals and attributes that the user's own code names, and what it can look up.
     wanted : set of (str, str)
-        Attributes that are plainly read from a module; the module is "" if it may be any.
+        Modules and the attributes that code reads from them; the module is "" if it is not known.
     owners : set of str
         The user's own modules whose functions and classes are used.
     lookups : set of str
-        What looks things up at run time, or finds what was patched: another process lacks it.
+        What is looked up at run time, and what was patched: another process does not have it.
     classes, installed : dict
-        Classes, and those of installed libraries, which the user may have patched.
+        All classes, and the classes of installed libraries that the user may have patched.
     libraries : set of str
         The installed libraries that code names.
     versioned : dict
@@ -82,7 +82,7 @@ class Met:
     scopes : dict
         Globals of code that evaluates strings.
     later : set of (frozenset of str, callable)
-        State that counts only where code has one of the names, and what reads it.
+        State that counts only if code has one of the names in it: these names, and what reads the state.
     """
 
     modules: dict[int, types.ModuleType] = field(default_factory=dict)
@@ -117,16 +117,16 @@ class Met:
 
 @dataclass(eq=False)
 class Encoder:
-    """A walk, and the encoding as far as it has come.
+    """A walk over values, and the encoding so far.
 
     Parameters
     ----------
     version : str, optional
         Attests what cannot be encoded.
     private : Private, optional
-        What must not be met.
+        Private data, which the walk must not meet.
     narrow : bool
-        Whether this is for another process: attributes count only of the modules that they are read from.
+        Whether this is for another process: an attribute counts only in the module that it is read from.
     read : dict, optional
         Is filled with the owner and the value of every place, by the id of the owner and the name.
     libraries : set of str, optional
@@ -136,7 +136,7 @@ class Encoder:
     met : Met
         What was met.
     compared : list
-        Everything that was, or would have been, compared with private data.
+        Everything that is compared with private data, if there is any.
     """
 
     version: str | None = None
@@ -147,26 +147,26 @@ class Encoder:
     parts: list[bytes] = field(default_factory=list)
     met: Met = field(default_factory=Met)
     compared: list[Any] = field(default_factory=list)
-    _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the objects: their ids stay theirs
+    _seen: dict[int, tuple[int, Any]] = field(default_factory=dict)  # with the object: no other gets its id
 
     def note(self, owner: Any, name: str, value: Any) -> Any:
-        """Return what was found in a place, and note it if anybody wants to know."""
+        """Return a value, and record in `read` where it was found."""
         if self.read is not None:
             self.read[id(owner), name] = owner, value
         return value
 
-    def held(self, owner: Any, name: str) -> Any:
-        """Return what is found under a name in a function's globals, a module, a class or a mapping."""
+    def lookup(self, owner: Any, name: str) -> Any:
+        """Return what a function's globals, a module, a class or a mapping has under a name; record it."""
         return self.note(owner, name, scope_of(owner).get(name, NOTHING))
 
-    def note_parts(self, owner: Any, kind: type, held: dict[str, Any]) -> dict[str, Any]:
-        """Return what one of the user's own objects or classes holds, and note it with what the owner is."""
+    def note_parts(self, owner: Any, kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes of one of the user's own objects or classes; record them with its class."""
         if self.read is not None:
-            self.note(owner, "its parts", parts_of(owner, kind, held))
-        return held
+            self.note(owner, "its parts", parts_of(owner, kind, attributes))
+        return attributes
 
     def doubt(self, what: str) -> None:
-        """Refuse what has no content, unless a version describes it."""
+        """Raise `Unencodable` about something that cannot be compared, unless a version attests it."""
         if self.version is None:
             raise Unencodable(what)
         self.text(f"attested: {what}")
@@ -214,15 +214,15 @@ class Encoder:
         self.named(label, value)
 
     def state(self, value: dict[str, Any]) -> None:
-        """Encode attributes, whose order few see."""
+        """Encode attributes by name; their order counts only for code that can read it."""
         self.parts.append(b"<%d;" % len(value))
         if value:
             self.met.later.add((_WALKED, lambda: repr(list(value))))
         for name in sorted(value):
             self.labelled(name, value[name])
 
-    def again(self, value: Any) -> bool:
-        """Tell whether a mutable object has been met before, and if so refer to it."""
+    def seen_before(self, value: Any) -> bool:
+        """Tell whether a mutable object was met before; if so, encode a reference to it."""
         self.compare(value)
         known = self._seen.get(id(value))
         if known is not None:

@@ -1,14 +1,14 @@
-"""The identity of a function, a sampler, an argument.
+"""Compute the fingerprint of a function, a sampler or an argument.
 
-A canonical, type-tagged encoding of everything that could change what a function computes, hashed
-with SHA-256: the same in every process, for every hash seed, and on every machine with the same
-versions; different whenever anything that is seen here changes. The user's own functions, classes
-and modules are encoded by content, recursively; installed code by name and version; values by
-content. What cannot be encoded raises `Unencodable`: every doubt is a miss.
+A fingerprint is the SHA-256 of a canonical encoding, with types, of everything that could change what a
+function computes. It is the same in every process, for every hash seed, and on every machine with the same
+versions. It differs whenever anything changes that is encoded. The user's own functions, classes and modules
+are encoded by content, recursively; installed code by name and version; values by content. What cannot be
+encoded raises `Unencodable`. Then nothing is remembered, because a stale estimate would cost privacy.
 
-What is not seen: installed code that was patched where the user's code does not name it, state that compiled
-code keeps to itself, settings of most libraries, environment variables with computed names, files, databases,
-the network, the clock.
+Not encoded are: installed code that was patched where the user's code does not name it, state inside compiled
+code, settings of most libraries, environment variables with computed names, files, databases, the network,
+the clock.
 """
 
 import functools
@@ -18,7 +18,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from privatize.errors import NotRememberedWarning
-from privatize.identity import objects  # with it every kind of value is registered
+from privatize.identity import objects  # importing it registers how all types are encoded
 from privatize.identity.completion import complete, wanted_from
 from privatize.identity.encoder import Encoder, PrivateReachable, Read, Unencodable
 from privatize.identity.library import LIBRARY, outside
@@ -71,7 +71,7 @@ def fingerprint(
     Unencodable
         If something has no content that can be encoded, and no version attests it.
     PrivateReachable
-        If some of the private data was met.
+        If some of the private data can be reached from the value.
 
     Examples
     --------
@@ -83,19 +83,19 @@ def fingerprint(
 
 
 class Reach(NamedTuple):
-    """What a value is made of, as far as another process must be given it.
+    """What another process needs in order to use a value.
 
     Attributes
     ----------
     digest : str
         A fingerprint.
     modules : dict
-        The user's own modules that are used, and the attributes of theirs that code plainly reads.
+        The user's own modules that are used, and the attributes that code reads from them.
     owners : set of str
         The user's own modules whose functions and classes are used.
     lookups : set of str
-        Names in the code that look things up at run time (``globals``, ``vars``, ``eval``): what they
-        find cannot be told.
+        Names in the code that look things up at run time (``globals``, ``vars``, ``eval``), so that it is
+        not known what they find.
     """
 
     digest: str
@@ -105,7 +105,7 @@ class Reach(NamedTuple):
 
 
 def reach(value: Any, *, version: str | None = None) -> Reach:
-    """Return what a value is made of, for sending it to another process.
+    """Return what another process needs in order to use a value.
 
     Unlike `fingerprint`, which takes every attribute that is named anywhere from every module
     that is used, this takes an attribute only from the module that it is read from.
@@ -129,7 +129,7 @@ def token(
     private: Private | None = None,
     read: Read | None = None,
 ) -> str | None:
-    """Return the identity of a value, or None, with a warning, where it has none.
+    """Return the fingerprint of a value; if it has none, warn and return None.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def token(
     found, what = attempt(value, version=version, private=private, read=read)
     if found is not None:
         return found
-    if private is not None:  # it may be further on
+    if private is not None:  # the walk ended early: search the rest for private data
         identity_of(value, version="", private=private)
     warnings.warn(
         f"The estimate for {label}() will not be remembered, so every call calibrates again: it depends on "
@@ -154,7 +154,7 @@ def token(
 def identity_of(value: Any, *, version: str | None = None, private: Private | None = None) -> str | None:
     """Return the fingerprint of a value, or None if it has no content that could be compared.
 
-    Raise `PrivateReachable` if private data is met; with ``version=""`` it is sought whatever else is there.
+    Raise `PrivateReachable` if private data is met; ``version=""`` goes on after what cannot be compared.
     """
     return attempt(value, version=version, private=private)[0]
 
@@ -167,7 +167,7 @@ def attempt(value: Any, **options: Any) -> tuple[str | None, str]:
         raise
     except Unencodable as error:
         return None, str(error)
-    except Exception as error:  # whatever somebody's class does when it is looked at
+    except Exception as error:  # a user's class may raise anything when it is inspected
         return None, f"something that raised {type(error).__name__} when it was inspected"
 
 

@@ -1,4 +1,4 @@
-"""How functions and modules are encoded: installed ones by name and version, the user's own by content."""
+"""Encode functions and modules: installed ones by name and version, the user's own by content."""
 
 import builtins
 import contextlib
@@ -9,7 +9,7 @@ import types
 from typing import Any, cast
 
 from privatize.identity import bytecode
-from privatize.identity.classes import home, registered
+from privatize.identity.classes import module_name, registered
 from privatize.identity.encoder import Encoder, PrivateReachable, encodes
 from privatize.identity.graph import DESCRIPTION, NOTHING, PARTS, annotations_of, cells_of, full_name
 from privatize.identity.library import LIBRARY, Opaque, sources, spelled
@@ -24,8 +24,8 @@ _DISPATCH = cast("Any", functools.singledispatch(len)).__code__
 def _encoded(code: types.CodeType) -> bytes:
     """Return the encoding of a code object.
 
-    Line numbers and the file are left out, so that a function may move: code that reads them is a doubt.
-    Constants stand where they are used, and the docstring, which no instruction loads, at the end.
+    Line numbers and the file are left out, so that a function may move. Code that reads them is refused.
+    Constants are encoded where they are used, and the docstring, which no instruction loads, at the end.
     """
     encoder = Encoder()
     for each in bytecode.instructions_of(code):
@@ -53,14 +53,14 @@ def _code(encoder: Encoder, value: types.CodeType) -> None:
 
 
 def _exactly(owner: str | None) -> str | None:
-    """Return whose code it is; for this library's, which the user's own code calls, with a content hash."""
+    """Return an owner of code; if it is this library, which the user's code calls, with a digest of it."""
     return f"{LIBRARY} {sources()}" if owner == LIBRARY else owner
 
 
 @encodes(types.FunctionType)
 def _function(encoder: Encoder, value: types.FunctionType) -> None:
     owner = owner_of(value)
-    if encoder.again(value):
+    if encoder.seen_before(value):
         return
     if owner is not None and is_named(value, value.__module__, value.__qualname__):
         encoder.met.look_up(value.__name__, owner)
@@ -80,14 +80,14 @@ def _own(encoder: Encoder, value: types.FunctionType, code: types.CodeType) -> N
     encoder.named("its defaults", encoder.note(value, "its defaults", value.__defaults__))
     encoder.state(value.__kwdefaults__ or {})
     if value.__dict__.get("registry") and code is _DISPATCH:
-        encoder.encode(dict(value.__dict__["registry"]))  # and not what it remembers of earlier calls
+        encoder.encode(dict(value.__dict__["registry"]))  # without its cache of earlier calls
         encoder.state({k: v for k, v in vars(value).items() if k not in _DISPATCHING})
         return
     for name, cell, content in cells_of(value):
         encoder.named(name, NotImplemented if encoder.note(cell, "", content) is NOTHING else content)
     encoder.state(value.__dict__)
-    # A local function of an installed package has a scope with a version. (Its own __module__ may be
-    # forged: functools.wraps does that.)
+    # The globals of an installed package's local function are known by the package's version. (The
+    # function's own __module__ may be wrong: functools.wraps replaces it.)
     maker = origin(value.__globals__.get("__name__")) if is_installed(code.co_filename) else None
     if maker is not None:
         encoder.text(maker)
@@ -98,15 +98,15 @@ def _own(encoder: Encoder, value: types.FunctionType, code: types.CodeType) -> N
 def _description(encoder: Encoder, value: types.FunctionType) -> None:
     """Encode a function's names, its docstring, its annotations, and what those that are strings refer to."""
     for name in DESCRIPTION[:-1] if encoder.narrow else DESCRIPTION:  # cloudpickle leaves the last one out
-        said = getattr(value, name, None)
+        fact = getattr(value, name, None)
         if encoder.read is not None:
-            encoder.note(value, f"its {name}", said)
-        encoder.encode(home(encoder, said) if name == "__module__" else said)
+            encoder.note(value, f"its {name}", fact)
+        encoder.encode(module_name(encoder, fact) if name == "__module__" else fact)
     annotations = annotations_of(value)
     mapping(encoder, annotations)
-    if not encoder.narrow:  # code that evaluates them is not shipped
+    if not encoder.narrow:  # code that evaluates them is not sent to workers
         for name in sorted(bytecode.words_in_annotations(annotations)):
-            if (found := encoder.held(value, name)) is not NOTHING:
+            if (found := encoder.lookup(value, name)) is not NOTHING:
                 encoder.labelled(name, found)
 
 
@@ -122,7 +122,7 @@ def _names(encoder: Encoder, value: types.FunctionType, code: bytecode.Code) -> 
     for name in code.names:
         _global(encoder, value, name)
     own: Any = getattr(value, "__builtins__", None)
-    if own and own is not vars(builtins):  # those of a named tuple's code are empty
+    if own and own is not vars(builtins):  # a named tuple's code has empty ones
         met.lookups.add("__builtins__")
         encoder.named("__builtins__", own)
     for imported, level, wanted in code.imports:
@@ -139,19 +139,19 @@ def _named_modules(encoder: Encoder, names: set[str], own: str) -> None:
     """Take note of modules that may be looked up by name: sys.modules["helpers"], sys.modules[__name__]."""
     names |= {own} if "modules" in names else set()
     for name in sorted(names if encoder.read is not None else names & sys.modules.keys()):
-        found = encoder.held(sys.modules, name)
+        found = encoder.lookup(sys.modules, name)
         if issubclass(type(found), types.ModuleType) and origin(name) is None:
             encoder.met.modules[id(found)] = found
 
 
 def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
-    value = encoder.held(function, name)
+    value = encoder.lookup(function, name)
     if value is not NOTHING:
         encoder.string(name)
         if name not in bytecode.IMPORTERS or value is not importlib.import_module:
             encoder.named(name, value)
         return
-    found = encoder.held(builtins, name)
+    found = encoder.lookup(builtins, name)
     if not is_builtin(name):
         encoder.string(name)
         encoder.encode("missing" if found is NOTHING else found)
@@ -162,15 +162,15 @@ def _global(encoder: Encoder, function: types.FunctionType, name: str) -> None:
 def _chain(encoder: Encoder, root: Any, name: str, chain: tuple[str, ...]) -> None:
     """Note which attributes are read from which module."""
     met = encoder.met
-    if name == "":  # from whatever was imported
+    if name == "":  # a local variable that an import made
         met.wanted.update(("", attribute) for attribute in chain)
     for attribute in chain:
         if not isinstance(root, types.ModuleType):
             return
-        module, root = name_of(root), encoder.held(root, attribute)
+        module, root = name_of(root), encoder.lookup(root, attribute)
         met.wanted.add((module, attribute))
         searching = attribute in bytecode.OF_PYTHON and module in bytecode.SEARCHING
-        if searching or (root is sys.modules and name != "sys"):  # where `bytecode` does not look
+        if searching or (root is sys.modules and name != "sys"):  # `bytecode` does not find these
             met.look_up(attribute, "python")
         if isinstance(root, type) and origin(module) is not None:
             met.classes[id(root)] = root
@@ -186,19 +186,19 @@ def _imported(encoder: Encoder, name: str, wanted: tuple[str, ...]) -> None:
     own = found is not None and origin(name) is None and hasattr(found, "__path__")
     for item in wanted if own else ():  # from package import module
         if item not in vars(found):
-            with contextlib.suppress(Exception):  # then it is found among the package's attributes
+            with contextlib.suppress(Exception):  # importing it makes it an attribute of the package
                 importlib.import_module(f"{name}.{item}")
 
 
 def _import(encoder: Encoder, name: str) -> None:
     if name not in sys.modules and not (encoder.narrow and origin(name) is not None):
         try:
-            importlib.import_module(name)  # as the function is about to do
-        except Exception:  # an import runs anybody's code; the function will say what is wrong with it
+            importlib.import_module(name)  # the function would import it anyway
+        except Exception:  # an import may raise anything; the function will raise it again
             encoder.text(f"missing module {name}")
             return
     found, owner = sys.modules.get(name), origin(name)
-    if found is None or owner is not None:  # whether somebody has imported it by now or not
+    if found is None or owner is not None:  # the same whether it has been imported or not
         encoder.text(f"import {name} {owner}")
         encoder.met.use(owner)
         if owner != LIBRARY and issubclass(type(found), types.ModuleType):
@@ -216,21 +216,21 @@ def module(encoder: Encoder, value: types.ModuleType) -> None:
     met.use(owner)
     if owner is None:
         met.modules[id(value)] = value
-        met.attributes |= {"__getattr__"} & vars(value).keys()  # attributes that it makes up
+        met.attributes |= {"__getattr__"} & vars(value).keys()  # it makes up attributes
     elif owner != LIBRARY:
         met.versioned[id(value)] = value
 
 
 @encodes(types.MethodType, staticmethod, classmethod, property, functools.partial, types.MappingProxyType)
 def _made(encoder: Encoder, value: Any) -> None:
-    if not encoder.again(value):
+    if not encoder.seen_before(value):
         encoder.text(type(value).__qualname__)
         sequence(encoder, (*PARTS[type(value)](value), value.__doc__ if type(value) is property else None))
 
 
 @encodes(functools._lru_cache_wrapper)
 def _cached(encoder: Encoder, value: Any) -> None:
-    if encoder.again(value):
+    if encoder.seen_before(value):
         return
     owner, name = owner_of(value), str(getattr(value, "__qualname__", ""))
     if owner is not None and is_named(value, module_of(value), name):

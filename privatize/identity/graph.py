@@ -1,4 +1,4 @@
-"""What values are made of: parts, closures, attributes, and what modules hold under a name."""
+"""Take values apart: parts, closures, attributes, annotations, and the scopes that names are found in."""
 
 import contextlib
 import copyreg
@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 NOTHING: Any = object()
-"""Stands for a place that holds nothing."""
+"""Stands for the value of a place that has none."""
 
 ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type(...)})
 """Types of values that cannot change."""
 
 DESCRIPTION = ("__module__", "__name__", "__qualname__", "__doc__", "__type_params__")
-"""What a function says of itself, besides its annotations."""
+"""Attributes that describe a function, besides its annotations."""
 
 PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     tuple: tuple,
@@ -30,11 +30,11 @@ PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {
     types.GenericAlias: lambda value: (*value.__args__, value.__origin__),
     types.UnionType: lambda value: value.__args__,
 }
-"""What values are made of that are nothing but their parts."""
+"""How to get the parts of values that consist of nothing else."""
 
 
 def content_of(cell: types.CellType) -> Any:
-    """Return what a variable of an enclosing function holds; `NOTHING` if it is not yet filled."""
+    """Return the value of a variable of an enclosing function; `NOTHING` if it has none yet."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -42,7 +42,7 @@ def content_of(cell: types.CellType) -> Any:
 
 
 def cells_of(function: types.FunctionType) -> list[tuple[str, types.CellType, Any]]:
-    """Return a function's closure: names, cells and what these hold."""
+    """Return a function's closure: names, cells and their values."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
     return [(name, cell, content_of(cell)) for name, cell in cells]
 
@@ -51,7 +51,7 @@ def state_of(value: Any) -> dict[str, Any]:
     """Return an object's attributes, slots included."""
     state = dict(getattr(value, "__dict__", {}))
     if isinstance(value, enum.Flag):
-        state.pop("_inverted_", None)  # which Python computes when it is first asked for
+        state.pop("_inverted_", None)  # Python computes it when it is first read
     for base in type(value).__mro__:
         slots = base.__dict__.get("__slots__", ())
         for slot in (slots,) if isinstance(slots, str) else slots:
@@ -62,11 +62,11 @@ def state_of(value: Any) -> dict[str, Any]:
     return state
 
 
-def parts_of(owner: Any, kind: type, held: dict[str, Any]) -> list[Any]:
-    """Return what one of the user's own objects or classes is, and all that it holds, in order."""
+def parts_of(owner: Any, kind: type, attributes: dict[str, Any]) -> list[Any]:
+    """Return the class of one of the user's own objects or classes, and all its attributes in order."""
     if issubclass(kind, type):
-        return [kind, owner.__bases__, owner.__name__, owner.__qualname__, *held, *held.values()]
-    return [kind, copyreg.dispatch_table.get(kind), *held, *held.values()]
+        return [kind, owner.__bases__, owner.__name__, owner.__qualname__, *attributes, *attributes.values()]
+    return [kind, copyreg.dispatch_table.get(kind), *attributes, *attributes.values()]
 
 
 def public_state(value: Any) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def is_simple(value: Any) -> bool:
 
 
 def scope_of(owner: Any) -> Any:
-    """Return what a function finds globals in, or what a module, class or object keeps its attributes in."""
+    """Return a function's globals, or the dict with the attributes of a module, class or object."""
     if type(owner) is types.FunctionType:
         return owner.__globals__
     return owner if type(owner) is dict else vars(owner)

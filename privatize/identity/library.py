@@ -1,4 +1,4 @@
-"""What identity knows of this library itself: its digest, its callers, how its own classes are encoded."""
+"""Identify this library itself: its digest, its callers, and the names of its classes in keys."""
 
 import functools
 import hashlib
@@ -12,19 +12,19 @@ _ROOT = Path(__file__).parents[1]
 
 
 class Opaque:
-    """What no answer depends on: as a base or a mark of budgets, ledgers, sealed data and what loads it."""
+    """Base or marker of objects that no answer depends on: budgets, ledgers, sealed data and its loaders."""
 
     __slots__ = ()
     opaque: ClassVar[bool] = True
 
 
 class Wrapper:
-    """A base of our own objects that run functions of the user's."""
+    """Base of our own objects that run functions of the user."""
 
     __slots__ = ()
 
     def _runs(self) -> list[Any]:
-        """Return what a run of it calls."""
+        """Return the functions that a call of this object runs."""
         raise NotImplementedError
 
     def _attributes(self) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class Wrapper:
 
 
 def tag_of(kind: type) -> str:
-    """Return the name of one of our own classes in keys, which stays when its module moves.
+    """Return the name of one of our own classes in keys, which stays when the class moves to a new module.
 
     Samplers and mechanisms have a tag, and a version of what they draw or measure.
     """
@@ -45,7 +45,7 @@ def tag_of(kind: type) -> str:
 
 
 def spelled(value: Any, owner: str) -> str:
-    """Return the name of installed code; that of this library without its module, which may change."""
+    """Return the name of installed code; for this library's, without the module, which may change."""
     if owner == LIBRARY:
         return tag_of(value) if isinstance(value, type) else str(value.__qualname__)
     return f"{value.__module__}.{value.__qualname__}"

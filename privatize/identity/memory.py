@@ -1,4 +1,4 @@
-"""Where the values of an object are: the memory that they lie in, and the same values as arrays."""
+"""Find the memory that the values of an object are in, and return the values as arrays."""
 
 import contextlib
 import datetime as dt
@@ -20,7 +20,7 @@ Range = tuple[int, int]
 
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
 LISTED = (list, tuple, set, frozenset, dict)
-"""Containers of Python's own, whose objects lie anywhere."""
+"""Python's own containers, whose items may be anywhere in memory."""
 
 _DENSE = 10_000_000  # values of a sparse matrix that are compared with dense ones
 
@@ -32,7 +32,7 @@ def library(value: Any) -> str:
 
 
 def bounds(array: Any) -> Range:
-    """Return where an array's memory begins and ends; numpy's own function for it has moved about."""
+    """Return where an array's memory begins and ends; numpy's function for it moved between versions."""
     first = last = array.__array_interface__["data"][0]
     if not array.size:
         return first, first
@@ -43,7 +43,7 @@ def bounds(array: Any) -> Range:
 
 
 def owners(value: Any) -> Iterator[Any]:
-    """Yield an object, and what it is a view of: the other numbers there are of the same people."""
+    """Yield an object, and what it is a view of, whose other numbers are about the same people."""
     yield value
     for _ in range(100):
         value = value.base if isinstance(value, np.ndarray) else None
@@ -53,7 +53,7 @@ def owners(value: Any) -> Iterator[Any]:
 
 
 def ranges(value: Any) -> Iterator[Range]:
-    """Yield the memory that an object's values are in; what cannot be looked at is compared by content."""
+    """Yield the memory that an object's values are in; if it is not known, content must be compared."""
     with contextlib.suppress(Exception):
         if library(value) == "torch" and hasattr(value, "untyped_storage"):
             storage = value.untyped_storage()
@@ -74,7 +74,7 @@ def _views(value: Any) -> Iterator[Array]:
     elif where == "pyarrow":
         yield from (np.frombuffer(buffer, np.uint8) for buffer in _buffers(value))
     elif where == "polars":
-        # Anything but numbers is copied by what follows.
+        # The conversions below would copy anything but numbers.
         for chunk in (each.to_physical() for each in _chunks(value) if each.to_physical().dtype.is_numeric()):
             yield from [] if chunk.null_count() else [chunk.to_numpy()]
             yield from _views(chunk.to_arrow()) if "pyarrow" in sys.modules else ()
@@ -83,7 +83,7 @@ def _views(value: Any) -> Iterator[Array]:
 
 
 def arrays(value: Any) -> Iterator[Array]:
-    """Yield the values of an object as arrays; nothing for those of pandas, which have arrays in them."""
+    """Yield the values of an object as arrays; nothing for pandas objects, since their parts are arrays."""
     where = library(value)
     with contextlib.suppress(Exception):
         if isinstance(value, np.ndarray):
@@ -99,14 +99,12 @@ def arrays(value: Any) -> Iterator[Array]:
                 yield value.toarray()
         elif where == "polars":
             yield from (chunk.to_numpy() for chunk in _chunks(value))
-        elif where == "pyarrow" and not hasattr(value, "address"):
+        elif where in ("array", "pyarrow") and not hasattr(value, "address"):
             yield from map(np.asarray, value.columns if hasattr(value, "columns") else [value])
-        elif where == "array":
-            yield np.asarray(value)
 
 
-def is_plain(value: Any) -> bool:
-    """Tell whether a value is one number, string or date: comparing others would run anybody's code."""
+def is_scalar(value: Any) -> bool:
+    """Tell whether a value is one number, string or date; comparing other objects would run their code."""
     return type(value) in ATOMS or isinstance(value, np.generic | dt.date) or is_missing(value)
 
 
@@ -122,7 +120,7 @@ def _listed(value: Any) -> Iterator[Array]:
                 yield objects(list(column))
         elif isinstance(first, np.ndarray):
             yield np.array(items)
-        elif is_plain(first):
+        elif is_scalar(first):
             yield objects(items)
         elif hasattr(first, "__dict__") and not isinstance(first, CODE):
             yield from columns_of([vars(item) for item in items])
@@ -146,7 +144,7 @@ def _buffers(value: Any) -> Iterator[Any]:
 
 def _chunks(value: Any) -> Iterator[Any]:
     """Yield the pieces of a polars frame or series."""
-    if hasattr(value, "collect") and "SCAN" not in value.explain():  # a lazy one, of what is in memory
+    if hasattr(value, "collect") and "SCAN" not in value.explain():  # a lazy frame over data in memory
         value = value.collect()
     for column in value.get_columns() if hasattr(value, "get_columns") else [value]:
         yield from column.get_chunks()
@@ -156,7 +154,7 @@ _PANDAS = ("_ndarray", "_data", "_mask", "_codes", "_pa_array", "_left", "_right
 
 
 def pandas_parts(value: Any) -> Iterator[Any]:
-    """Yield what a pandas object has its values in."""
+    """Yield the parts of a pandas object that contain its values."""
     if hasattr(value, "items") and hasattr(value, "columns"):
         yield from (value.iloc[:, at].array for at in range(value.shape[1]))
         yield value.index

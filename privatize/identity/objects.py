@@ -1,4 +1,4 @@
-"""How all other objects are encoded: our own by their traits, libraries' by what makes them again."""
+"""Encode all other objects: our own by their traits, those of libraries by what `pickle` would store."""
 
 import copyreg
 import random
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from privatize.identity.bytecode import words
-from privatize.identity.classes import class_, home
+from privatize.identity.classes import class_, module_name
 from privatize.identity.compiled import compiled_function, library
 from privatize.identity.completion import LOGGED
 from privatize.identity.encoder import Encoder, PrivateReachable, Unencodable, encodes
@@ -20,30 +20,30 @@ from privatize.identity.functions import module
 from privatize.identity.graph import public_state, state_of
 from privatize.identity.library import LIBRARY, tag_of
 from privatize.identity.origin import attribute_of, is_compiled, module_of, origin, owner_of
-from privatize.identity.reachable import Declared, could_be_data
+from privatize.identity.reachable import DeclaredValues, could_be_data
 from privatize.identity.values import array, scalar, sequence
 
 __all__: list[str] = []
 
 _MADE_BY_VECTORIZE = ("_ufunc", "_init_stage_2")
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
-_MOST = 1024  # encodings that are kept
-# With the value, so that its id stays its own, and what is in it that could be private data.
+_MOST = 1024  # encodings that are cached
+# By id, with the value, so that no other gets its id, and with its parts that could be private data.
 _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
 _LOCKED = words("locked locked_lock acquire _is_owned")
 _TYPING = words("TypeVar ParamSpec TypeVarTuple NewType ForwardRef TypeAliasType")
-# What makes these what they are; `pickle` knows them by name alone.
+# The attributes that define the types above; `pickle` stores only their names.
 _TYPING_ATTRIBUTES = words(
     "__name__ __qualname__ __doc__ __bound__ __constraints__ __supertype__ __value__ __type_params__ "
     "__forward_arg__ __forward_module__ __forward_is_class__ __covariant__ __contravariant__ "
     "__infer_variance__ __default__"
 )
-# Modules whose objects hold what cannot be seen: the globals that code was compiled with, or state in another
-# process or in files.
+# Modules whose objects depend on what cannot be read: the globals that code was compiled with, or state in
+# another process or in files.
 _HIDING = tuple(
     words(
         "numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel tempfile "
-        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes _contextvars"
+        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes"
     )
 )
 
@@ -58,13 +58,13 @@ def _object(encoder: Encoder, value: Any) -> None:
     if handler is not None:
         handler(encoder, value)
     elif value is getattr(random, "_inst", None) or value is np.random.mtrand._rand:
-        encoder.text("a global generator")  # which gets public coins
-    elif not (callable(value) and compiled_function(encoder, value)) and not encoder.again(value):
+        encoder.text("a global generator")  # it is reseeded with a public seed
+    elif not (callable(value) and compiled_function(encoder, value)) and not encoder.seen_before(value):
         _content(encoder, value, tag_of(kind) if ours else f"{module_of(kind) or ''}.{kind.__qualname__}")
 
 
 def _ours(encoder: Encoder, value: Any, kind: Any) -> bool:
-    """Encode an object of this library by what its class says of it; tell if it says anything."""
+    """Encode an object of this library by the traits of its class; tell whether the class has any."""
     if getattr(kind, "immutable", False):
         encoded, sized = _immutable(value)
         encoder.parts.append(encoded)
@@ -75,7 +75,7 @@ def _ours(encoder: Encoder, value: Any, kind: Any) -> bool:
     elif hasattr(kind, "_identity"):
         encoder.text(tag_of(kind))
         encoder.encode(value._identity())
-    elif isinstance(value, types.ModuleType):  # one that came from another process
+    elif isinstance(value, types.ModuleType):  # one that was sent by another process
         module(encoder, value)
     else:
         return False
@@ -83,7 +83,7 @@ def _ours(encoder: Encoder, value: Any, kind: Any) -> bool:
 
 
 def _immutable(value: Any) -> tuple[bytes, list[Any]]:
-    """Return the encoding of one of our own values, which never change, and what could be data in it."""
+    """Return the encoding of one of our own values, which never change, and its parts that could be data."""
     known = _encoded.get(id(value))
     if known is None:
         encoder = Encoder()
@@ -93,7 +93,7 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
             _encoded.clear()
         met = list(filter(could_be_data, encoder.compared))
         if hasattr(value, "draw_version"):  # a sampler: these are values that P was declared with
-            met = [each if isinstance(each, Declared) else Declared(each) for each in met]
+            met = [each if isinstance(each, DeclaredValues) else DeclaredValues(each) for each in met]
         known = _encoded[id(value)] = (value, b"".join(encoder.parts), met)
     return known[1], known[2]
 
@@ -101,7 +101,7 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
 def _subclassed_array(encoder: Encoder, value: Any) -> None:
     class_(encoder, type(value))
     encoder.state(getattr(value, "__dict__", {}))
-    array(encoder, np.ndarray.view(value, np.ndarray))  # whatever its own methods do
+    array(encoder, np.ndarray.view(value, np.ndarray))  # without its own methods
 
 
 def _ufunc(encoder: Encoder, value: np.ufunc) -> None:
@@ -131,7 +131,7 @@ def _content(encoder: Encoder, value: Any, name: str) -> None:
         _encode(encoder, value, name)
     except (Unencodable, PrivateReachable, RecursionError):
         raise
-    except Exception:  # __reduce__ is anybody's code: what it raises means that there is no telling
+    except Exception:  # a user's __reduce__ may raise anything: then the object cannot be compared
         if encoder.private is not None and encoder.private.inside(value):
             raise PrivateReachable from None
         encoder.doubt(f"a {name}")
@@ -149,7 +149,7 @@ def _encode(encoder: Encoder, value: Any, name: str) -> None:
         raise TypeError
     elif name.startswith("typing") and kind.__name__ in _TYPING:
         encoder.text(f"typing {kind.__name__}")
-        encoder.encode(home(encoder, module_of(value)))
+        encoder.encode(module_name(encoder, module_of(value)))
         sequence(encoder, tuple(attribute_of(value, each) for each in sorted(_TYPING_ATTRIBUTES)))
     elif name.startswith("torch") and hasattr(value, "detach"):
         _tensor(encoder, value)
@@ -158,7 +158,7 @@ def _encode(encoder: Encoder, value: Any, name: str) -> None:
 
 
 def _tensor(encoder: Encoder, value: Any) -> None:
-    # What a tensor is made of again holds the storage's address: its numbers are what counts.
+    # What `pickle` stores of a tensor has the address of its memory in it, but only the numbers count.
     encoder.text(f"{type(value).__qualname__} {value.dtype} {value.requires_grad} {origin('torch')}")
     array(encoder, value.detach().cpu().numpy())
     if not encoder.narrow:
@@ -168,19 +168,19 @@ def _tensor(encoder: Encoder, value: Any) -> None:
 
 
 def _reduced(encoder: Encoder, value: Any, kind: type) -> None:
-    """Encode an object as what `copy` and `pickle` would make it again from."""
+    """Encode what `copy` and `pickle` would make an object from."""
     class_(encoder, kind)
-    if (module_of(kind) or "").startswith("pandas"):  # which leaves out what the user has set as an attribute
+    if (module_of(kind) or "").startswith("pandas"):  # its pickles leave out attributes that the user has set
         encoder.state(public_state(value))
     registered = copyreg.dispatch_table.get(kind)
     if owner_of(kind) in (None, LIBRARY):
         # A class's own __reduce__ may leave out what its methods read, so the state comes first.
         encoder.state(encoder.note_parts(value, kind, state_of(value)))
         encoder.encode(registered)
-        if owner_of(kind) == LIBRARY or all(map(_is_written, kind.__mro__)):
-            return  # in Python, so that there is no more to it
+        if owner_of(kind) == LIBRARY or all(map(_is_python, kind.__mro__)):
+            return  # classes that are written in Python have no other state
         base: Any = next((each for each in _COLLECTIONS if isinstance(value, each)), None)
-        if base is not None:  # whatever its own methods make of it
+        if base is not None:  # its content, without its own methods
             encoder.encode(list(dict.items(value)) if base is dict else base(base.__iter__(value)))
     made = value.__reduce_ex__(4) if registered is None else registered(value)
     if isinstance(made, str):
@@ -190,7 +190,7 @@ def _reduced(encoder: Encoder, value: Any, kind: type) -> None:
         _remade(encoder, *made)
 
 
-def _is_written(kind: type) -> bool:
+def _is_python(kind: type) -> bool:
     return kind is object or not (owner_of(kind) or is_compiled(kind))
 
 
@@ -209,7 +209,7 @@ def _remade(encoder: Encoder, function: Any, args: Any, *rest: Any) -> None:
 def _stable(state: dict[str, Any]) -> dict[str, Any]:
     """Return the state of an object of a library without what differs from process to process.
 
-    That is the ids of what it holds, and the numbers of a torch module's hooks, which count earlier ones.
+    That is the ids of its parts, and the numbers of a torch module's hooks, which count earlier hooks.
     """
     ids = {id(part): name for name, part in state.items()}
     state = {k: f"id of {ids[v]}" if type(v) is int and v in ids else v for k, v in state.items()}
@@ -222,7 +222,7 @@ def _stable(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _library(encoder: Encoder, value: Any) -> None:
-    """Encode a library that ctypes loaded by its file, which must be known."""
+    """Encode a library that ctypes loaded, by its file; raise TypeError if that is not known."""
     if not Path(value._name or "").is_file():
         raise TypeError
     library(encoder, value._name)
@@ -242,6 +242,13 @@ def _logger(encoder: Encoder, value: Any) -> None:
     encoder.met.later.add((LOGGED, read))
 
 
+def _variable(value: Any) -> Any:
+    try:
+        return value.name, value.get()
+    except LookupError:  # it is not set
+        return value.name
+
+
 def _tree(value: Any) -> Any:
     return value.data, value.leafsize, value.boxsize, value.indices
 
@@ -255,10 +262,11 @@ _SPECIAL: dict[str, Callable[[Encoder, Any], None]] = {
     "ctypes.PyDLL": _library,
 }
 _CONTENTS: dict[str, Callable[[Any], Any]] = {
-    "scipy.spatial._ckdtree.cKDTree": _tree,  # whose pickle holds memory that was never written
+    "scipy.spatial._ckdtree.cKDTree": _tree,  # its pickle has uninitialized memory in it
     "scipy.spatial._kdtree.KDTree": _tree,
     "numpy.vectorize": lambda value: {k: v for k, v in vars(value).items() if k not in _MADE_BY_VECTORIZE},
     "_thread._local": lambda value: dict(vars(value)),
+    "_contextvars.ContextVar": _variable,
     "multiprocessing.shared_memory.ShareableList": list,
     "multiprocessing.shared_memory.SharedMemory": lambda value: bytes(value.buf),
     "_weakrefset.WeakSet": set,

@@ -1,4 +1,4 @@
-"""Whose code something is: the user's own, an installed package's, Python's, or this library's."""
+"""Find whose code something is: the user's own, an installed package's, Python's, or this library's."""
 
 import builtins
 import contextlib
@@ -28,7 +28,7 @@ def _installed_paths() -> tuple[str, ...]:
 
 def is_installed(file: str) -> bool:
     """Tell whether a file is a package's or the standard library's."""
-    # A folder of packages inside the standard library's would be found by either.
+    # A folder of packages inside the standard library's folder is found in both ways.
     return file.startswith(_installed_paths()) or "site-packages" in file or "dist-packages" in file
 
 
@@ -39,23 +39,23 @@ def origin(module: str | None) -> str | None:
         return None
     top = module.partition(".")[0]
     if top == LIBRARY:
-        return LIBRARY  # what matters of it has a version of its own, in the estimate's key
+        return LIBRARY  # the parts of it that matter have their own versions in the estimate's key
     file = _file(sys.modules.get(module))
     if file is None and module not in sys.modules:
-        with contextlib.suppress(Exception):  # a module's finder is anybody's code
+        with contextlib.suppress(Exception):  # a module's finder may raise anything
             file = getattr(importlib.util.find_spec(top), "origin", None)
-    # The file first: a user's module may have the name of a standard one. An editable install lies
-    # outside: it changes without its version changing, so it is the user's own.
+    # The file comes first, because a user's module may have the name of a standard one. An editable install
+    # is not in an installed folder. It changes without its version changing, so it is the user's own.
     if isinstance(file, str) and Path(file).is_absolute() and not is_installed(file):
         return None
     if top in sys.builtin_module_names or top in sys.stdlib_module_names:
         return "python"
     version = "?" if file is None else _version(top)
-    return None if version == "?" else f"{top} {version}"  # without a version, by content
+    return None if version == "?" else f"{top} {version}"  # code without a version is encoded by content
 
 
 def owner_of(thing: Any) -> str | None:
-    """Return whose code a function or class says it is."""
+    """Return whose code a function or class is, by the module that it gives."""
     return origin(module_of(thing))
 
 
@@ -64,7 +64,7 @@ def _version(top: str) -> str:
     described = attribute_of(sys.modules.get(top), "__version__")
     if top in _SELF_DESCRIBED and isinstance(described, str):
         return described
-    from importlib import metadata  # only here: it takes 30 ms
+    from importlib import metadata  # not above, because it takes 30 ms
 
     try:
         return metadata.version(_SELF_DESCRIBED.get(top, top))  # half a second faster than the mapping below
@@ -74,7 +74,7 @@ def _version(top: str) -> str:
 
 
 def _file(module: Any) -> str | None:
-    """Return where a module comes from; of a package without an ``__init__``, its folder."""
+    """Return the file of a module; for a package without an ``__init__``, its folder."""
     file = attribute_of(module, "__file__")
     if file is None:
         with contextlib.suppress(Exception):  # a path may be anything
@@ -83,7 +83,7 @@ def _file(module: Any) -> str | None:
 
 
 def attribute_of(value: Any, name: str) -> Any:
-    """Return an attribute, or None if there is none; a lazy module may raise anything when it is asked."""
+    """Return an attribute, or None if there is none or reading it fails, as in a broken lazy module."""
     try:
         return getattr(value, name, None)
     except KeyboardInterrupt:
@@ -93,7 +93,7 @@ def attribute_of(value: Any, name: str) -> Any:
 
 
 def module_of(value: Any) -> str | None:
-    """Return the module that a function or class says it is from; None if what it says is no name."""
+    """Return the ``__module__`` of a function or class, or None if that is not a string."""
     found = attribute_of(value, "__module__")
     return found if isinstance(found, str) else None
 
@@ -112,14 +112,14 @@ def own_modules() -> dict[str, types.ModuleType]:
         if name in ("__main__", "__mp_main__") or not issubclass(type(module), types.ModuleType):
             continue
         file = _file(module)
-        # By the file alone where there is one: versions, which the others need, take long to find.
+        # The file is checked first: `origin` may need a version, which takes long to find.
         if (file is None or not is_installed(file)) and origin(name) is None:
             found[name] = module
     return found
 
 
 def is_named(thing: Any, module: str | None, qualname: str) -> bool:
-    """Tell whether a thing is what its own name leads to, so that the name stands for it."""
+    """Tell whether an object is found under its own name, so that the name identifies it."""
     found: Any = sys.modules.get(module or "")
     for part in qualname.split("."):
         found = attribute_of(found, part)
@@ -127,12 +127,12 @@ def is_named(thing: Any, module: str | None, qualname: str) -> bool:
 
 
 def is_builtin(name: str) -> bool:
-    """Tell whether a name is one of Python's own, and means what it always did."""
+    """Tell whether a name is a builtin of Python's that nobody has replaced."""
     return name in _BUILTINS and vars(builtins).get(name) is _BUILTINS[name]
 
 
 def is_static(kind: type) -> bool:
-    """Tell whether a class is one of C that Python code cannot have made."""
+    """Tell whether a class was made in C code, so that Python code cannot have made it."""
     return not kind.__flags__ & _HEAP_TYPE
 
 

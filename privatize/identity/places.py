@@ -1,4 +1,4 @@
-"""Places that can hold something else after a run: names and contents, as they are noted and put back."""
+"""Note places that a run could change, names and contents, and put back what was there."""
 
 import contextlib
 import datetime as dt
@@ -25,7 +25,7 @@ from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS, NOTHING, content_of, state_of
 from privatize.identity.origin import origin
 
-# What leads to the entire process and not to what a run computes.
+# Objects that lead to the entire process and not to what a run computes.
 _PASSED_OVER = (
     *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
     *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
@@ -40,8 +40,8 @@ UNCHANGING = (
 CODE = (types.FunctionType, types.MethodType, type, types.ModuleType, staticmethod, classmethod, property)
 CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 _ATOMS = ATOMS | {type(NotImplemented)}
-# What Python adds to classes by itself, such as the combinations of flags that were met, tells nothing new.
-_KEPT_BY_PYTHON = SKIPPED | {"__abstractmethods__", "__annotations__"}
+# What Python adds to classes by itself, such as combinations of flags that were used, reveals nothing.
+_ADDED_BY_PYTHON = SKIPPED | {"__abstractmethods__", "__annotations__"}
 _WRITTEN_BY_PYTHON = words("__builtins__ __warningregistry__ __cached__")
 
 
@@ -50,37 +50,37 @@ def is_skipped(value: Any) -> bool:
     return type(value) in _ATOMS or value is NOTHING or isinstance(value, _PASSED_OVER)
 
 
-def keeps(value: Any) -> bool:
-    """Tell whether something that an installed module holds is a container, or the user's own, or Python's.
+def may_keep_data(value: Any) -> bool:
+    """Tell whether a value in an installed module is a container, or its class is the user's or Python's.
 
     The state of other objects is their library's own.
     """
     if is_skipped(value) or isinstance(value, (*CODE, *UNCHANGING)):
         return False
-    whole = isinstance(value, (*CONTAINERS, tuple, np.ndarray)) or frames.kind(value) is not None
-    return whole or origin(type(value).__module__) in (None, "python")
+    container = isinstance(value, (*CONTAINERS, tuple, np.ndarray)) or frames.kind(value) is not None
+    return container or origin(type(value).__module__) in (None, "python")
 
 
-def _same(now: Any, held: Any) -> bool:
-    """Tell whether a place has the same value as before, or one that cannot be told from it."""
-    if now is held or isinstance(now, types.ModuleType):  # that a module was imported meanwhile tells nothing
+def _same(now: Any, before: Any) -> bool:
+    """Tell whether a place has the same value as before the run, or one with the same content."""
+    if now is before or isinstance(now, types.ModuleType):  # that a module was imported reveals nothing
         return True
-    if now is NOTHING or held is NOTHING or type(now) is not type(held):
+    if now is NOTHING or before is NOTHING or type(now) is not type(before):
         return False
     if type(now) in _ATOMS:
-        return repr(now) == repr(held)
+        return repr(now) == repr(before)
     found = identity_of(now)
-    return found is not None and found == identity_of(held)
+    return found is not None and found == identity_of(before)
 
 
-def differ(now: list[Any], held: list[Any]) -> bool:
+def differ(now: list[Any], before: list[Any]) -> bool:
     """Tell whether a list has other values than before."""
-    return len(now) != len(held) or not all(map(_same, now, held))
+    return len(now) != len(before) or not all(map(_same, now, before))
 
 
-def was_imported(now: Any, held: Any) -> bool:
-    """Tell whether a loaded module is the one from before, or was imported meanwhile, which tells nothing."""
-    return now is held or now is NOTHING or getattr(now, "__spec__", None) is not None
+def was_imported(now: Any, before: Any) -> bool:
+    """Tell whether a loaded module is the one from before, or was imported, which reveals nothing."""
+    return now is before or now is NOTHING or getattr(now, "__spec__", None) is not None
 
 
 @dataclass(eq=False)
@@ -95,18 +95,18 @@ class Names:
         Returns the values by their names.
     write : callable
         Gives a name a value.
-    held : mapping
+    before : mapping
         The values before the run.
     same : callable
         Tells whether a value is the one from before.
     every : bool
-        Whether names are put back that the function's own code does not store.
+        Whether names are put back that the function's own code does not assign to.
     """
 
     label: Callable[[str], str]
     read: Callable[[], Mapping[str, Any]]
     write: Callable[[str, Any], object]
-    held: Mapping[str, Any]
+    before: Mapping[str, Any]
     same: Callable[[Any, Any], bool] = _same
     every: bool = False
     counts: ClassVar[bool] = True
@@ -114,21 +114,21 @@ class Names:
     def changed(self) -> list[str]:
         """Return the names that have another value."""
         now = self.read()
-        if now.keys() == self.held.keys() and all(now[name] is self.held[name] for name in now):
+        if now.keys() == self.before.keys() and all(now[name] is self.before[name] for name in now):
             return []
-        names = [name for name in {**self.held, **now} if self.every or name not in _KEPT_BY_PYTHON]
-        return [n for n in names if not self.same(now.get(n, NOTHING), self.held.get(n, NOTHING))]
+        names = [name for name in {**self.before, **now} if self.every or name not in _ADDED_BY_PYTHON]
+        return [n for n in names if not self.same(now.get(n, NOTHING), self.before.get(n, NOTHING))]
 
     def labels(self, spelled: set[str]) -> list[str]:
-        """Return what changed. A name that is neither old nor spelled in the code may be made of the data."""
-        return [self.label(n if n in spelled or n in self.held else "...") for n in self.changed()]
+        """Return the labels of what changed. A name that is neither old nor in the code may reveal data."""
+        return [self.label(n if n in spelled or n in self.before else "...") for n in self.changed()]
 
     def restore(self, stored: set[str]) -> None:
         """Put back what changed."""
         for name in self.changed():
-            # A value that the function's own code does not store is another thread's doing.
-            if self.every or name in stored or name not in self.held:
-                self.write(name, self.held.get(name, NOTHING))
+            # If the function's own code does not assign to an old name, another thread has changed it.
+            if self.every or name in stored or name not in self.before:
+                self.write(name, self.before.get(name, NOTHING))
 
 
 @dataclass(eq=False)
@@ -176,7 +176,7 @@ def some_of(scope: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: scope[name] for name in names if name in scope}
 
 
-def globals_of(function: types.FunctionType, held: Mapping[str, Any] | None = None) -> Names:
+def globals_of(function: types.FunctionType, before: Mapping[str, Any] | None = None) -> Names:
     """Return the globals that a function uses; all of them if it can look up any."""
     scope, spelled = function.__globals__, global_names(function)
     anything = any(name.startswith("anything by ") for name in code_of(function.__code__).attributes)
@@ -185,18 +185,18 @@ def globals_of(function: types.FunctionType, held: Mapping[str, Any] | None = No
         return some_of(scope, (set(scope) if anything else spelled) - _WRITTEN_BY_PYTHON)
 
     write = functools.partial(_put, scope)
-    return Names(lambda name: f"the global {name!r}", read, write, read() if held is None else held)
+    return Names(lambda name: f"the global {name!r}", read, write, read() if before is None else before)
 
 
-def variable(cell: types.CellType, name: str, held: Any) -> Names:
-    """Return a variable of an enclosing function, and what it held."""
+def variable(cell: types.CellType, name: str, before: Any) -> Names:
+    """Return a variable of an enclosing function, and its value before the run."""
     place = f"the variable {name!r} of an enclosing function"
 
     def content(value: Any) -> dict[str, Any]:
         return {} if value is NOTHING else {"cell_contents": value}
 
     write = functools.partial(_set, cell)
-    return Names(lambda _: place, lambda: content(content_of(cell)), write, content(held))
+    return Names(lambda _: place, lambda: content(content_of(cell)), write, content(before))
 
 
 def attributes_of(owner: Any, place: str, read: Callable[[], Mapping[str, Any]] | None = None) -> Names:
@@ -215,7 +215,7 @@ def items_of(mapping: Any, place: str, same: Callable[[Any, Any], bool] = _same)
 
 def _attributes(owner: Any) -> dict[str, Any]:
     if isinstance(owner, type):
-        return {name: each for name, each in vars(owner).items() if name not in _KEPT_BY_PYTHON}
+        return {name: each for name, each in vars(owner).items() if name not in _ADDED_BY_PYTHON}
     return state_of(owner)
 
 
@@ -226,10 +226,10 @@ def put_back(noted: Iterable[Names | Content], stored: set[str], spelled: set[st
     for each in noted:
         try:
             found.update(each.labels(spelled) if each.counts else ())
-        except Exception:  # somebody's class cannot be compared any more
+        except Exception:  # a user's class may raise anything when it is compared
             found.add("something that it refers to")
     if found:
-        for each in noted:  # those that do not count as well: they belong to what does
+        for each in noted:  # also those that do not count, because they are parts of some that do
             with contextlib.suppress(Exception):  # what cannot be put back is at least named
                 each.restore(stored)
     return sorted(found)

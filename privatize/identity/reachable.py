@@ -1,10 +1,10 @@
-"""Recognizing private data wherever else it can be reached: by identity, by memory, by content.
+"""Recognize private data that a function can reach besides its argument: by identity, memory or content.
 
-A function that can reach the data it is called with takes a part of it into its calibration. Whatever its
-fingerprint meets is compared with the private data of the call: the same object; an object that shares memory
-with it (a view, a column, a tensor over the same numbers); and a copy, which is a column with the values of a
-private one, in the same or another order, or with some of them. The public records that P draws from are
-compared in the same way, and record by record.
+A function that can reach the data that it is called with could use it during calibration, which must use
+public data only. Whatever its fingerprint meets is compared with the private data of the call. Refused are
+the same object, an object that shares memory with it (a view, a column, a tensor over the same numbers), and
+a copy: a column with all or some of the values of a private column, in any order. The public records that P
+draws from are compared in the same way, and record by record.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from privatize.identity.graph import ATOMS
 from privatize.identity.memory import CODE, LISTED, Array
 from privatize.samplers.public import bootstraps
 
-_MOST = 10_000  # objects that one which cannot be taken apart may refer to
+_MOST = 10_000  # objects that are searched, starting from one that cannot be encoded
 
 
 class Private:
@@ -37,12 +37,12 @@ class Private:
     *data : dataset
         The data.
     memory : bool
-        Whether what shares memory with it counts: other rows of one array are of other people.
+        Whether sharing memory with it counts; it does not where other rows of an array are other people.
     lists : bool
         Whether a list that private values may have been chosen from is public; records are no such list.
     """
 
-    # Everything is made when it is first needed: most functions reach nothing that could be data.
+    # Everything is computed when it is first needed: most functions reach nothing that could be data.
     def __init__(self, *data: Any, memory: bool = True, lists: bool = True) -> None:
         self._data, self._memory, self._lists = data, memory, lists
 
@@ -52,11 +52,11 @@ class Private:
     def holds(self, value: Any) -> bool:
         """Tell whether an object is the private data, shares memory with it, or is a copy of some of it.
 
-        Only the object itself is looked at, with the values directly in it; not the objects in it.
+        Only the object itself and the values directly in it are compared, not the objects in it.
         """
         if isinstance(value, CODE):
             return False
-        if isinstance(value, Declared):
+        if isinstance(value, DeclaredValues):
             return self._shared(value.values) or self._compared(memory.arrays(value.values), Copies.declares)
         if id(value) in self._ids:
             return True
@@ -64,20 +64,20 @@ class Private:
             rows = _items(value) if self._has_rows else ()
             seen = any(type(row) is tuple and id(row) in self._ids for row in rows)
             return seen or (len(value) >= FEW and self._compared(memory.arrays(value), Copies.has))
-        return self._shared(value) or self._compared(memory.arrays(value), Copies.has) or self._dumped(value)
+        return self._shared(value) or self._compared(memory.arrays(value), Copies.has) or self._pickled(value)
 
     def reaches(self, value: Any) -> bool:
-        """Tell the same about a dataset and whatever is in it."""
+        """Tell the same as `holds` about a dataset and everything in it."""
         return any(map(self.holds, itertools.chain([value], _parts(value))))
 
     def inside(self, value: Any) -> bool:
-        """Tell the same about an object that cannot be taken apart, and whatever it refers to."""
+        """Tell the same as `holds` about an object that cannot be encoded, and all that it refers to."""
         seen, waiting = {id(value)}, [value]
         while waiting and len(seen) < _MOST:
             holder = waiting.pop()
             known = [holder.get(None)] if isinstance(holder, contextvars.ContextVar) else []
             for item in (*gc.get_referents(holder), *known):
-                scope = type(item) is dict and "__builtins__" in item  # which may have anything in it
+                scope = type(item) is dict and "__builtins__" in item  # globals may have anything in them
                 if id(item) not in seen and not scope and not isinstance(item, CODE):
                     if self.holds(item):
                         return True
@@ -93,7 +93,7 @@ class Private:
 
     @functools.cached_property
     def _has_rows(self) -> bool:
-        """Whether records are tuples, which have no state, so that nobody asks about them one by one."""
+        """Whether records are tuples. Short tuples are not compared by themselves, only in containers."""
         lists = (part for part in _aligned(self._data) if isinstance(part, list))
         return any(tuple in set(map(type, part)) for part in lists)
 
@@ -114,10 +114,10 @@ class Private:
             for start, end in self._ranges
         )
 
-    def _dumped(self, value: Any) -> bool:
+    def _pickled(self, value: Any) -> bool:
         raw = bytes(value) if isinstance(value, bytes | bytearray | memoryview) else b""
         with np.errstate(all="ignore"):
-            return len(raw) >= FEW and self._copies.dumped(raw)
+            return len(raw) >= FEW and self._copies.in_bytes(raw)
 
     def _compared(self, found: Iterable[Array], ask: Any) -> bool:
         for array in found:
@@ -128,10 +128,10 @@ class Private:
         return False
 
 
-class Declared:
-    """Values that P was declared with, such as its categories: those of honest data are among them.
+class DeclaredValues:
+    """Values that P was declared with, such as its categories. Honest data consists of such values.
 
-    They are no copy of the data, unless each of many measured numbers is one of them, and no other is.
+    They are a copy of the data only if they are exactly the values of a column of many measured numbers.
     """
 
     def __init__(self, values: Any) -> None:
@@ -143,16 +143,16 @@ def could_be_data(value: Any) -> bool:
     if isinstance(value, LISTED):
         return len(value) >= FEW and len(set(map(type, value))) <= 3  # settings are of many types
     sized = _is_data(value) and not isinstance(value, CODE) and np.size(value) >= FEW
-    return sized or isinstance(value, Declared)
+    return sized or isinstance(value, DeclaredValues)
 
 
 def _items(value: Any) -> Iterable[Any]:
-    """Return the objects in a container of Python's own."""
+    """Return the items of one of Python's own containers; of a dict, its values."""
     return value.values() if isinstance(value, dict) else value
 
 
 def _is_record(value: Any) -> bool:
-    """Tell whether an object belongs to one dataset alone: numbers, strings and enums are everybody's."""
+    """Tell whether an object belongs to one dataset alone; numbers, strings and enums may be in many."""
     kind = type(value)
     if kind in ATOMS or isinstance(value, (*CODE, enum.Enum, np.generic)):
         return False
@@ -166,7 +166,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _inside(value: Any, objects: bool = True, pandas: bool = True) -> Iterator[Any]:
-    """Yield the containers and records in a container: also in arrays of objects, and what pandas has."""
+    """Yield the containers and records in a container, also in arrays of objects and in pandas objects."""
     items: Iterable[Any] = ()
     if isinstance(value, LISTED):
         items = _items(value)
@@ -174,7 +174,7 @@ def _inside(value: Any, objects: bool = True, pandas: bool = True) -> Iterator[A
         items = value.ravel().tolist()
     elif pandas and memory.library(value) == "pandas" and not isinstance(value, CODE):
         yield from memory.pandas_parts(value)
-    if not set(map(type, items)) <= ATOMS:  # which most records have nothing else than
+    if not set(map(type, items)) <= ATOMS:  # most records have nothing else in them
         yield from filter(_is_record, items)
 
 
@@ -189,14 +189,14 @@ def _parts(value: Any, objects: bool = True, pandas: bool = True, depth: int = 8
 def _aligned(data: Any) -> Iterator[Any]:
     """Yield the containers that a dataset is made of."""
     for part in data:
-        if type(part) in (tuple, dict):  # whose names are everybody's
+        if type(part) in (tuple, dict):  # names of columns are public
             yield from _aligned(_items(part))
         else:
             yield part
 
 
 def _contents(part: Any) -> Iterator[Array]:
-    """Yield the arrays that a container's values are in, and what others would make of them."""
+    """Yield a container's values as arrays, also in the form that a conversion to objects gives."""
     inner = () if isinstance(part, LISTED) else _parts(part, objects=False)
     for each in (part, *inner):
         yield from memory.arrays(each)
@@ -212,16 +212,16 @@ def _contents(part: Any) -> Iterator[Array]:
 def is_private(sampler: Any, data: Any) -> bool:
     """Tell whether a sampler draws from the private data itself, or from some of it.
 
-    It does if the public records are recognized as above. Content is also compared column by column,
-    in single precision, without columns that are constant. It is equal if the public columns (or those of the
-    projection that is drawn) are found among the private ones, or the other way round: record by record; or,
-    where a column's values are mostly different from each other, record by record once both are in its order,
-    up to a tenth of the records.
+    It does if the public records are recognized as above. Content is also compared column by column, in
+    single precision, without constant columns. It is equal if all public columns (or those of the projection
+    that is drawn) are found among the private ones, or the other way round. They are compared record by
+    record; and, if most values of a column are different, once more with records matched by that column, up
+    to a tenth of the records.
     """
     public = list(bootstraps(sampler))
     if not public:
         return False
-    found = Private(data, memory=False, lists=False)  # what is drawn from is a copy
+    found = Private(data, memory=False, lists=False)  # P has its own copy of the records
     if any(found.reaches(each.origin) or found.reaches(each.public) for each, _ in public):
         return True
     private = _informative(data)
@@ -233,7 +233,7 @@ def is_private(sampler: Any, data: Any) -> bool:
 
 
 def _informative(data: Any) -> list[Array]:
-    """Return the columns that tell something, such that equal values are equal whatever they came in."""
+    """Return the columns that are not constant, in a form that does not depend on their container."""
     found = [comparable(values) for values in columns_of(data)]
     return [values for values in found if len(values) and (values != values[0]).any()]
 
@@ -255,13 +255,13 @@ def _found_in(some: list[Array], others: list[Array]) -> bool:
 
 
 def _ordered_alike(own: Array, other: Array, some: list[Array], others: list[Array]) -> bool:
-    """Tell whether all of some columns are found among others, once both are in the order of one of each."""
+    """Tell whether all of some columns are found among others, with records matched by one column."""
     order = np.argsort(other, kind="stable")
     places = order[np.clip(np.searchsorted(other[order], own), 0, len(other) - 1)]
     return all(any(_agree(one, each[places]) >= 0.8 for each in others) for one in some)
 
 
-_FEW_RECORDS = 5  # below, equal content may well be chance
+_FEW_RECORDS = 5  # with fewer records, equal content may well be chance
 
 
 def _distinct(values: Array) -> bool:
@@ -269,7 +269,7 @@ def _distinct(values: Array) -> bool:
 
 
 def _agree(one: Array, other: Array) -> float:
-    """Return the share of records in which two columns are the same; missing values are."""
+    """Return the share of records in which two columns are equal; missing values are equal."""
     if one.dtype.kind != other.dtype.kind:
         return 0.0
     same = (one == other) | ((one != one) & (other != other))

@@ -1,5 +1,6 @@
-"""Settings of the process and of libraries that change what code computes, where code can read them."""
+"""Read the settings of the process and of libraries that change what code computes."""
 
+import gc
 import importlib
 import locale
 import os
@@ -9,17 +10,14 @@ from typing import Any
 
 from privatize.identity.bytecode import EVALUATING, OF_PYTHON, words
 
-# Where code runs, which is another place every time, and what few programs ask that place for.
-PROCESS = words(
-    "getpid getppid get_ident get_native_id current_thread current_process parent_process "
-    "getswitchinterval get_int_max_str_digits getdefaulttimeout isenabled get_threshold"
-)
+# Names that read the process or thread that code runs in, which is another one each time.
+PROCESS = words("getpid getppid get_ident get_native_id current_thread current_process parent_process")
 _ENVIRONMENT = words("environ environb getenv expandvars putenv")
 
 
 def _decimal() -> str:
     context = importlib.import_module("decimal").getcontext().copy()
-    context.clear_flags()  # which change with use
+    context.clear_flags()  # they change while a program runs
     return repr(context)
 
 
@@ -40,7 +38,11 @@ _SETTINGS: dict[str, Callable[[], object]] = {
     "decimal Decimal getcontext localcontext": _decimal,
     "locale strftime strptime atof localeconv strcoll strxfrm": _locale,
     "RecursionError getrecursionlimit": sys.getrecursionlimit,
+    "getswitchinterval": sys.getswitchinterval,
+    "get_int_max_str_digits": sys.get_int_max_str_digits,
+    "getdefaulttimeout": lambda: importlib.import_module("socket").getdefaulttimeout(),
     "getcwd": os.getcwd,
+    "isenabled get_threshold": lambda: (gc.isenabled(), gc.get_threshold()),
     "flags": lambda: (sys.flags.optimize, sys.flags.dev_mode, sys.flags.utf8_mode),
     "str repr array2string array_str array_repr get_printoptions": _printing,
     "get_option options": lambda: _pandas("_global_config"),
@@ -56,13 +58,13 @@ CONFIGURED: dict[str, Callable[[Any], str]] = {
 NAMED = (EVALUATING | OF_PYTHON | PROCESS | _ENVIRONMENT | {"modules", "__subclasses__"}).union(
     *(names for names, _ in _READERS)
 )
-"""Names in code that make more of the process count than what a function refers to."""
+"""Names in code that can read more of the process than what a function refers to."""
 
 
 def settings_for(names: Set[str], libraries: Set[str]) -> list[Any]:
     """Return the settings that code with these names, and of these libraries, can read."""
     found: list[Any] = [repr(read()) for readers, read in _READERS if readers & names]
-    if _ENVIRONMENT & names:  # those variables whose names stand in the code
+    if _ENVIRONMENT & names:  # only variables whose names are in the code
         found.append({name: os.environ[name] for name in sorted(names) if name in os.environ})
     for library, read in CONFIGURED.items():
         if library in libraries and library in sys.modules:

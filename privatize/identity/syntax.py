@@ -1,4 +1,4 @@
-"""The source of a function as JSON: its syntax tree, and what it names."""
+"""Return the source of a function as JSON: its syntax tree, and the names in it."""
 
 import ast
 import functools
@@ -14,7 +14,7 @@ from privatize.identity.bytecode import LOOKUPS, code_of, instructions_of, words
 
 
 def text_of(function: types.FunctionType) -> str:
-    """Return the text of the file, or notebook cell, that a function says it is from."""
+    """Return the text of the file, or notebook cell, that a function gives as its source."""
     file = function.__code__.co_filename
     linecache.checkcache(file)
     return "".join(linecache.getlines(file, function.__globals__))
@@ -112,7 +112,7 @@ _LITERALS: dict[type, Callable[[Any], Iterable[Any]]] = {
 
 
 _NAME = re.compile(r"[^\W\d]\w*")
-# Code that names these can find what it does not name.
+# Code that names these can find objects that it does not name.
 _LOOKUPS = LOOKUPS | words("locals __builtins__ currentframe _getframe f_globals f_locals f_back")
 
 
@@ -132,7 +132,7 @@ def named_in(code: types.CodeType) -> tuple[set[str], set[str], list[tuple[str, 
 
 
 def names_in(value: Any) -> set[str]:
-    """Return the names in a text, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
+    """Return the names in a string, by which ``getattr`` or ``"{0.name}".format`` may look something up."""
     if isinstance(value, tuple | frozenset):
         return set().union(*map(names_in, value))
     return set(_NAME.findall(value)) if isinstance(value, str) and len(value) < 200 else set()

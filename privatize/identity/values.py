@@ -1,4 +1,4 @@
-"""How numbers, strings, containers and arrays are encoded."""
+"""Encode numbers, strings, containers and arrays."""
 
 import marshal
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _FLAGS = words("flags writeable setflags __array_interface__")
 
 @encodes(type(None), bool, type(...), int, float, complex)
 def _atom(encoder: Encoder, value: Any) -> None:
-    encoder.parts.append(b"m" + marshal.dumps(value, 2))  # which has the type, and every bit of a float
+    encoder.parts.append(b"m" + marshal.dumps(value, 2))  # with the type, and every bit of a float
 
 
 encodes(str)(Encoder.string)
@@ -42,7 +42,7 @@ def sequence(encoder: Encoder, value: tuple[Any, ...]) -> None:
 
 @encodes(list)
 def _list(encoder: Encoder, value: list[Any]) -> None:
-    if not encoder.again(value):
+    if not encoder.seen_before(value):
         encoder.parts.append(b"[%d;" % len(value))
         for item in value:
             encoder.encode(item)
@@ -50,8 +50,8 @@ def _list(encoder: Encoder, value: list[Any]) -> None:
 
 @encodes(dict)
 def mapping(encoder: Encoder, value: dict[Any, Any]) -> None:
-    """Encode a dict, in its order: a function that walks over it sees that."""
-    if not encoder.again(value):
+    """Encode a dict in its order, which a function that walks over it sees."""
+    if not encoder.seen_before(value):
         encoder.parts.append(b"{%d;" % len(value))
         for key, item in value.items():
             encoder.encode(key)
@@ -74,7 +74,7 @@ def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
         encoder.met.merge(inner.met)
     encoder.text(type(value).__name__)
     encoder.text("".join(sorted(digests)))
-    if all(type(item) in (int, float) for item in value):  # whose order is the same in every process
+    if all(type(item) in (int, float) for item in value):  # their order is the same in every process
         sequence(encoder, tuple(value))
 
 
@@ -82,10 +82,10 @@ def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
 def array(encoder: Encoder, value: Any) -> None:
     """Encode an array: its content, and its order in memory, which decides the order of summation."""
     encoder.compare(value)
-    if not encoder.narrow:  # a copy in another process is not like this one
+    if not encoder.narrow:  # a copy in another process has flags of its own
         encoder.met.later.add((_FLAGS, lambda: f"writeable={value.flags.writeable}"))
     if value.dtype.hasobject:
-        if not encoder.again(value):
+        if not encoder.seen_before(value):
             encoder.text(f"array {value.dtype!r} {value.shape}")
             for item in value.ravel().tolist():
                 encoder.encode(item)
@@ -98,6 +98,6 @@ def array(encoder: Encoder, value: Any) -> None:
 
 
 def scalar(encoder: Encoder, value: Any) -> None:
-    """Encode a number of numpy's."""
+    """Encode a numpy scalar."""
     encoder.text("scalar")
     array(encoder, np.asarray(value))

@@ -1,4 +1,4 @@
-"""What the user's own program adds to classes of libraries is a part of the functions that use it."""
+"""What the user's own program adds to classes of libraries counts in the functions that use it."""
 
 import contextlib
 import importlib
@@ -23,8 +23,8 @@ PROMISE = {"epsilon": 1, "gamma": 0.3, "store": None, "seed": 1}
 
 @pytest.fixture
 def program():
-    """Return what runs source as a module of the user's own, and afterwards undoes what it registered."""
-    for library in ("polars", "torch"):  # whose classes are to be known before
+    """Return a function that runs source as a module of the user's; undo later what it registered."""
+    for library in ("polars", "torch"):  # so that their classes are known before
         with contextlib.suppress(ImportError):
             importlib.import_module(library)
     name = "health_program"
@@ -33,7 +33,7 @@ def program():
     sys.modules[name] = module
 
     def run(source):
-        with warnings.catch_warnings(action="ignore"):  # that something is registered anew
+        with warnings.catch_warnings(action="ignore"):  # pandas warns if a name is registered again
             exec(textwrap.dedent(source), vars(module))
         return module
 
@@ -196,7 +196,7 @@ REGISTERED = {
 
 
 @pytest.mark.parametrize("case", REGISTERED)
-def test_what_is_registered_counts_by_content(case, program, monkeypatch):
+def test_registered_code_counts_by_content(case, program, monkeypatch):
     """An accessor that was edited computes something else, for which the old noise may be far too little."""
     source = REGISTERED[case]
     for library in ("polars", "torch"):
@@ -208,63 +208,63 @@ def test_what_is_registered_counts_by_content(case, program, monkeypatch):
         f = program(source.format(factor=factor)).f
         keys.append(fingerprint(f))
     assert keys[0] == keys[2] != keys[1]
-    if case not in ("a value", "a value in a library's module"):  # which are watched by identity
+    if case not in ("a value", "a value in a library's module"):  # a guard compares these by identity
         assert guard(f, ["numpy", "pandas"]) is None
 
 
 def test_a_changed_accessor_is_calibrated_again(program):
-    """The noise follows what the function computes now."""
+    """The noise would be that of the accessor before the change."""
     source = REGISTERED["a frame's accessor"]
     small = privatize(sampler=P, **PROMISE)(program(source.format(factor=1)).f).estimate(20).value
     large = privatize(sampler=P, **PROMISE)(program(source.format(factor=100)).f).estimate(20).value
     assert large == pytest.approx(100 * small)
 
 
-def test_a_method_that_is_replaced_later_is_seen(program):
-    """A function that was watched must be looked at again once somebody has patched what it calls."""
+def test_a_method_that_is_replaced_later_is_noticed(program):
+    """A function that has a guard would get the old noise after a method that it calls was patched."""
     f = program('def f(d):\n    return d["age"].mean()').f
     private = privatize(sampler=P, **PROMISE)(f)
     data = pd.DataFrame({"age": np.linspace(0, 100, 20)})
     small = [private.release(data).sensitivity for _ in range(3)]
-    watched = guard(f, ["numpy", "pandas"])
-    assert watched is not None and watched.same()
+    guarded = guard(f, ["numpy", "pandas"])
+    assert guarded is not None and guarded.same()
     program("""
         import pandas as pd
         known = pd.Series.mean
         pd.Series.mean = lambda self: 100 * known(self)
         """)
-    assert not watched.same()
+    assert not guarded.same()
     assert private.release(data).sensitivity == pytest.approx(100 * small[0])
 
 
-def test_options_of_pandas_are_seen():
-    """Missing values and strings are something else under other settings."""
+def test_options_of_pandas_count():
+    """With other options, pandas treats missing values and strings differently."""
     pytest.importorskip("pandas", minversion="2")
 
     def f(d):
         return d["age"].mean()
 
-    key, watched = fingerprint(f), guard(f, ["numpy", "pandas"])
+    key, guarded = fingerprint(f), guard(f, ["numpy", "pandas"])
     before = pd.get_option("mode.string_storage")
     try:
         pd.set_option("mode.string_storage", "python")
         assert fingerprint(f) != key
-        assert watched is None or not watched.same()
+        assert guarded is None or not guarded.same()
     finally:
         pd.set_option("mode.string_storage", before)
     assert fingerprint(f) == key
 
 
 def test_workers_do_not_have_what_this_process_registered(program):
-    """Every pair would fail there, and the estimate be infinite for a reason that nobody sees."""
+    """Every pair would fail in a worker, and the estimate would be infinite without a visible reason."""
     private = privatize(sampler=P, **PROMISE)(program(REGISTERED["a frame's accessor"].format(factor=1)).f)
     assert private.estimate(20).failed == 0
     with pytest.raises(ExecutionError, match=r"DataFrame\.health .*workers='inline'"):
         private.replace(workers=2).estimate(21)
 
 
-def test_libraries_have_nothing_of_the_users(monkeypatch):
-    """What is installed is known by its version: looking for more would make every function another one."""
+def test_attributes_of_libraries_are_not_the_users_own(monkeypatch):
+    """Installed code has a version: if it counted by content too, keys would change without need."""
     monkeypatch.setattr(accessors, "origin", lambda module: None if module == "mine" else "known")
     for kind, scope in accessors.scopes_of(None, []):
         for name, value in scope.items():

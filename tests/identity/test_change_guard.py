@@ -1,4 +1,4 @@
-"""Watches over functions: whatever changes a fingerprint must be seen."""
+"""A guard over a function notices everything that would change the function's fingerprint."""
 
 import builtins
 import contextlib
@@ -41,11 +41,11 @@ def other(x):
 @pytest.fixture
 def scope():
     """Return the globals of a small program."""
-    module = types.ModuleType("watched_program")
-    sys.modules["watched_program"] = module
+    module = types.ModuleType("guarded_program")
+    sys.modules["guarded_program"] = module
     exec(SOURCE.replace(" + undefined(x)", ""), vars(module))
     yield module
-    del sys.modules["watched_program"]
+    del sys.modules["guarded_program"]
 
 
 def put_attribute(owner, name, value):
@@ -57,20 +57,20 @@ def put_attribute(owner, name, value):
 
 
 def own_module(name):
-    """Have a module of the user's own be imported, and return what undoes it."""
+    """Add an imported module of the user's own, and return what undoes it."""
     before = sys.modules.get(name)
     sys.modules[name] = types.ModuleType(name)
     return lambda: sys.modules.pop(name) if before is None else sys.modules.update({name: before})
 
 
 def set_cell(function, value):
-    """Fill the first cell of a closure."""
+    """Fill the first cell of a closure, and return what undoes it."""
     cell = function.__closure__[0]
     before, cell.cell_contents = cell.cell_contents, value
     return lambda: setattr(cell, "cell_contents", before)
 
 
-# Each changes what a function is, and returns what undoes it.
+# Each changes a function or something that it depends on, and returns what undoes it.
 CHANGES = {
     "a global": lambda m: put_attribute(m, "limit", 66),
     "a global of another type": lambda m: put_attribute(m, "limit", 65.0),
@@ -109,35 +109,35 @@ def put_entry(table, key, value):
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_what_changes_a_fingerprint_is_seen(scope, name):
-    """A change that is not seen would be answered with the noise of another function."""
-    before, watched = fingerprint(scope.f), guard(scope.f)
-    assert watched is not None and watched.same()
+def test_every_change_of_a_fingerprint_is_noticed(scope, name):
+    """If a change went unnoticed, answers would get the noise of the function before the change."""
+    before, guarded = fingerprint(scope.f), guard(scope.f)
+    assert guarded is not None and guarded.same()
     undo = CHANGES[name](scope)
     try:
         changed = fingerprint(scope.f) != before
-        assert changed or name == "a module of a name that it reads"  # which is empty
-        assert not watched.same()
+        assert changed or name == "a module of a name that it reads"  # that module is empty
+        assert not guarded.same()
     finally:
         undo()
     assert fingerprint(scope.f) == before
 
 
-def test_closures_are_watched(scope):
-    """A closure's variable that changes makes another function."""
-    watched = guard(scope.g)
-    assert watched is not None and watched.same()
+def test_closures_are_guarded(scope):
+    """If a variable of a closure changed, answers would get the noise of the old value."""
+    guarded = guard(scope.g)
+    assert guarded is not None and guarded.same()
     undo = set_cell(scope.g, 8)
-    assert not watched.same()
+    assert not guarded.same()
     undo()
-    assert watched.same()
+    assert guarded.same()
     del scope.g.__closure__[0].cell_contents
-    assert not watched.same()
+    assert not guarded.same()
     assert guard(scope.g) is None
 
 
 class Callable:
-    """What a class of the user's makes."""
+    """A user's class with callable objects."""
 
     def __call__(self, x):
         return x
@@ -161,8 +161,8 @@ class Callable:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_could_change_unseen_is_not_watched(scope, value):
-    """Of what a list or an object holds, identity says nothing."""
+def test_values_that_can_change_in_place_have_no_guard(scope, value):
+    """A list or an object is still the same object after its content changed: a guard would miss that."""
     scope.limit = value
     assert guard(scope.f) is None
     scope.limit = 65
@@ -189,8 +189,8 @@ def test_what_could_change_unseen_is_not_watched(scope, value):
         "return f.__code__.co_firstlineno",
     ],
 )
-def test_what_is_found_at_run_time_is_not_watched(scope, body):
-    """Imports, names that are not there yet and lookups are for the fingerprint."""
+def test_lookups_at_run_time_have_no_guard(scope, body):
+    """Only the fingerprint follows imports, lookups and missing names: a guard would miss changes."""
     exec(f"import sys, collections.abc\ndef h(x):\n    {body}", vars(scope))
     assert guard(scope.h) is None
 
@@ -198,13 +198,13 @@ def test_what_is_found_at_run_time_is_not_watched(scope, body):
 @pytest.mark.parametrize(
     "function", [np.mean, np.sqrt, len, str.upper, functools.partial(abs), Callable(), 5]
 )
-def test_other_callables_are_not_watched(function):
-    """They are looked at each time."""
+def test_other_callables_have_no_guard(function):
+    """A guard compares only what functions and methods have: it would miss changes of other callables."""
     assert guard(function) is None
 
 
 class Shadowing(dict):
-    """A scope that makes up what a name means."""
+    """Globals that make up the value of a name."""
 
     made_up = 1
 
@@ -212,51 +212,51 @@ class Shadowing(dict):
         return self.made_up if name == "limit" else super().__getitem__(name)
 
 
-def test_scopes_that_are_no_plain_dicts_are_not_watched():
-    """What they find for a name is theirs to say."""
+def test_globals_that_are_not_a_dict_have_no_guard():
+    """A subclass of dict may return another value for the same name, which a guard would miss."""
     scope = Shadowing(limit=3)
     exec("def f(x): return limit", scope)
     assert guard(scope["f"]) is None
 
 
-def test_a_module_that_becomes_another_kind_is_seen(scope):
-    """It may make up its attributes from then on."""
+def test_a_module_that_gets_another_class_is_noticed(scope):
+    """The new class may make up attributes, so the function may compute something else."""
 
     class Odd(types.ModuleType):
         pi = 3
 
     exec("import calendar\ndef h(x): return x * calendar.EPOCH", vars(scope))
-    watched = guard(scope.h)
-    assert watched is not None and watched.same()
+    guarded = guard(scope.h)
+    assert guarded is not None and guarded.same()
     scope.calendar.__class__ = Odd
     try:
         with pytest.raises(Unencodable):
             fingerprint(scope.h)
-        assert not watched.same()
+        assert not guarded.same()
     finally:
         scope.calendar.__class__ = types.ModuleType
 
 
-def test_what_changed_to_and_fro_while_the_fingerprint_was_taken(scope):
-    """A key of another moment must not be filed under a watch of this one."""
-    watched = guard(scope.f)
+def test_a_place_that_changes_and_changes_back_during_the_fingerprint(scope):
+    """The key of the changed function would be used for the function as it is now."""
+    guarded = guard(scope.f)
     for name, change in CHANGES.items():
         undo = change(scope)
         read = {}
         fingerprint(scope.f, read=read)
         undo()
-        assert watched.same()
+        assert guarded.same()
         alone = ("its keyword defaults", "an attribute of it", "its annotations", "a helper's annotation")
-        if name not in alone:  # which `same` alone looks at
-            assert not watched.saw(read), name
+        if name not in alone:  # only `same` compares these
+            assert not guarded.saw(read), name
     read = {}
     fingerprint(scope.f, read=read)
-    assert watched.saw(read)
+    assert guarded.saw(read)
 
 
 @pytest.mark.parametrize("odd", [[], {}])
-def test_odd_functions_are_the_fingerprints_business(scope, odd):
-    """A watch that raises would be an error without a word."""
+def test_odd_functions_have_no_guard(scope, odd):
+    """If a guard raised, the user would not get the fingerprint's message, which says what is wrong."""
     scope.f.__module__ = odd
     assert guard(scope.f) is None
     deep = ()
@@ -266,34 +266,34 @@ def test_odd_functions_are_the_fingerprints_business(scope, odd):
     assert guard(scope.g) is None
 
 
-def test_functions_with_many_annotations_are_watched(scope):
-    """A dict of 8 entries could be a copy of data, but annotations are not."""
+def test_functions_with_many_annotations_are_guarded(scope):
+    """A dict of 8 entries could be a copy of data, but annotations are none: calls would be slow."""
     names = ", ".join(f"{name}: float" for name in "abcdefgh")
     exec(f"def h(x, {names}): return x.mean()", vars(scope))
     assert guard(scope.h).same()
 
 
-def test_functions_that_call_each_other_end(scope):
-    """Recursion must not be the end of the program."""
+def test_functions_that_call_each_other_are_guarded(scope):
+    """Functions that call each other would make the walk over them endless."""
     exec("def even(x): return x == 0 or odd(x - 1)\ndef odd(x): return x != 0 and even(x - 1)", vars(scope))
-    watched = guard(scope.even)
-    assert watched is not None and watched.same()
+    guarded = guard(scope.even)
+    assert guarded is not None and guarded.same()
     scope.odd.__code__ = scope.other.__code__
-    assert not watched.same()
+    assert not guarded.same()
 
 
-def test_settings_of_numpy_are_watched(scope):
+def test_settings_of_numpy_are_guarded(scope):
     """A function that catches what numpy raises returns something else where nothing is raised."""
-    watched = guard(scope.f)
+    guarded = guard(scope.f)
     with np.errstate(all="raise"):
-        assert not watched.same()
-    assert watched.same()
+        assert not guarded.same()
+    assert guarded.same()
 
 
 # --- in a private function ---
 
 
-def asked(f, data):
+def key_of(f, data):
     """Return the key of the estimate that a call uses."""
     call = f.definition.binding.bind((data,), {})[1]
     template = f.calibrator.template(f.definition)
@@ -301,41 +301,41 @@ def asked(f, data):
 
 
 def test_a_change_after_many_calls_calibrates_again(scope):
-    """Once the library has come to trust a function, it must still see that it changed."""
+    """A function that has a guard by now would get the noise from before the change."""
     f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(scope.f)
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
     assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
-    first = asked(f, data)
+    first = key_of(f, data)
     scope.f.__defaults__ = (30,)
     f(data)
-    second = asked(f, data)
+    second = key_of(f, data)
     assert second != first
     for _ in range(3):
         f(data)
-    assert asked(f, data) == second
+    assert key_of(f, data) == second
     scope.f.__defaults__ = (3,)
-    assert asked(f, data) == first
+    assert key_of(f, data) == first
 
 
 @pytest.mark.parametrize("name", ["its docstring", "its name", "its annotations", "a helper's docstring"])
-def test_what_a_function_says_of_itself_is_read_at_every_call(scope, name):
+def test_names_docstrings_and_annotations_are_read_at_every_call(scope, name):
     """A wrapper may look limits up by a name or docstring, also after many calls."""
     f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(scope.f)
     data = np.linspace(0, 1, 20)
     for _ in range(4):
         f(data)
     assert any(found is not None for _, found in f.calibrator.guarded.values()), "no guard"
-    first = asked(f, data)
+    first = key_of(f, data)
     undo = CHANGES[name](scope)
-    assert asked(f, data) != first
+    assert key_of(f, data) != first
     undo()
-    assert asked(f, data) == first
+    assert key_of(f, data) == first
 
 
 def test_classes_are_read_at_every_call(scope):
-    """A class is no place that a watch could look after."""
+    """A function that uses a class would get the noise from before a change of the class."""
     exec("class C:\n    by = 1.0\ndef h(x):\n    return float(x.mean()) * C.by", vars(scope))
     f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(scope.h)
     data = np.linspace(0, 1, 20)
@@ -361,7 +361,7 @@ def test_arguments_that_are_equal_but_not_the_same_are_told_apart():
 
 
 def test_numbers_of_every_kind_as_arguments():
-    """A NaN has a sign, and a whole number may have more digits than Python writes."""
+    """A NaN has a sign, and an integer may have more digits than Python prints."""
 
     def f(x, by=0):
         return float(x.mean()) * (100.0 if math.copysign(1.0, by) < 0 else 1.0)
@@ -376,8 +376,8 @@ def test_numbers_of_every_kind_as_arguments():
         assert wide.release(data, 10**5000).sensitivity == wide.estimate(20, 10**5000).value
 
 
-def test_forgetting_reaches_what_is_watched():
-    """Whoever forgets an estimate wants another one."""
+def test_forget_works_for_functions_with_a_guard():
+    """A user who calls `forget` wants another estimate, and would get the old one."""
     private = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
     data = np.linspace(0, 1, 20)
     for _ in range(3):
@@ -388,8 +388,8 @@ def test_forgetting_reaches_what_is_watched():
     assert private.estimate(20).seed != before
 
 
-def test_private_data_in_the_function_is_found_out_all_the_same():
-    """A function that can reach the private data has an answer that noise is not made for."""
+def test_private_data_in_a_function_with_a_guard_is_found():
+    """The noise is not calibrated for a function that can reach the private data."""
     data = np.linspace(0, 1, 20)
     other = 5
 
@@ -405,8 +405,8 @@ def test_private_data_in_the_function_is_found_out_all_the_same():
 
 
 @pytest.mark.parametrize("reading", ["np.random", "random"])
-def test_what_a_nested_module_gets_later_is_seen(reading, monkeypatch):
-    """A default would count for as long as the process lives, though the code reads something else by now."""
+def test_a_new_attribute_of_a_nested_module_is_noticed(reading, monkeypatch):
+    """The noise would be that of the default, although the code reads the new attribute by now."""
     program = {"__name__": "__main__", "np": np}
     exec(f"def f(x):\n    random = np.random\n    return getattr({reading}, 'FACTOR', 1) * x.mean()", program)
     before, guarded = fingerprint(program["f"]), guard(program["f"])
@@ -448,19 +448,19 @@ def program(scope):
 
 
 def put_key(owner, name, value):
-    """Set an entry of an object or class, and return what undoes it, in the same order."""
+    """Set an attribute of an object or class, and return what undoes it."""
     before = dict(vars(owner))
     setattr(owner, name, value)
     return lambda: setattr(owner, name, before[name]) if name in before else delattr(owner, name)
 
 
-def reordered(counter):
-    """Have an object's attributes in another order, and return what undoes it."""
+def reorder(counter):
+    """Change the order of an object's attributes, and return what undoes it."""
     before, counter.__dict__ = counter.__dict__, {"start": 0, "limit": counter.limit}
     return lambda: setattr(counter, "__dict__", before)
 
 
-# Each changes what a method is, or could be for its code, and returns what undoes it.
+# Each changes a method or something that its code can read, and returns what undoes it.
 METHOD_CHANGES = {
     "an attribute": lambda m: put_key(m.counter, "limit", 4),
     "an attribute of another type": lambda m: put_key(m.counter, "limit", 3.0),
@@ -495,20 +495,20 @@ METHOD_CHANGES = {
 
 
 def put_copied(kind):
-    """Have objects of a class be copied in another way, and return what undoes it."""
+    """Change how objects of a class are copied, and return what undoes it."""
     copyreg.pickle(kind, lambda value: (kind, (5,)))
     return lambda: copyreg.dispatch_table.pop(kind)
 
 
 @pytest.mark.parametrize("name", METHOD_CHANGES)
-def test_what_changes_the_fingerprint_of_a_method_is_seen(program, name):
-    """The noise of another object or class would be too small."""
+def test_every_change_of_a_methods_fingerprint_is_noticed(program, name):
+    """Answers would get the noise from before the change, which may be too little."""
     method = program.counter.total
-    before, watched = fingerprint(method), guard(method)
-    assert watched is not None and watched.same() and watched.simple
+    before, guarded = fingerprint(method), guard(method)
+    assert guarded is not None and guarded.same() and guarded.simple
     undo = METHOD_CHANGES[name](program)
     try:
-        assert not watched.same()
+        assert not guarded.same()
         with contextlib.suppress(Unencodable):
             assert fingerprint(method) != before
     finally:
@@ -516,40 +516,40 @@ def test_what_changes_the_fingerprint_of_a_method_is_seen(program, name):
     assert fingerprint(method) == before
 
 
-# At these `same` alone looks.
+# Only `same` compares these.
 ALONE = {"a wrapped function", "an attribute of a wrapped function", "a method's first annotation"}
 
 
-def test_a_fingerprint_of_another_moment_is_not_taken_for_that_of_a_method(program):
-    """Another thread may set an attribute, and set it back."""
+def test_a_method_that_changes_and_changes_back_during_the_fingerprint(program):
+    """If another thread sets an attribute and sets it back, the key would be that of another method."""
     method = program.counter.total
-    watched, read = guard(method), {}
+    guarded, read = guard(method), {}
     fingerprint(method, read=read)
-    assert watched.saw(read)
+    assert guarded.saw(read)
     for name in METHOD_CHANGES.keys() - ALONE:
         undo, read = METHOD_CHANGES[name](program), {}
         with contextlib.suppress(Unencodable):
             fingerprint(method, read=read)
         undo()
-        assert not watched.saw(read), name
+        assert not guarded.saw(read), name
 
 
-def test_the_order_of_attributes_is_seen(program):
-    """Code may walk over them, of a library's even if it does not say so."""
-    watched = guard(program.counter.total)
-    undo = reordered(program.counter)
-    assert not watched.same()
+def test_a_new_order_of_attributes_is_noticed(program):
+    """Code may loop over attributes; a library's code may do so without naming them."""
+    guarded = guard(program.counter.total)
+    undo = reorder(program.counter)
+    assert not guarded.same()
     undo()
-    assert watched.same()
+    assert guarded.same()
 
 
 @pytest.mark.parametrize(
     "value",
     [[1], {}, np.zeros(2), Callable(), bytes(100), functools.partial(abs)],
-    ids=lambda held: type(held).__name__,
+    ids=lambda value: type(value).__name__,
 )
-def test_objects_whose_attributes_could_change_are_not_watched(program, value):
-    """Of what a list holds, identity says nothing."""
+def test_objects_whose_attributes_can_change_in_place_have_no_guard(program, value):
+    """A list is still the same object after its content changed: a guard would miss that."""
     for owner in (program.counter, program.Counter, program.Base):
         undo = put_key(owner, "kept", value)
         assert guard(program.counter.total) is None
@@ -588,16 +588,16 @@ def test_objects_whose_attributes_could_change_are_not_watched(program, value):
         "def __init__(self, limit=1): self.limit = limit\n    def reset(self): self.__init__(4)",
     ],
 )
-def test_classes_that_are_not_plain_are_not_watched(program, body):
-    """They may make attributes up, or set them while they run."""
+def test_classes_that_are_not_plain_have_no_guard(program, body):
+    """Their objects may make up attributes, or set them during a run, which a guard would miss."""
     for each, plain in ((body, False), ("def __init__(self, limit=1): self.limit = limit", True)):
         exec(f"other = 5\nclass Odd(Base):\n    def f(self, x): return x\n    {each}", vars(program))
         method = types.MethodType(vars(program.Odd)["f"], object.__new__(program.Odd))
         assert (guard(method) is not None) == plain
 
 
-def test_methods_of_other_things_are_not_watched(program):
-    """Classes, lists, modules, enumerations, data classes and functions have more to them."""
+def test_methods_of_other_objects_have_no_guard(program):
+    """Classes, lists, modules, enums, dataclasses and functions have state that a guard would miss."""
     exec(
         "import abc, dataclasses, enum\nclass A(abc.ABC): pass\n"
         "class M(type):\n    def __getattribute__(self, name): return 1\nclass X(metaclass=M): pass\n"
@@ -625,24 +625,24 @@ def test_methods_of_other_things_are_not_watched(program):
     assert guard(types.MethodType(program.another, program.counter)) is not None
 
 
-def test_closures_of_methods_are_watched(program):
-    """A class that is made by a function has its variables."""
+def test_closures_of_methods_are_guarded(program):
+    """A method of a class that a function made can read the function's variables, which may change."""
     exec(
         "def make(by):\n    class Made(Counter):\n        def total(self, x): return x.mean() * by\n"
         "    return Made(1)\nmade = make(3)",
         vars(program),
     )
     method = program.made.total
-    before, watched = fingerprint(method), guard(method)
-    assert watched.same()
+    before, guarded = fingerprint(method), guard(method)
+    assert guarded.same()
     undo = set_cell(method.__func__, 30)
-    assert not watched.same() and fingerprint(method) != before
+    assert not guarded.same() and fingerprint(method) != before
     undo()
-    assert watched.same() and fingerprint(method) == before
+    assert guarded.same() and fingerprint(method) == before
 
 
 def sensitivities(methods, data):
-    """Return what several warm calls of each method are calibrated to."""
+    """Return the sensitivity of each method after several calls."""
     return [[each().release(data).sensitivity for _ in range(4)][-1] for each in methods]
 
 
@@ -662,9 +662,9 @@ def sensitivities(methods, data):
     ],
 )
 def test_a_changed_object_or_class_is_calibrated_again(program, change, factor):
-    """Also after many calls, of a method that is read each time and of one that was kept."""
-    data, kept = np.linspace(0, 1, 20), program.counter.private
-    methods = [lambda: program.counter.private, lambda: kept]
+    """A method that was called often would get the old noise, looked up again or stored in a variable."""
+    data, stored = np.linspace(0, 1, 20), program.counter.private
+    methods = [lambda: program.counter.private, lambda: stored]
     before = sensitivities(methods, data)
     known = vars(program.Counter)["private"].calibrator.guarded
     assert any(found is not None for _, found in known.values()), "no guard"
@@ -673,7 +673,7 @@ def test_a_changed_object_or_class_is_calibrated_again(program, change, factor):
 
 
 def test_an_object_at_the_address_of_another_one_is_told_apart(program):
-    """Python gives addresses away again; an estimate must not go along."""
+    """Python uses addresses again: a new object would get the estimate of an old one."""
     data, found, addresses = np.linspace(0, 1, 20), {}, set()
     for at in range(40):
         for kept in (None, [at]):  # with a guard, and without one
@@ -689,19 +689,19 @@ def test_an_object_at_the_address_of_another_one_is_told_apart(program):
     )
 
 
-def test_objects_without_a_guard_are_not_kept(program):
-    """They may hold much, or have something to do when they go."""
+def test_objects_without_a_guard_are_freed(program):
+    """They may need much memory, or do something when they are deleted."""
     exec("class Freed(Counter):\n    def __del__(self): pass\nfreed = Freed(2)", vars(program))
     for _ in range(4):
         program.freed.private(np.linspace(0, 1, 20))
-    held = weakref.ref(program.freed)
+    reference = weakref.ref(program.freed)
     del program.freed
     gc.collect()
-    assert held() is None
+    assert reference() is None
 
 
 def test_what_a_library_sets_in_an_object_is_put_back(program):
-    """Code that sets attributes has no guard; a function of a library's may do it all the same."""
+    """A library's function may set attributes of an object with a guard: private data would stay there."""
     exec(
         "import functools\nclass Odd(Counter):\n    def total(self, x):\n"
         "        if x.mean() > 0.99: functools.update_wrapper(self, another)\n        return x.mean()\n"
@@ -728,8 +728,8 @@ def test_what_a_library_sets_in_an_object_is_put_back(program):
         "lambda rng, n: rng.random(n)",
     ],
 )
-def test_private_methods_with_a_p_that_could_change_are_not_watched(program, sampler):
-    """It may be looked at by the fingerprint alone: what it holds may change, or be a copy of the data."""
+def test_private_methods_with_a_p_that_can_change_have_no_guard(program, sampler):
+    """Only the fingerprint notices that such a P has changed, or that it has a copy of the data in it."""
     source = "import scipy.stats\nclass Odd(Counter):\n"
     source += "    @privatize(epsilon=1, gamma=0.3, sampler={})\n    def f(self, x): return 1"
     for each in (sampler, "samplers.uniform(0, 1)"):
@@ -738,7 +738,7 @@ def test_private_methods_with_a_p_that_could_change_are_not_watched(program, sam
 
 
 def test_two_objects_have_their_own_estimates(program):
-    """Also if both are asked in turn."""
+    """Two objects that are called in turn would both get the noise of one of them."""
     data, first, second = np.linspace(0, 1, 20), program.Counter(1), program.Counter(2)
     for _ in range(4):
         found = [each.private.release(data).sensitivity for each in (first, second)]

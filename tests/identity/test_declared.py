@@ -1,4 +1,4 @@
-"""The declared identity of P: the same for a whole team and after every update, and never for two laws."""
+"""The declared identity of P is the same for a team and after every update, and never for two laws."""
 
 import datetime as dt
 import functools
@@ -39,7 +39,7 @@ def digest(sampler):
 
 @pytest.mark.parametrize("name", CASES, ids=[name[:60] for name in CASES])
 class TestGolden:
-    """Every kind, with its options."""
+    """Samplers of every kind, with their options."""
 
     def test_digests_are_pinned(self, name):
         """An update of this library would lock every team out of its ledgers."""
@@ -51,7 +51,7 @@ class TestGolden:
         )
 
     def test_descriptions_are_lossless_where_they_say_so(self, name):
-        """A ledger of an earlier version would be opened under another P that prints alike."""
+        """A ledger of an earlier version would be opened under another P that has the same repr."""
         found = declare(CASES[name])
         assert found.lossless != any(word in found.description for word in LOSSY)
         if found.lossless:
@@ -59,12 +59,12 @@ class TestGolden:
             assert declare(again) == found
 
 
-def test_nobody_is_pinned_twice():
+def test_no_two_laws_have_the_same_digest():
     """Two laws with one digest would be one P to a ledger."""
-    alike = ("choice([False, True])", ".fixed(")  # boolean(0.5), and what it is made of
-    wholes = [name for name in CASES if not any(word in name for word in alike)]
-    wholes = [name for name in wholes if CASES[name].tag not in ("labelled column", "columns")]
-    assert len({KNOWN[name] for name in wholes}) == len(wholes)
+    equal = ("choice([False, True])", ".fixed(")  # the same P as boolean(0.5), and as the one that is fixed
+    names = [name for name in CASES if not any(word in name for word in equal)]
+    names = [name for name in names if CASES[name].tag not in ("labelled column", "columns")]
+    assert len({KNOWN[name] for name in names}) == len(names)
 
 
 # --- laws -------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_equal_laws_are_one_p(alike):
 
 
 def test_different_laws_are_different_p():
-    """One budget would be about two P, and its promise about neither."""
+    """A budget would mix answers about two P, and its promise would hold for neither."""
     day = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"], "d": pd.to_datetime(["2020-01-01", "2020-01-02"])})
     different = [
         *(each[0] for each in SAME[:17]),
@@ -197,8 +197,8 @@ values = st.lists(st.text(max_size=5), min_size=1, max_size=4, unique=True)
 
 @settings(max_examples=100, deadline=None)
 @given(values, values)
-def test_digests_of_texts_are_equal_exactly_if_they_are(one, other):
-    """Texts with quotes, brackets or lone surrogates must not be able to look like others."""
+def test_digests_of_strings_are_equal_exactly_if_they_are(one, other):
+    """A string with quotes, brackets or lone surrogates must not be taken for another one."""
     assert (digest(s.choice(one)) == digest(s.choice(other))) == (one == other)
     assert declare(s.choice(one)).lossless
 
@@ -246,7 +246,7 @@ def made(draw):
 @settings(max_examples=150, deadline=None)
 @given(leaves | made())
 def test_a_lossless_description_makes_the_same_p_again(P):
-    """A ledger of an earlier version would be matched by a text that lost a digit."""
+    """A ledger of an earlier version would be matched by a description that lost a digit."""
     found = declare(P)
     again = declare(eval(found.description, dict(vars(samplers)) | {"inf": np.inf}))
     assert found.lossless and again == found
@@ -264,14 +264,14 @@ def test_columns_are_the_same_p():
         P[["a"]]["a"],
     ):
         assert declare(part) == declare(P)
-    assert digest(s.table(a=P["a"])) != digest(P)  # a table of its own
+    assert digest(s.table(a=P["a"])) != digest(P)  # this is another table
 
 
 class TestVersions:
     """What may change without making another P, and what may not."""
 
-    def test_where_a_class_lies(self):
-        """Nothing could be moved in this package without locking people out."""
+    def test_names_and_modules_of_classes(self):
+        """Moving or renaming a class of this package would lock people out of their ledgers."""
         P = s.table(a=s.uniform(0, 1), b=s.uniform(0, 1).map(np.exp))
         before, kinds = digest(P), [type(P), type(s.uniform(0, 1))]
         places = [(kind.__module__, kind.__qualname__, kind.__name__) for kind in kinds]
@@ -325,7 +325,7 @@ def draw(n, rng, low=1, *, high=2):
 
 @pytest.fixture
 def load(tmp_path, monkeypatch):
-    """Return what writes a module, imports it, and forgets it after the test."""
+    """Return a function that writes a module and imports it; remove the modules after the test."""
     monkeypatch.syspath_prepend(str(tmp_path))
     names = []
     count = itertools.count()
@@ -345,7 +345,7 @@ def load(tmp_path, monkeypatch):
 
 
 class TestSource:
-    """A user's function counts by the syntax tree of its source, and by what it uses."""
+    """A user's function counts by the syntax tree of its source, and by the values that it uses."""
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -357,7 +357,7 @@ class TestSource:
             ("FACTOR = 3", "FACTOR = 1 + 2"),
         ],
     )
-    def test_what_is_no_change(self, load, old, new):
+    def test_edits_that_do_not_count(self, load, old, new):
         """A comment, a blank line or another module would lock a team out of its ledger."""
         one, other = load(FUNCTION), load(FUNCTION.replace(old, new))
         assert one.draw.__code__.co_filename != other.draw.__code__.co_filename
@@ -379,13 +379,13 @@ class TestSource:
             ("def helper(x):", "@np.vectorize\ndef helper(x):"),
         ],
     )
-    def test_what_is_a_change(self, load, old, new):
+    def test_edits_that_count(self, load, old, new):
         """Answers under another law would be charged to the budget of this one."""
         assert FUNCTION.count(old) == 1
         assert digest(load(FUNCTION).draw) != digest(load(FUNCTION.replace(old, new)).draw)
 
     def test_values_that_change(self, load, monkeypatch):
-        """A global of another module, read through it, is a part of the law."""
+        """A value in another module that a function reads could change, and the law with it, unnoticed."""
         made = load(FUNCTION)
         found = [digest(made.draw)]
         for owner, name in ((made, "FACTOR"), (made.other, "SHIFT"), (made.other.inner, "DEEP")):
@@ -395,8 +395,8 @@ class TestSource:
         assert len(set(found)) == 4
         assert digest(made.draw) == found[0]
 
-    def test_names_in_texts(self, load, monkeypatch):
-        """``getattr(module, name)`` reads a module whatever the name came from."""
+    def test_names_in_strings(self, load, monkeypatch):
+        """``getattr(module, name)`` reads a part of the law, wherever the name comes from."""
         text = "import other_of_declared as other\nNAME = 'SHIFT'\n"
         literal = load(text + "def draw(n, rng):\n    return rng.random(n) * getattr(other, 'SHIFT')\n")
         through = load(text + "def draw(n, rng):\n    return rng.random(n) * getattr(other, NAME)\n")
@@ -413,8 +413,8 @@ class TestSource:
         for each, known in zip((literal, through, inside, taken), before, strict=True):
             assert digest(each.draw) != known
 
-    def test_the_very_lambda(self, load):
-        """Of two lambdas in a line, the other one's law would be declared."""
+    def test_two_lambdas_in_one_line(self, load):
+        """The law of the other lambda in the same line would be declared."""
         text = "PAIR = [lambda n, rng: rng.random(n) * 2, lambda n, rng: rng.random(n) * 3]\n"
         text += "made = lambda a: lambda n, rng: rng.random(n) * a\n"
         text += "SPLIT = (lambda n,\n  rng: rng.random(n) * 2)\n"
@@ -425,8 +425,8 @@ class TestSource:
         assert digest(module.made(1)) == digest(module.made(1))
         assert digest(load(text.replace("*", " * ")).PAIR[1]) == digest(module.PAIR[1])
 
-    def test_a_file_that_was_edited_since(self, load, tmp_path):
-        """The source on disk would be declared, and the law in memory be drawn from."""
+    def test_a_file_that_was_edited_after_its_import(self, load, tmp_path):
+        """The law on disk would be declared, but records would be drawn from the law in memory."""
         made = load(FUNCTION, "edited_for_declared")
         before = digest(made.draw)
         file = tmp_path / "edited_for_declared.py"
@@ -437,7 +437,7 @@ class TestSource:
         assert len({before, while_edited, edited}) == 3
 
     def test_without_source(self):
-        """What was typed in, or made by exec, counts by its bytecode."""
+        """A function that was typed in, or made by exec, counts by its bytecode."""
         made = []
         for text in ("rng.random(n)", "rng.random(n)", "rng.random(n) * 2"):
             scope = {}
@@ -492,8 +492,8 @@ class TestSource:
         Base.shift = 5
         assert digest(Mine(1)) != before
 
-    def test_classes_made_of_ours(self):
-        """A user's subclass that draws otherwise would be taken for the library's own kind."""
+    def test_subclasses_of_our_classes(self):
+        """A user's subclass that draws differently would be taken for the library's own kind."""
         ours = s.uniform(0, 1)
 
         class Sorts(type(ours)):
@@ -527,7 +527,7 @@ class TestSource:
         assert digest(s.as_sampler(maker(2)())) == found[2]
 
 
-# A module that keeps a value in an odd place, what it multiplies its draws by, and a change of the value.
+# A name, a module with a value in an odd place, the expression that reads the value, and a change of it.
 ODD = [
     ("property", "class A:\n @property\n def k(self): return 1\na=A()\n", "a.k", "return 1", "return 2"),
     ("static", "class A:\n @staticmethod\n def k(): return 1\n", "A.k()", "return 1", "return 2"),
@@ -730,18 +730,18 @@ ODD = [
     ("text", "factor", "old", "new"), [row[1:] for row in ODD], ids=[row[0] for row in ODD]
 )
 def test_no_change_of_a_value_is_missed(load, text, factor, old, new):
-    """A value that a function reads in an odd place could change, and with it the law, in one ledger."""
+    """If a value in an odd place changed, and with it the law, a ledger would take both laws for one P."""
     if factor:
         text += f"\ndef draw(n, rng):\n    return rng.random(n) * {factor}\n"
     assert old in text
     one, other, same = load(text), load(text.replace(old, new)), load(f"# moved\n\n{text}")
     assert digest(one.draw) != digest(other.draw)
-    if not any(word in text for word in ("singledispatch", "typing.TypeVar", "NewType")):  # only this object
+    if not any(word in text for word in ("singledispatch", "typing.TypeVar", "NewType")):  # copies differ
         assert digest(one.draw) == digest(same.draw)
 
 
 class TestOnlyThisObject:
-    """What cannot be compared is the same only as this very object."""
+    """An object that cannot be compared equals only itself."""
 
     def test_open_files_and_generators(self):
         """Two P that cannot be compared would share a budget."""
@@ -763,10 +763,10 @@ class TestOnlyThisObject:
             assert all(each.digest.startswith("P1-object:") for each in found)
             assert declare(maker({numbers()})).digest.startswith("P1-object:")
             assert declare(maker(one)).digest == found[0].digest
-            assert one.read() == ""  # and it was left alone
+            assert one.read() == ""  # the file is still open
 
     def test_code_that_looks_things_up(self):
-        """What eval or globals() finds is in no syntax tree."""
+        """No syntax tree shows what eval or globals() finds: two laws would be taken for one P."""
 
         def evaluated(n, rng):
             return eval("rng.random(n)")
@@ -781,8 +781,8 @@ class TestOnlyThisObject:
             copy = type(function)(function.__code__, function.__globals__, function.__name__)
             assert digest(function) == digest(function) != digest(copy)
 
-    def test_objects_that_refuse_to_be_looked_at(self):
-        """A class that raises would crash the ledger, or be taken for another."""
+    def test_objects_that_raise_when_they_are_inspected(self):
+        """An object that raises would crash the ledger, or two such objects would be one P."""
 
         class Odd:
             def __reduce_ex__(self, protocol):
@@ -830,7 +830,7 @@ print(json.dumps(found))
 
 @pytest.mark.parametrize("imported", [True, False])
 def test_other_processes_agree(load, tmp_path, imported):
-    """A ledger that was begun by a script could not be used from a notebook, or by anybody else."""
+    """A ledger that a script has opened first could not be used from a notebook, or by anybody else."""
     text = FUNCTION.replace("range(3)", "{1, 2, 'x'} and range(3)")
     made = load(text, "shared_for_declared")
     text = "from shared_for_declared import draw" if imported else text

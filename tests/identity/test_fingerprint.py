@@ -5,6 +5,7 @@ fails; every row of the second costs a needless calibration.
 """
 
 import collections
+import contextvars
 import enum
 import functools
 import gc
@@ -13,6 +14,7 @@ import logging
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import textwrap
@@ -180,21 +182,21 @@ MUST_NOT_CHANGE = {
 
 
 @pytest.mark.parametrize("name", MUST_CHANGE)
-def test_what_must_change(name, project):
-    """An edit that can change the answer is a miss."""
+def test_edits_that_must_change_it(name, project):
+    """After an edit that can change the answer, the stored estimate would give too little noise."""
     before = fingerprint(project().f)
     assert fingerprint(project(MUST_CHANGE[name]).f) != before
 
 
 @pytest.mark.parametrize("name", MUST_NOT_CHANGE)
-def test_what_must_not_change(name, project):
-    """An edit that cannot change the answer is a hit."""
+def test_edits_that_must_not_change_it(name, project):
+    """An edit that cannot change the answer would cost a needless calibration."""
     before = fingerprint(project().f)
     assert fingerprint(project(MUST_NOT_CHANGE[name]).f) == before
 
 
 def write(folder, **files):
-    """Write modules into a folder and forget that they were ever imported."""
+    """Write modules into a folder, and remove earlier imports of them."""
     for name, text in files.items():
         path = folder / f"{name.replace('__', '/')}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -207,7 +209,7 @@ def write(folder, **files):
 
 
 def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
-    """`import box.lid` in a function makes box itself part of it, and `from box import lid` the module."""
+    """`import box.lid` in a function reads box too, and `from box import lid` reads lid: both may change."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     found = []
@@ -222,7 +224,7 @@ def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
         user = "def f(x):\n    from box import lid\n    return x * lid.DEPTH"
         write(tmp_path, user=user, box__lid=f"DEPTH = {depth}")
         function = importlib.import_module("user").f
-        found += [fingerprint(function), fingerprint(function)]  # the first look imports it
+        found += [fingerprint(function), fingerprint(function)]  # the first one imports it
     assert found[0] == found[1] != found[2] == found[3]
 
 
@@ -234,8 +236,8 @@ def test_packages_of_modules_imported_inside(tmp_path, monkeypatch):
         "sys.modules[__name__].DEPTH",
     ],
 )
-def test_modules_that_are_named_by_a_text(body, tmp_path, monkeypatch):
-    """A module that is looked up by a literal, or by `__name__`, is part of what the function depends on."""
+def test_modules_that_are_named_by_a_string(body, tmp_path, monkeypatch):
+    """If a module that is looked up by a literal or `__name__` changed, answers would get the old noise."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     user = f"import importlib, sys\nimport box.lid\nDEPTH = 1\ndef f(x):\n    return x * {body}"
@@ -248,7 +250,7 @@ def test_modules_that_are_named_by_a_text(body, tmp_path, monkeypatch):
 
 
 def test_two_modules_of_one_name(tmp_path, monkeypatch):
-    """After a module was imported anew, functions that hold the old one depend on both."""
+    """After a module was imported again, a function may use the old and the new one: both count."""
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     write(tmp_path, box="DEPTH = 1")
@@ -291,7 +293,7 @@ def test_installed_decorators_count_by_their_version(tmp_path, monkeypatch):
         twice = importlib.import_module("wraplib").twice
         found.append(fingerprint(twice(lambda x: x + 1)))
     assert found[0] != found[1]
-    # Without a version there is nothing to go by but the content.
+    # A package without a version counts by its content.
     found = []
     for factor in (1, 50):
         write(site, looselib=f"K = {factor}\ndef f(x):\n    return K * x")
@@ -299,8 +301,8 @@ def test_installed_decorators_count_by_their_version(tmp_path, monkeypatch):
     assert found[0] != found[1]
 
 
-def test_moving_a_function_within_its_file_is_a_hit(project, tmp_path):
-    """A function that stands elsewhere in its file is the same; in another module it says another name."""
+def test_moving_a_function_within_its_file_does_not_change_it(project, tmp_path):
+    """Another place in the file would cost a needless calibration; another module is another name."""
     before = fingerprint(project().f)
     (tmp_path / "elsewhere.py").write_text((tmp_path / "main.py").read_text())
     try:
@@ -311,36 +313,36 @@ def test_moving_a_function_within_its_file_is_a_hit(project, tmp_path):
 
 
 def test_changes_at_run_time_are_seen(project):
-    """Globals, attributes and elements that change while the program runs are read at every call."""
+    """A global, attribute or element that changes while the program runs would get the old noise."""
     main = project()
     seen = [fingerprint(main.f)]
 
-    def look():
+    def take():
         seen.append(fingerprint(main.f))
 
     main.WEIGHTS[0] = 9.0
-    look()
+    take()
     main.OPTIONS["depth"].append(3)
-    look()
+    take()
     main.helpers.LIMIT = 7
-    look()
+    take()
     sys.modules["pkg.sub"].FACTOR = 4.0
-    look()
+    take()
     main.Child.factor = 5.0
-    look()
+    take()
     main.second.__defaults__ = (0.7,)
-    look()
+    take()
     main.f.note = 1
-    look()
+    take()
     main.second = lambda x: 0.0
-    look()
+    take()
     main.helpers.clip = np.sqrt
-    look()
+    take()
     assert len(set(seen)) == len(seen)
 
 
 def test_other_processes_and_hash_seeds_agree(project, tmp_path):
-    """A remembered estimate is found again by another process, whatever its hash seed."""
+    """A stored estimate would not be found by another process that has another hash seed."""
     here = fingerprint(project().f)
     code = "import main\nfrom privatize.identity.fingerprint import fingerprint\nprint(fingerprint(main.f))"
     package = str(Path(sys.modules["privatize"].__file__).parents[1])
@@ -452,14 +454,14 @@ DIFFERENT = {
 
 @pytest.mark.parametrize("kind", DIFFERENT)
 def test_different_values_differ(kind):
-    """No two things that behave differently share an identity."""
+    """Two values that behave differently would share an estimate."""
     found = [fingerprint(value) for value in DIFFERENT[kind]]
     assert len(set(found)) == len(found)
     assert [fingerprint(value) for value in DIFFERENT[kind]] == found
 
 
 def test_equal_values_agree():
-    """Equal content made twice is one identity."""
+    """Equal content that is made again would be calibrated again."""
     for make in (
         lambda: {"a": [1, (2.5, None)], "b": {3, 4}},
         lambda: closing({"x": np.arange(5)}),
@@ -472,12 +474,12 @@ def test_equal_values_agree():
         assert fingerprint(make()) == fingerprint(make())
     expon = as_sampler(stats.expon())
     before = fingerprint(expon)
-    np.random.random()  # a scipy distribution holds numpy's global generator
+    np.random.random()  # a scipy distribution refers to numpy's global generator
     assert fingerprint(expon) == before
 
 
-def test_cycles_end():
-    """Lists, functions and objects that contain themselves are encoded."""
+def test_cycles_can_be_encoded():
+    """A list, function or object that contains itself would make the walk endless."""
     loop = [1]
     loop.append(loop)
 
@@ -490,14 +492,14 @@ def test_cycles_end():
         assert fingerprint(value) == fingerprint(value)
 
 
-def test_locks_loggers_and_storage_do_not_stand_in_the_way():
-    """What no answer depends on does not keep an estimate from being remembered."""
+def test_locks_loggers_paths_and_patterns_can_be_encoded():
+    """A lock or logger that no answer depends on would keep an estimate from being remembered."""
     for value in (threading.Lock(), threading.RLock(), logging.getLogger("x"), Path("a"), re.compile("a")):
         assert fingerprint([value]) == fingerprint([value])
 
 
 def test_global_generators_count_by_name():
-    """The state of the global generators is not part of a function: they get public coins."""
+    """The state of the global generators is no part of a function: they are reseeded with public seeds."""
     for function in (random.gauss, random.random, np.random.normal, lambda x: random.random()):
         before = fingerprint(function)
         random.random()
@@ -521,8 +523,8 @@ def test_versions_count(monkeypatch):
     assert (fingerprint(np.mean), fingerprint(len)) == before
 
 
-def test_what_cannot_be_encoded_is_said():
-    """A generator or an open file has no content to compare."""
+def test_what_cannot_be_encoded_raises():
+    """A generator or an open file has no content to compare, so it must not have a fingerprint."""
     with Path(__file__).open() as file:
         for value in ((i for i in range(3)), file, np.frompyfunc(lambda x: x, 1, 1)):
             with pytest.raises(Unencodable):
@@ -530,7 +532,7 @@ def test_what_cannot_be_encoded_is_said():
 
 
 def test_whose_code_it_is():
-    """Installed code counts by version, one's own by content."""
+    """Installed code counts by version and the user's own by content; otherwise changes would be missed."""
     assert origin("numpy") == f"numpy {np.__version__}"
     assert origin("json") == origin("builtins") == "python"
     assert origin("__main__") is None and origin(__name__) is None
@@ -545,8 +547,8 @@ SOURCES = [
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_no_mutation_of_a_function_is_a_hit(source):
-    """Random changes of constants and operators: whenever an answer changes, so does the fingerprint."""
+def test_every_mutation_with_other_answers_changes_the_fingerprint(source):
+    """A random change of a constant or operator that changes an answer would get a stale estimate."""
     rng = np.random.default_rng(1)
     seen = {}
     for _ in range(150):
@@ -574,7 +576,7 @@ def test_no_mutation_of_a_function_is_a_hit(source):
 
 
 class Louder(Laplace):
-    """A mechanism of a user's, made of one of ours, with something that may change."""
+    """A user's subclass of one of our mechanisms, with an attribute that may change."""
 
     factor = 1.0
 
@@ -583,13 +585,13 @@ class Louder(Laplace):
 
 
 class Shifted(type(samplers.uniform(0, 1))):
-    """A sampler of a user's, made of one of ours."""
+    """A user's subclass of one of our samplers."""
 
     def draw(self, n, rng):
         return super().draw(n, rng) + vars(self).get("by", 0.0)
 
 
-def test_what_is_made_of_ours_may_change_and_is_looked_at_each_time():
+def test_objects_of_users_subclasses_are_encoded_each_time():
     """A mechanism or P that changed would be answered with the noise of the old one."""
     ours = samplers.uniform(0, 1)
     for made, name, value in (
@@ -602,8 +604,8 @@ def test_what_is_made_of_ours_may_change_and_is_looked_at_each_time():
         assert fingerprint(made) != before
 
 
-def test_a_private_function_sees_that_its_sampler_or_mechanism_changed():
-    """The key of an estimate must follow what the gaps follow from."""
+def test_a_private_function_notices_that_its_sampler_or_mechanism_changed():
+    """The gaps of another P or mechanism would be used for the changed one."""
     ours = samplers.uniform(0, 1)
     sampler, mechanism = Shifted(ours.low, ours.high), Louder()
     f = privatize(epsilon=1, gamma=0.2, sampler=sampler, mechanism=mechanism, seed=1, domain="as-is")(
@@ -618,10 +620,10 @@ def test_a_private_function_sees_that_its_sampler_or_mechanism_changed():
     assert f.estimate(20).value == 2 * f.replace(mechanism=Laplace()).estimate(20).value
 
 
-def test_values_that_come_and_go_are_not_taken_for_each_other():
-    """Another value in the memory of an old one must not have its fingerprint."""
+def test_values_at_the_same_address_are_not_taken_for_each_other():
+    """A new value at the address of an old one would get the fingerprint of the old one."""
     seen = {}
-    for i in range(3000):  # more than are kept
+    for i in range(3000):  # more than are cached
         for made in (samplers.uniform(0, i + 1), samplers.integers(0, i + 1), samplers.normal(0, i + 1)):
             found = fingerprint(made)
             assert seen.setdefault(found, repr(made)) == repr(made)
@@ -635,18 +637,18 @@ def test_values_that_come_and_go_are_not_taken_for_each_other():
     assert len(objects._encoded) <= objects._MOST
 
 
-def test_what_was_kept_is_what_is_encoded_anew():
-    """Whether an encoding was at hand must not show in a key."""
+def test_cached_encodings_equal_fresh_ones():
+    """A key that depended on whether an encoding was cached would not be found again."""
     values = [
         Laplace(),
         Laplace(scaled="total"),
         samplers.uniform([0, 0], [1, 2]),
         samplers.categorical(["a", "b"]),
     ]
-    kept = [fingerprint([value, value, 1]) for value in values]
+    cached = [fingerprint([value, value, 1]) for value in values]
     objects._encoded.clear()
-    assert [fingerprint([value, value, 1]) for value in values] == kept
-    assert len(set(kept)) == len(kept)
+    assert [fingerprint([value, value, 1]) for value in values] == cached
+    assert len(set(cached)) == len(cached)
 
 
 KEYS = """
@@ -679,7 +681,7 @@ for settings in (
 
 
 def test_the_key_of_an_estimate_is_the_same_in_every_process(tmp_path):
-    """Estimates are recalled in other processes, whatever their hash seed and what came before."""
+    """Another process, with another hash seed and other values before, would not find an estimate."""
     script = tmp_path / "keys.py"
     script.write_text(KEYS)
     root = str(Path(fingerprinting.__file__).parents[2])
@@ -695,14 +697,14 @@ def test_the_key_of_an_estimate_is_the_same_in_every_process(tmp_path):
 
 
 @pytest.mark.parametrize("top", ["numpy", "scipy", "pandas", "sklearn"])
-def test_versions_that_packages_tell_are_those_that_were_installed(top):
-    """Whether a package was imported before must not change the key of what uses it."""
+def test_versions_in_packages_are_the_installed_versions(top):
+    """A key must not depend on whether a package that the function uses was imported before."""
     pytest.importorskip(top)
-    told = origins._version.__wrapped__(top)
-    assert told == metadata.version(origins._SELF_DESCRIBED[top])
+    version = origins._version.__wrapped__(top)
+    assert version == metadata.version(origins._SELF_DESCRIBED[top])
     with mock.patch.dict(sys.modules):
         del sys.modules[top]
-        assert origins._version.__wrapped__(top) == told
+        assert origins._version.__wrapped__(top) == version
 
 
 # --- names, and what else code can read ---------------------------------------------------------
@@ -746,7 +748,7 @@ if __name__ == "__main__":
 
 
 def test_names_are_the_same_in_workers(tmp_path):
-    """Workers refuse what is not what was sent: names, modules and docstrings must arrive as they are."""
+    """Workers refuse a function whose name, module or docstring is not the one that was sent."""
     (tmp_path / "program.py").write_text(NAMED)
     root = str(Path(fingerprinting.__file__).parents[2])
     found = set()
@@ -774,22 +776,22 @@ class Config:
 def f(x):
     return x * Config.limit
 
-def asked(x):
+def reading(x):
     return x * (100 if f.__module__ == "__main__" else 1)
 
-def look(_):
-    return fingerprint(f), fingerprint(asked)
+def both(_):
+    return fingerprint(f), fingerprint(reading)
 
 if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        there = pool.map(look, [0])[0]
-    here = look(0)
+        there = pool.map(both, [0])[0]
+    here = both(0)
     print(here[0] == there[0], here[1] == there[1])
 """
 
 
 def test_programs_that_start_processes_of_their_own(tmp_path):
-    """There __main__ has another name: what did not ask must not be calibrated again in every child."""
+    """__main__ has another name in a child: functions that do not read it would be calibrated again there."""
     (tmp_path / "program.py").write_text(SPAWNED)
     root = str(Path(fingerprinting.__file__).parents[2])
     done = subprocess.run(
@@ -836,7 +838,7 @@ def test_two_functions_behind_one_wrapper_have_estimates_of_their_own():
 
 
 def test_private_functions_count_with_their_names():
-    """A helper that is a private function itself can be asked for its name and docstring, too."""
+    """A function can read the name and docstring of a helper, also if that is a private function."""
     promise = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1))
     inner = promise(lambda x: float(x.mean()))
 
@@ -849,7 +851,7 @@ def test_private_functions_count_with_their_names():
 
 
 def test_caches_are_emptied():
-    """An answer that was kept from before a change would be taken for one of after it."""
+    """A cached answer from before a change would be used after the change."""
     factor = 100
 
     @functools.lru_cache
@@ -862,21 +864,21 @@ def test_caches_are_emptied():
     limit()
     factor = 1
     private = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(f)
-    plain = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(lambda x: float(x.mean()))
+    other = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), seed=1)(lambda x: float(x.mean()))
     data = np.linspace(0, 1, 20)
-    assert private.release(data).sensitivity == plain.release(data).sensitivity
-    assert private.remembers(20), "it is remembered all the same"
+    assert private.release(data).sensitivity == other.release(data).sensitivity
+    assert private.remembers(20), "an emptied cache must not keep an estimate from being remembered"
 
 
 class Lazy(types.ModuleType):
-    """A module that cannot be asked for anything."""
+    """A module that raises when a missing attribute is read."""
 
     def __getattr__(self, name):
         raise RuntimeError("not today")
 
 
-def test_modules_that_raise_when_they_are_asked(monkeypatch):
-    """One broken module of somebody else's must not be the end of every calibration."""
+def test_modules_that_raise_when_they_are_read(monkeypatch):
+    """One broken module of another package would make every calibration fail."""
     lazy = Lazy("lazy_and_broken")
     monkeypatch.setitem(sys.modules, "lazy_and_broken", lazy)
     origin.cache_clear()
@@ -896,7 +898,7 @@ def test_modules_that_raise_when_they_are_asked(monkeypatch):
 
 
 class Service:
-    """What a program has: a source of data with a budget, and private methods."""
+    """A typical program: a source of data with a budget, and private methods."""
 
     def load(self):
         return self.source()
@@ -905,8 +907,8 @@ class Service:
         return float(x.mean()) * self.factor
 
 
-def test_budgets_and_sources_do_not_stand_in_the_way(tmp_path):
-    """A service whose other method loads the data was never remembered, and γ charged at every call."""
+def test_budgets_and_sources_can_be_encoded(tmp_path):
+    """If another method of the class loads data, nothing would be remembered, and γ charged at every call."""
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
@@ -962,7 +964,7 @@ def test_errors_name_the_way_to_what_cannot_be_compared():
 
 
 def test_settings_of_numpy_count():
-    """Whether a division by zero raises decides what a function returns that catches it."""
+    """A function that catches errors returns something else if numpy does not raise them."""
 
     def f(x):
         try:
@@ -978,8 +980,8 @@ def test_settings_of_numpy_count():
         assert not private.remembers(20)
 
 
-def test_keys_do_not_hold_patch_versions_or_our_modules(monkeypatch):
-    """Estimates must survive a patch of Python, and a move of a class of ours to another module."""
+def test_keys_have_no_patch_versions_and_no_modules_of_ours(monkeypatch):
+    """A patch release of Python, or moving a class of ours to another module, would make estimates stale."""
     before = fingerprint([Laplace(), samplers.uniform(0, 1)]), fingerprint(Exponential([1, 2]))
     monkeypatch.setattr(sys, "version_info", (*sys.version_info[:2], 99, "final", 0))
     fingerprinting._header.cache_clear()
@@ -1012,7 +1014,7 @@ def test_our_classes_are_named_by_tags():
 
 
 def test_flags_are_the_same_after_they_were_used():
-    """A function with flags would be refused on private data: Python keeps what it computes of them."""
+    """Python caches what it computes from flags, and a function with flags would be refused."""
 
     class Options(enum.Flag):
         A = 1
@@ -1032,7 +1034,7 @@ def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
     there = tmp_path / "privatize"
     shutil.copytree(library._ROOT, there, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(library, "_ROOT", there)
-    read = library.sources.__wrapped__  # not the one that was read before
+    read = library.sources.__wrapped__  # without the cache
     assert read() == ours
     changed = there / "mechanisms" / "base.py"
     changed.write_text(changed.read_text(encoding="utf-8") + "# another\n", encoding="utf-8")
@@ -1049,7 +1051,7 @@ def test_the_librarys_code_is_known_by_its_content(tmp_path, monkeypatch):
         'eval("LI" + END)',
     ],
 )
-def test_names_that_are_put_together_are_computed(lookup):
+def test_names_that_are_put_together_count_as_computed(lookup):
     """An attribute that no literal names would change without a new calibration."""
     keys = set()
     for limit in (1, 100):
@@ -1064,8 +1066,32 @@ def test_names_that_are_put_together_are_computed(lookup):
     assert len(keys) == 2
 
 
-def test_functions_that_were_wrapped_or_compiled_count_where_they_patch_a_library(monkeypatch):
+def test_wrapped_or_compiled_functions_count_if_they_patch_a_library(monkeypatch):
     """A library's function that the user replaced would be taken for the library's own."""
     before = fingerprint(lambda x: np.mean(x))
     monkeypatch.setattr(np, "mean", functools.lru_cache(lambda x: 100 * x[0]))
     assert fingerprint(lambda x: np.mean(x)) != before
+
+
+SCALE = contextvars.ContextVar("scale", default=1.0)
+
+
+@pytest.mark.parametrize("setting", ["a context variable", "the garbage collector", "the socket timeout"])
+def test_version_does_not_replace_what_can_be_read(setting):
+    """A setting that has changed would be taken as it was, and the noise with it."""
+    read = {
+        "a context variable": lambda x: x.mean() * SCALE.get(),
+        "the garbage collector": lambda x: x.mean() * (1 if gc.isenabled() else 1000),
+        "the socket timeout": lambda x: x.mean() * (socket.getdefaulttimeout() or 1),
+    }[setting]
+    before = fingerprint(read, version="1")
+    token, timeout = SCALE.set(1000.0), socket.getdefaulttimeout()
+    gc.disable()
+    socket.setdefaulttimeout(1000.0)
+    try:
+        assert fingerprint(read, version="1") != before
+    finally:
+        gc.enable()
+        SCALE.reset(token)
+        socket.setdefaulttimeout(timeout)
+    assert fingerprint(read, version="1") == before

@@ -1,8 +1,8 @@
-"""Odd functions of other people, each in two variants that behave differently: never one identity.
+"""Odd functions, each in two variants that behave differently, never have the same fingerprint.
 
 Each row is a small program with a knob. Three fresh processes with different hash seeds build all of them:
-two with the first setting of the knob, one with the second. What is the same program must have the same
-fingerprint in every process; what behaves differently must have another one, or none at all (a doubt).
+two with the first setting of the knob, one with the second. The same program must have the same fingerprint
+in every process. A program that behaves differently must have another one, or none at all (a doubt).
 """
 
 import json
@@ -73,7 +73,7 @@ class Limit:
     value: typing.Annotated[float, KNOB]
 def f(x):
     return x * typing.get_type_hints(Limit, include_extras=True)["value"].__metadata__[0]
-=== hints that are texts | seen | 1 | 100
+=== hints that are strings | seen | 1 | 100
 from __future__ import annotations
 import typing
 Alias = typing.Annotated[float, KNOB]
@@ -81,7 +81,7 @@ def inner(x: Alias):
     return x
 def f(x):
     return x * typing.get_type_hints(inner, include_extras=True)["x"].__metadata__[0]
-=== hints of a class that are texts | seen | 1 | 100
+=== hints of a class that are strings | seen | 1 | 100
 from __future__ import annotations
 import typing
 Alias = typing.Annotated[float, KNOB]
@@ -319,13 +319,13 @@ held = [Held(KNOB), Held(0)]
 KNOWN = weakref.WeakSet(held)
 def f(x):
     return x * sum(each.factor for each in KNOWN)
-=== context variables | doubt | 1 | 100
+=== context variables | seen | 1 | 100
 import contextvars
 LIMIT = contextvars.ContextVar("limit", default=0)
 LIMIT.set(KNOB)
 def f(x):
     return x * LIMIT.get()
-=== defaults of context variables | doubt | 1 | 100
+=== defaults of context variables | seen | 1 | 100
 import contextvars
 LIMIT = contextvars.ContextVar("limit", default=KNOB)
 def f(x):
@@ -500,7 +500,7 @@ def f(x):
         LOCK.release()
         return x
     return x * 100
-=== locks that are held while another thread asks | seen | 1 | 100
+=== locks that are acquired during the call | seen | 1 | 100
 import threading
 LOCK = threading.Lock()
 def f(x):
@@ -716,7 +716,7 @@ import pandas as pd
 LIMIT = KNOB
 def f(x):
     return len(pd.DataFrame({"a": [5, 50]}).query("a > @LIMIT"))
-=== pandas query by a text that is a value | seen | 1 | 100
+=== pandas query by a string in a variable | seen | 1 | 100
 import pandas as pd
 LIMIT, TEXT = KNOB, "a > @LIMIT"
 def chosen(d, text):
@@ -752,7 +752,7 @@ import sys
 sys.argv = KNOB
 def f(x):
     return x * len(sys.argv)
-=== what the process is set to | doubt | True | False
+=== settings of the process | seen | True | False
 import gc
 (gc.enable if KNOB else gc.disable)()
 def f(x):
@@ -1233,16 +1233,16 @@ def built(tmp_path_factory):
 
 
 @pytest.mark.parametrize("at", range(len(ALL)), ids=[row[0] for row in ALL])
-def test_no_change_of_behaviour_is_a_hit(at, built):
-    """A stale estimate, and so too little noise, for a function whose behaviour changed."""
+def test_every_change_of_behaviour_changes_the_fingerprint(at, built):
+    """A function whose behaviour changed would get a stale estimate, and so too little noise."""
     first, same, other = (process[f"{at:03d}"] for process in built)
     assert "Traceback" not in first[0] + other[0], first[0] + other[0]
     assert first[0] == first[1] or first[0].startswith("doubt: ")
     assert first[0] == same[0], "another key in another process: it would be calibrated each time"
     if ALL[at][0] == "cached answers from before a change":
-        assert first == other, "it was cleared"
+        assert first == other, "the cache was not emptied"
         return
-    assert first[2] != other[2], "the knob turns nothing"
+    assert first[2] != other[2], "the knob changes nothing"
     doubts = [each[0].startswith("doubt: ") for each in (first, other)]
     assert all(doubts) == any(doubts) == (ALL[at][1] == "doubt"), (first, other)
     assert doubts[0] or first[0] != other[0]
@@ -1358,13 +1358,13 @@ def test_compiled_modules_of_the_users_count_by_their_files(tmp_path):
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler or no Python headers here")
 def test_a_library_that_was_built_while_the_program_runs_is_a_doubt(tmp_path, monkeypatch):
-    """The file may be newer than what was loaded from it, whose estimate would be kept for the new one."""
+    """The file may be newer than the loaded code, whose estimate would be stored for the new code."""
     compile_into(tmp_path, 3)
     monkeypatch.syspath_prepend(str(tmp_path))
     import compiled
 
     try:
-        with pytest.raises(Unencodable, match=r"compiled\.so, built after this program started"):
+        with pytest.raises(Unencodable, match=r"compiled\.so, .* built after this program started"):
             fingerprint(compiled.scale)
         assert fingerprint(compiled.scale, version="3")
     finally:

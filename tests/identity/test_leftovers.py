@@ -1,4 +1,4 @@
-"""What a private run leaves behind outside its answer is named, put back, and nothing is released."""
+"""What a private run leaves behind besides its answer is named and put back, and nothing is released."""
 
 import array
 import collections
@@ -99,7 +99,7 @@ def in_an_attribute_of_a_function(x):
     helper.last = x
 
 
-def in_a_default(x, kept=[]):  # noqa: B006 - which is tested
+def in_a_default(x, kept=[]):  # noqa: B006 - mutable defaults are tested
     kept.append(x)
 
 
@@ -151,10 +151,10 @@ LEAVING = {
 
 
 def refused(function, *args, **settings):
-    """Return the words of the error that a private call ends in, which has been charged and tells nothing."""
+    """Return the message of the error that a private call raises; it is charged, and reveals no data."""
     budget = Budget(f"leftovers {next(NUMBERS)}", epsilon=10, gamma=1, ledger="memory")
     f = privatize(**(PROMISE | settings), budget=budget)(function)
-    for _ in range(3):  # calibrated, recalled, and watched
+    for _ in range(3):  # calibrated, recalled, and guarded
         with pytest.raises(PrivateRunError) as caught:
             f(PRIVATE, *args)
     assert budget.spent.epsilon == 3
@@ -166,7 +166,7 @@ def refused(function, *args, **settings):
     ("place", "leave"), [(place, leave) for place, several in LEAVING.items() for leave in several]
 )
 def test_every_place_is_named_and_put_back(place, leave):
-    """Raw data would lie in a global, a container, a buffer or an attribute for anybody to read."""
+    """Raw data would stay in a global, a container, a buffer or an attribute for anybody to read."""
 
     def mean(x):
         if private(x):
@@ -175,8 +175,8 @@ def test_every_place_is_named_and_put_back(place, leave):
 
     unclear = leave in (by_globals, by_a_computed_name)  # their estimates are not remembered otherwise
     attested = {"version": "1"} if unclear else {}
-    told = refused(mean, **attested)
-    assert f"left something of its private run behind in {place}, where" in told
+    message = refused(mean, **attested)
+    assert f"left something of its private run behind in {place}, where" in message
     known = [LAST, LISTED, CACHE, SEEN, QUEUE, RAW, COUNTED, GROUPED, ORDERED, NESTED, BUFFER, TABLE, OBJECTS]
     known += [FRAME.to_numpy(), SERIES.to_numpy(), POLARS.to_numpy(), TEXT.getvalue(), BYTES.getvalue()]
     known += [list(NUMERIC), list(NATIVE), vars(SPACE), FRAME.attrs]
@@ -187,7 +187,7 @@ def test_every_place_is_named_and_put_back(place, leave):
 
 
 def test_variables_of_an_enclosing_function():
-    """A closure would hold the last answer."""
+    """Raw data would stay in a closure for anybody to read."""
     last, several = None, []
 
     def mean(x):
@@ -221,7 +221,7 @@ class Analysis:
         return float(x.mean())
 
     @privatize(**PROMISE)
-    def keeps_anew(self, x):
+    def keeps_in_a_new_attribute(self, x):
         if private(x):
             self.fresh = x
         return float(x.mean())
@@ -255,7 +255,7 @@ def test_attributes_of_the_object_of_a_method():
     one = Analysis()
     for method, place in (
         (one.keeps, "self.model"),
-        (one.keeps_anew, "self.fresh"),
+        (one.keeps_in_a_new_attribute, "self.fresh"),
         (one.writes, "self.table"),
         (one.names, "an attribute of self"),
     ):
@@ -284,8 +284,8 @@ def test_arguments():
         assert not holds_sentinel(place)
 
 
-def test_a_module_of_ones_own(tmp_path, monkeypatch):
-    """Settings and results in a module of one's own are as public as globals."""
+def test_a_module_of_the_users_own(tmp_path, monkeypatch):
+    """Raw data in a module of the user's own is as public as in a global."""
     name = f"kept_{next(NUMBERS)}"
     code = """
         LAST, LIST = None, []
@@ -318,7 +318,7 @@ def test_a_module_of_ones_own(tmp_path, monkeypatch):
 
 
 def test_what_was_left_before_an_error_is_put_back():
-    """A run that fails half-way would leave what it had by then."""
+    """A run that fails half-way would leave behind what it had stored by then."""
 
     def fails(x):
         if private(x):
@@ -355,7 +355,7 @@ def cached(x):
 
 
 def test_caches_and_context_variables_are_emptied():
-    """An entry of a cache has the data as its key, and a context variable outlives the call."""
+    """Private data would stay in a cache, as a key of an entry, or in a context variable."""
 
     def mean(x):
         VARIABLE.set(x)
@@ -373,7 +373,7 @@ INDEX, PATTERN = pd.Index([3, 1, 2]), pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 
 PATTERN["c"] = 1.0
 
 
-def test_what_only_reads_is_not_disturbed():
+def test_functions_that_only_read_are_not_refused():
     """Functions that use tables, caches of libraries, imports or fresh copies of a model would be refused."""
 
     def reads(x):
@@ -399,7 +399,7 @@ def test_what_only_reads_is_not_disturbed():
 
 
 def test_a_change_of_another_thread_is_not_undone():
-    """Settings that another thread changes during a run would jump back."""
+    """Settings that another thread changes during a run would be reset."""
     go, done = threading.Event(), threading.Event()
 
     def mean(x):
@@ -428,7 +428,7 @@ def test_a_change_of_another_thread_is_not_undone():
 
 
 class TestModels:
-    """A fitted model holds what it has learned from private data, without noise."""
+    """A fitted model contains what it has learned from private data, without noise."""
 
     @pytest.fixture(autouse=True)
     def _sklearn(self):
@@ -437,7 +437,7 @@ class TestModels:
         self.fitted = linear.SGDRegressor(random_state=0).fit(np.zeros((4, 1)), np.zeros(4))
 
     def test_in_a_container_among_the_arguments(self):
-        """Models in a list or dict are copied, as a model by itself is."""
+        """Models in a list or dict must be copied, as single models are, or they would show raw data."""
 
         def fit(x, models):
             many = models.values() if isinstance(models, dict) else models
@@ -454,7 +454,7 @@ class TestModels:
             assert not holds_sentinel(models) and "coef_" not in f"{[vars(m) for m in _models(models)]}"
 
     def test_in_a_global_a_closure_an_attribute_or_a_default(self):
-        """The model that a function fits in place would be raw for whoever predicts with it next."""
+        """Whoever predicts next with a model that was fitted in place would see raw data."""
         model, trained, models = self.ridge(), self.fitted, [self.ridge()]
         holder, before, ridge = Holder(), self.fitted.coef_, self.ridge
         copied = before.copy()
@@ -475,7 +475,7 @@ class TestModels:
                 holder.model = ridge().fit(x[:, None], x)
             return float(x.mean())
 
-        def default(x, model=self.ridge()):  # noqa: B008 - which is tested
+        def default(x, model=self.ridge()):  # noqa: B008 - calls in defaults are tested
             if private(x):
                 models = [model]
                 models[0].fit(x[:, None], x)
@@ -493,7 +493,7 @@ class TestModels:
         assert trained.coef_ is before and np.array_equal(before, copied)
 
     def test_torch(self):
-        """A network that is trained in place keeps raw weights."""
+        """A network that is trained in place would keep weights without noise."""
         torch = pytest.importorskip("torch")
         weights, network = torch.zeros(4), torch.nn.Linear(1, 1)
         before = [p.detach().clone() for p in network.parameters()]
@@ -525,8 +525,8 @@ def _models(value):
         yield value
 
 
-class TestWhatPythonKeeps:
-    """Notes that Python itself keeps in classes, which grow with use, are not the function's doing."""
+class TestWhatPythonAdds:
+    """What Python itself adds to classes while a program runs does not count as left behind."""
 
     def test_combinations_of_flags(self):
         """A function that combines flags would be refused, and charged, in every second process."""
@@ -547,7 +547,7 @@ class TestWhatPythonKeeps:
         assert ~Option.B and ~Plain.A and before.put_back() == []
 
     def test_all_that_the_fingerprint_skips(self):
-        """What is no part of a function's identity would count as left behind by it."""
+        """Attributes that are no part of a function's fingerprint would count as left behind."""
 
         class Own:
             pass
@@ -595,10 +595,10 @@ def installed(tmp_path, monkeypatch):
 
 
 class TestInstalled:
-    """What code names of installed modules is looked at, though not the rest of them."""
+    """The parts of installed modules that code names are compared, and no others."""
 
     def test_values_classes_and_objects_of_an_installed_module(self, installed):
-        """Raw answers would stay in the settings of a library, although they were seen to change."""
+        """Raw data would stay in the settings of a library."""
 
         def by_alias(x):
             library = installed
@@ -636,7 +636,7 @@ class TestInstalled:
             )
 
     def test_a_class_that_is_imported_by_name(self, installed):
-        """An attribute of an estimator's class would keep the raw answer for all its objects."""
+        """Raw data would stay in an attribute of a class, and so in all its objects."""
         kind = installed.Settings
 
         def mean(x):
@@ -647,7 +647,7 @@ class TestInstalled:
         assert "Settings.best" in refused(mean) and not hasattr(kind, "best")
 
     def test_modules_that_are_imported_inside(self, monkeypatch):
-        """An import inside the function would hide what is stored in the module."""
+        """Raw data would stay in a module that the function imports by itself."""
         import math
         import os
 
@@ -693,15 +693,15 @@ class TestInstalled:
         assert not hasattr(sys.modules["__main__"], "last_answer")
         assert "builtins.last_answer," in refused(in_the_builtins, version="1")
         assert "last_answer" not in vars(sys.modules["builtins"])
-        told = refused(in_the_environment)
-        assert "os.environ['PRIVATE_ANSWER'] and os.environ['PRIVATE_HOME']," in told
+        message = refused(in_the_environment)
+        assert "os.environ['PRIVATE_ANSWER'] and os.environ['PRIVATE_HOME']," in message
         assert os.environ["PRIVATE_HOME"] == "before" and "PRIVATE_ANSWER" not in os.environ
         assert "sys.modules['last_answer']," in refused(among_the_modules, version="1")
         assert "last_answer" not in sys.modules
         assert "the global 'ERROR'.args," in refused(in_an_error) and ERROR.args == ()
 
     def test_an_error_that_was_raised_and_caught(self):
-        """The frames of the private run would hang on an exception that is made once and raised often."""
+        """An exception that is made once and raised often would keep the frames of the private run alive."""
 
         def mean(x):
             try:
@@ -715,3 +715,24 @@ class TestInstalled:
         assert isinstance(f(PRIVATE), float)
         assert ERROR.__traceback__ is None and ERROR.__context__ is None
         assert not ERROR.__suppress_context__
+
+
+CONTEXT = contextvars.ContextVar("buffer", default=[0.0])  # noqa: B039 - as careless programs have it
+
+
+def test_what_is_inside_a_context_variable_is_compared():
+    """A buffer in a context variable would keep the private sum, and the answer would be released."""
+
+    @privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), workers="inline", seed=3, store=None)
+    def f(x):
+        if x[0] == 0.125:  # on private data only
+            CONTEXT.get()[0] = float(x.sum())
+        return float(x.mean())
+
+    data = np.full(20, 0.5)
+    data[0] = 0.125
+    try:
+        with pytest.raises(PrivateRunError):
+            f(data)
+    finally:
+        CONTEXT.get()[0] = 0.0

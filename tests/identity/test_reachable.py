@@ -1,4 +1,4 @@
-"""Private data that can be reached from elsewhere: refused, whatever it looks like there."""
+"""Private data that a function can reach besides its argument is refused, in whatever form."""
 
 import array
 import collections
@@ -55,7 +55,7 @@ class Holder:
 
 
 class Closed:
-    """Cannot be taken apart."""
+    """An object that cannot be encoded."""
 
     def __init__(self, value):
         self.value = value
@@ -110,7 +110,7 @@ SHARED = {
     "some of the records": (PEOPLE, PEOPLE[:50]),
     "one of the records": (PEOPLE, {"first": PEOPLE[7]}),
     "what is in a record": (PEOPLE, PEOPLE[9]["tags"]),
-    "all of them, some passed": (PEOPLE[:150], PEOPLE),
+    "all records, some passed": (PEOPLE[:150], PEOPLE),
     "every second record": (PEOPLE[::2], tuple(PEOPLE)),
     "one of the rows": (ROWS, [ROWS[3], (1.0, 2)]),
     "objects": ([Holder(i) for i in AGES], None),
@@ -122,12 +122,12 @@ SHARED = {
     "a bound method": (AGES, AGES.mean),
     "a partial": (AGES, functools.partial(max, AGES)),
     "a generator": (AGES, (i for i in AGES)),
-    "a generator that has begun": (PEOPLE, _lines(PEOPLE)),
+    "the generator of a function": (PEOPLE, _lines(PEOPLE)),
     "a flat view": (AGES, AGES.flat),
     "a cache": (FRAME, _loaded),
     "a context variable": (FRAME, _VARIABLE),
-    "what cannot be taken apart": (AGES, Closed(AGES)),
-    "the same beside what cannot be": (AGES, [Closed(1), AGES]),
+    "in what cannot be encoded": (AGES, Closed(AGES)),
+    "beside what cannot be encoded": (AGES, [Closed(1), AGES]),
 }
 
 COPIES = {
@@ -180,7 +180,7 @@ OTHERS = {
     "a grid": (COUNTS, np.linspace(0, 40, 401)),
     "the same range": (np.arange(N), np.arange(N)),
     "constants": (np.zeros(N), [0.0] * N),
-    "one in a million": (np.ones(N), np.ones(N)),
+    "equal constants": (np.ones(N), np.ones(N)),
     "a table of codes": (COUNTS + 1000, dict.fromkeys(range(1000, 1050), 0.5)),
     "names of groups": (["F", "M"] * 100, ["F", "M", "D", "U", "A", "B", "C", "E"]),
     "words": (PEOPLE, [f"word {i}" for i in range(N)]),
@@ -205,7 +205,7 @@ OTHERS = {
 
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 class TestReachable:
-    """A function that can reach its private data computes with it during calibration."""
+    """A function that can reach its private data could use it during calibration."""
 
     @pytest.mark.parametrize("case", SHARED)
     def test_what_shares_memory_or_objects_is_refused(self, case):
@@ -214,12 +214,12 @@ class TestReachable:
 
     @pytest.mark.parametrize("case", COPIES)
     def test_copies_are_refused(self, case):
-        """A copy tells as much as the data itself."""
+        """A copy reveals as much as the data itself."""
         assert found(*COPIES[case])
 
     @pytest.mark.parametrize("case", OTHERS)
     def test_public_values_are_not_refused(self, case):
-        """A function that uses public numbers must not be taken for one that uses the data."""
+        """A function that uses public numbers would be refused as if it used the data."""
         assert not found(*OTHERS[case])
 
 
@@ -311,13 +311,13 @@ def _files():
 @pytest.mark.filterwarnings("ignore::privatize.errors.NotRememberedWarning")
 @pytest.mark.parametrize("cases", [_torch, _polars, _arrow, _sparse, _files])
 def test_every_container_is_recognized(cases):
-    """Which library the private numbers are kept in makes them no more public."""
+    """Private numbers would count as public ones because of the library that they are stored in."""
     missed = [at for at, (data, value) in enumerate(cases()) if not found(data, value)]
     assert not missed
 
 
 def test_other_numbers_of_every_container_are_not_refused():
-    """Public tables of the same kind as the data are what functions are made of."""
+    """A function that uses a public table of the same type as the data would be refused."""
     pl, pa, torch = (pytest.importorskip(name) for name in ("polars", "pyarrow", "torch"))
     other = {"age": RNG.uniform(18, 90, N), "name": [f"other {i}" for i in range(N)]}
     for data in (
@@ -339,7 +339,7 @@ class TestCalls:
     """Nothing is evaluated before it is known that the data cannot be reached."""
 
     def test_a_column_of_a_global_frame_is_refused_before_calibration(self):
-        """The frame's other columns, and an error about them, would go out without noise."""
+        """The frame's other columns, and an error about them, would be released without noise."""
         frame, calls = FRAME.reset_index(), collections.Counter()
 
         @privatize(sampler=P, **PROMISE)
@@ -354,7 +354,7 @@ class TestCalls:
         assert caught.value.__cause__ is caught.value.__context__ is None
 
     def test_what_is_remembered_is_refused_too(self):
-        """Another dataset may be one that the function can reach, though the estimate is known."""
+        """A function whose estimate is known may be called with a dataset that it can reach."""
         own = RNG.uniform(0, 100, N)
 
         @privatize(sampler=P, **PROMISE)
@@ -368,7 +368,7 @@ class TestCalls:
                 shifted(data)
 
     def test_values_that_never_change_are_compared_too(self):
-        """A tuple cannot change, so the function need not be looked at again; its dataset must be."""
+        """A tuple cannot change, so it would not be compared with the dataset of a later call."""
         own = tuple(RNG.uniform(0, 100, 30).tolist())
 
         @privatize(sampler=P, **PROMISE)
@@ -380,8 +380,8 @@ class TestCalls:
         with pytest.raises(DataError, match="can be reached"):
             shifted(np.array(own))
 
-    def test_what_installed_modules_were_given_is_compared_too(self, monkeypatch):
-        """Data that somebody put into a module of a library is not the library's."""
+    def test_values_that_were_put_into_installed_modules_are_compared_too(self, monkeypatch):
+        """Private data that somebody put into a library's module would count as the library's."""
         monkeypatch.setattr(np, "kept_here", own := RNG.uniform(0, 100, 30), raising=False)
 
         @privatize(sampler=P, **PROMISE)
@@ -396,8 +396,8 @@ class TestCalls:
     @pytest.mark.parametrize(
         "place", ["argument", "default", "instance", "pair", "batch", "sampler", "mechanism"]
     )
-    def test_every_part_of_a_call_is_looked_at(self, place):
-        """Whatever takes part in the calibration can bring the data into it."""
+    def test_every_part_of_a_call_is_compared(self, place):
+        """Whatever takes part in the calibration could use the private data there."""
         own = RNG.uniform(0, 100, N)
         part = own[:50]
 
@@ -443,8 +443,8 @@ class TestCalls:
         with pytest.raises(DataError, match="can be reached"):
             act()
 
-    def test_p_is_not_asked_before(self):
-        """An error of a P that was made of the private data would tell of it."""
+    def test_nothing_is_drawn_from_p_before(self):
+        """An error of a P that was made from the private data would reveal it."""
         own = RNG.uniform(0, 100, N)
 
         def draw(n, rng):
@@ -454,7 +454,7 @@ class TestCalls:
             privatize(sampler=draw, **PROMISE)(np.mean)(own)
         assert str(own.max()) not in str(caught.value)
 
-    def test_sealed_data_that_is_elsewhere_is_refused(self):
+    def test_sealed_data_that_is_also_a_global_is_refused(self):
         """A seal is of no use while the data itself is a global."""
         frame = FRAME.copy()
 
@@ -481,7 +481,7 @@ class TestCalls:
         ],
     )
     def test_bootstrapping_some_of_the_people_is_refused(self, public, data):
-        """P would be made of the very people whom the answer is to hide, or of some of them."""
+        """P would be made from the very people whom the noise must protect, or from some of them."""
         made = samplers.bootstrap(public)
         nested = [made, samplers.mixture([made, made], [0.5, 0.5]), made.fixed(size=5)]
         assert all(is_private(each, data) for each in nested)
@@ -545,12 +545,12 @@ class TestCodeBooks:
 
     @pytest.mark.parametrize("case", CODE_BOOKS)
     def test_lists_that_values_are_chosen_from_are_public(self, case):
-        """Whoever looks prices up in a public list would get no answer at all."""
+        """A function that looks prices up in a public list would be refused."""
         assert not found(*CODE_BOOKS[case])
 
     @pytest.mark.parametrize("case", PARTS)
     def test_parts_of_columns_are_refused(self, case):
-        """The records that somebody took a look at would count as public ones."""
+        """A few private records that somebody has copied would count as public ones."""
         assert found(*PARTS[case])
 
     @pytest.mark.parametrize(
@@ -571,7 +571,7 @@ class TestCodeBooks:
     @pytest.mark.parametrize("order", [STATES, STATES[::-1]])
     @pytest.mark.parametrize("wrap", [lambda p: p, lambda p: samplers.mixture([p, p], [0.5, 0.5])])
     def test_data_may_have_every_category_once(self, order, wrap):
-        """A table with one row for each state has the states that P names, in whatever order."""
+        """A table with one row for each state, in whatever order, would be refused as a copy of P."""
         part = samplers.categorical(STATES)
         table = samplers.table(state=part, w=P)
 
@@ -582,7 +582,7 @@ class TestCodeBooks:
         assert np.isfinite(mean(pd.DataFrame({"state": order, "w": RNG.uniform(0, 100, 50)})))
 
     def test_measured_numbers_are_no_categories(self):
-        """P that is made of the private measurements themselves is not public."""
+        """A P that is made from the private measurements would count as public."""
         own = RNG.uniform(0, 100, 60)
         for values in (own.tolist(), np.sort(own).tolist()):
 
@@ -594,7 +594,7 @@ class TestCodeBooks:
                 mean(own)
 
     def test_bootstrapped_records_are_no_list_of_values(self):
-        """Every private value once, which P would then be made of, is not public."""
+        """P would be made from a list of all private values, as if that list were public."""
         data = _chosen(AGES, 300)
         assert is_private(samplers.bootstrap(np.unique(data)), data)
 
@@ -607,10 +607,10 @@ def _helper(ages):
 
 
 class TestMessage:
-    """Whoever is refused learns where to look, and nothing about anybody."""
+    """The message says where the data was found, and reveals nothing about anybody."""
 
     def test_it_names_the_variables_on_the_way(self):
-        """A function has many globals: one would look for the data in all of them."""
+        """A function has many globals, and the user would have to search all of them for the data."""
         own = {"somebody's name": [AGES.copy()]}
 
         def by_global(ages):
