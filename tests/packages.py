@@ -1,4 +1,4 @@
-"""Which module of ours imports which, read from the source: for tests, and for a picture in the docs.
+"""Read from the source which module of ours imports which: for tests, and for a picture in the docs.
 
 ``python -m tests.packages --write`` draws docs/packages.svg again; `tests/test_design.py` fails if it is
 out of date.
@@ -22,7 +22,7 @@ LAYERS = [
 ]  # fmt: skip
 
 
-# Public modules that only hand on what the packages have are not in the picture.
+# Public modules that only re-export are not in the picture.
 _LEFT_OUT = {"__main__", "testing", "sklearn", "sums", "constraints"}
 # How far to the right a package is drawn, so that arrows avoid boxes; the others are on the left.
 _RIGHT = {
@@ -97,7 +97,7 @@ def drawn() -> str:
         f'<rect width="{width}" height="{height * (top + 1)}" fill="white"/>',
         f'<marker id="tip" {shape}>{tip}</marker>',
     ]
-    # An arrow that a longer way replaces is left out.
+    # An arrow is left out if other arrows lead the same way.
     for name, used in direct.items():
         for other in sorted(used):
             (x, y), (u, v) = places[name], places[other]

@@ -14,13 +14,13 @@ GUIDE = PAGES[0].read_text(encoding="utf-8")
 
 
 def test_the_picture_shows_the_imports():
-    """A picture of packages that nobody draws again leads a new maintainer astray."""
+    """A picture of packages that is out of date would mislead a new maintainer."""
     drawn = packages.PICTURE.read_text(encoding="utf-8")
     assert drawn == packages.drawn(), "draw it again: python -m tests.packages --write"
 
 
 def test_the_files_that_are_named_exist():
-    """A guide that names files which have moved is worse than none."""
+    """A reader of the guide would look for files that have moved."""
     root = packages.ROOT.parent
     for page in PAGES:
         for named in re.findall(r"`([\w/.]+(?:\.py|\.json|\.md|\.svg|/))`", page.read_text(encoding="utf-8")):
@@ -29,17 +29,17 @@ def test_the_files_that_are_named_exist():
 
 
 def test_every_package_is_listed():
-    """A package that the table leaves out has no job that anybody knows."""
+    """Nobody would know the job of a package that is missing in the table."""
     listed = re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)
     public = ["__main__", "testing", "sklearn", "sums", "constraints"]
     assert sorted(listed + public) == sorted(packages.LAYERS)
 
 
-def test_the_call_goes_the_way_that_is_described(monkeypatch):
-    """Whoever follows the guide's walk through the code must meet each station, in that order."""
+def test_the_call_that_is_walked_through(monkeypatch):
+    """A reader who follows the guide through the code would not find each station, in that order."""
     walk = re.findall(r"^\d+\. `([\w/]+\.py)`, `([\w.]+)`", GUIDE, re.MULTILINE)
     assert len(walk) > 20
-    stations, passed, root = list(walk), [], f"{packages.ROOT}/"
+    stations, reached, root = list(walk), [], f"{packages.ROOT}/"
     monkeypatch.setenv("PRIVATIZE_STORE", "memory")
     budget = Budget("guide", epsilon=10, gamma=0.5, ledger="memory")
 
@@ -50,7 +50,7 @@ def test_the_call_goes_the_way_that_is_described(monkeypatch):
     def note(frame, event, _):
         place = (frame.f_code.co_filename.removeprefix(root), frame.f_code.co_qualname)
         if event == "call" and stations and place == stations[0]:
-            passed.append(stations.pop(0))
+            reached.append(stations.pop(0))
 
     people = seal(np.random.default_rng(0).integers(18, 90, size=1000), name="survey")
     earlier = sys.getprofile()
@@ -59,4 +59,4 @@ def test_the_call_goes_the_way_that_is_described(monkeypatch):
         average_age(people)
     finally:
         sys.setprofile(earlier)
-    assert passed == walk
+    assert reached == walk

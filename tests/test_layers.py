@@ -1,4 +1,4 @@
-"""The packages keep to one way through them, and every module keeps to one job of a readable size."""
+"""Packages import only packages below them, and modules, classes and functions stay small."""
 
 import ast
 import re
@@ -6,13 +6,13 @@ import re
 from tests.packages import LAYERS, MODULES, OURS, imports, package
 
 
-def test_every_package_has_its_place():
-    """A new package would otherwise be outside the rule."""
+def test_every_package_has_a_layer():
+    """A new package would be exempt from the rule below."""
     assert {package(name) for name in MODULES} == set(LAYERS)
 
 
 def test_packages_import_only_packages_below_them():
-    """A call could otherwise go back up, and nobody could follow it."""
+    """Calls would go down and up between packages, and nobody could follow them."""
     wrong = [
         f"{name} imports {used}"
         for name, path in MODULES.items()
@@ -40,8 +40,8 @@ def test_modules_of_a_package_do_not_import_each_other_in_a_circle():
         visit(name, ())
 
 
-def test_private_names_stay_in_theirpackage():
-    """Whoever changes a private name would otherwise break a package that they never saw."""
+def test_private_names_stay_in_their_package():
+    """A change of a private name would break another package, which nobody expects."""
     wrong = [
         f"{name} takes {private} from {used}"
         for name, path in MODULES.items()
@@ -53,7 +53,7 @@ def test_private_names_stay_in_theirpackage():
 
 
 def test_nobody_looks_up_our_modules_by_a_string():
-    """A module that is found by its name as text breaks without a word when it moves."""
+    """Moving a module would break code that has its name in a string, and no tool would notice."""
     dotted = re.compile(r"privatize\.[a-z_]+(\.[a-z_]+)*")
     loggers = re.compile(r"getLogger\(\"privatize[a-z_.]*\"\)")
     wrong = []
@@ -71,10 +71,10 @@ def test_nobody_looks_up_our_modules_by_a_string():
             if isinstance(node, ast.Call) and loggers.search(ast.unparse(node).replace("'", '"'))
             for argument in node.args
         }
-        texts = [
+        strings = [
             node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str
         ]
-        for node in texts:
+        for node in strings:
             found = dotted.fullmatch(node.value) or node.value == "privatize."
             if found and id(node) not in documented | named:
                 wrong.append(f"{name}:{node.lineno}: {node.value}")
@@ -89,7 +89,7 @@ def _length(function: ast.FunctionDef) -> int:
 
 
 def test_modules_classes_and_functions_are_small():
-    """What does two jobs is hard to find, to test and to change."""
+    """Code that does several jobs in one place is hard to find, to test and to change."""
     wrong = []
     for name, path in OURS.items():
         text = path.read_text()
@@ -106,7 +106,7 @@ def test_modules_classes_and_functions_are_small():
 
 
 def test_every_module_says_its_job():
-    """A reader looks for a place by the first lines of modules."""
+    """A reader could not see from the first lines of modules where to look for something."""
     for name, path in OURS.items():
         text = ast.get_docstring(ast.parse(path.read_text()))
         assert text and text.split("\n")[0].strip(), name

@@ -1,4 +1,4 @@
-"""Sums and means over records: functions that know their own gap, and the ready ones.
+"""Sums and means over records: `additive`, which makes such functions, and some ready-made ones.
 
 A function f(D) = Σ g(x) moves by g(x') - g(x) when a record x is replaced by x', whatever the
 other records are. So its calibration draws two records for each pair, and not n + 1.
@@ -45,7 +45,7 @@ class Additive(Wrapper):
     labels : tuple or None
         Keys, if the answer is a dict with one number for each of them.
     name : str or None
-        What to call it, if not as g is called.
+        Its name, if not that of g.
 
     Examples
     --------
@@ -66,17 +66,17 @@ class Additive(Wrapper):
         while isinstance(inner, functools.partial):
             inner = inner.func
         name = self.name or getattr(inner, "__name__", type(inner).__name__)
-        # It is called, documented and signed as g is.
-        held = {"__module__": getattr(inner, "__module__", __name__), "__doc__": inner.__doc__}
-        held |= {"__qualname__": getattr(inner, "__qualname__", name), "__wrapped__": self.function}
-        vars(self).update(held, name=name)
+        # It has the name, docstring and signature of g.
+        attributes = {"__module__": getattr(inner, "__module__", __name__), "__doc__": inner.__doc__}
+        attributes |= {"__qualname__": getattr(inner, "__qualname__", name), "__wrapped__": self.function}
+        vars(self).update(attributes, name=name)
 
     @property
     def __name__(self) -> str:
         return str(self.name)
 
     def rows(self, *args: Any, **kwargs: Any) -> Array:
-        """Return what g makes of the records: one number or row for each."""
+        """Return what g returns for the records: one number or row for each."""
         sizes = {size for value in (*args, *kwargs.values()) if (size := _count(value)) is not None}
         rows = _rows(self.function(*args, **kwargs), self.__name__)
         if len(rows) not in sizes:
@@ -99,7 +99,7 @@ class Additive(Wrapper):
         else:
             if n * max(int(rows.max(initial=0)), -int(rows.min(initial=0))) >= _LARGEST_SUM:
                 raise OutputError(
-                    f"{self.__name__}() returns whole numbers that are too large to be added up: the sum "
+                    f"{self.__name__}() returns integers that are too large to be added up: the sum "
                     f"must be below 2^62. Return floats."
                 )
             total = np.add.reduce(rows, axis=0, dtype=np.int64)
@@ -156,8 +156,8 @@ def _rows(made: Any, name: str) -> Array:
 def rows_of(function: Any) -> Rows | None:
     """Return the rows that a function adds up, if it is an `Additive`; with its other arguments.
 
-    A callable that hands its dataset on to another one says which rows it then adds up, if any, by its method
-    ``__privatize_rows__(rows_of)``, which finds those of the other one with `rows_of`.
+    A callable that passes its dataset on to another function has a method ``__privatize_rows__(rows_of)``. It
+    returns the rows that are then added up, or None, and calls `rows_of` for the other function.
 
     Examples
     --------
@@ -187,20 +187,20 @@ def additive(*, average: bool = True) -> Callable[[Callable[..., Any]], Additive
 def additive(
     g: Callable[..., Any] | None = None, *, average: bool = True
 ) -> Additive | Callable[[Callable[..., Any]], Additive]:
-    """Make the function f(D) = mean (or sum) of g(x) over the records x, which knows its own gap.
+    """Make the function f(D) = mean (or sum) of g(x) over the records x, which is quick to calibrate.
 
     A calibration draws two records for each pair of neighbours, and not n + 1, so it takes
-    milliseconds. That is trusted code, and checked against plain evaluation: see
-    "Amortization" in the docs. P must draw independent records, or calibration is the plain one.
+    milliseconds. Its gaps are checked against plain evaluation: see "Amortization" in the docs. If P may
+    draw records that are not independent, it is calibrated like any other function.
 
     Parameters
     ----------
     g : callable
         Gets records, as the function gets them: an array, a frame, a list, or several aligned
         ones, and other public arguments. It returns one number, or one row of numbers, for each
-        record, which must follow from that record alone. Truth values count as 0 and 1.
+        record, which must follow from that record alone. Booleans count as 0 and 1.
     average : bool
-        Whether to take the mean, or the sum. Sums of whole numbers are whole.
+        Whether to take the mean, or the sum. Sums of integers are integers.
 
     Returns
     -------
@@ -242,7 +242,7 @@ def additive(
     return Additive(g, average)
 
 
-# --- ready ones -----------------------------------------------------------------------------------
+# --- ready-made ones ------------------------------------------------------------------------------
 
 
 def _columns(data: Any) -> Array:
@@ -267,7 +267,7 @@ def _numbers(data: Any, what: str) -> Array:
 
 
 def _floats(values: Any) -> Array:
-    """Return an array of floats, which is empty if that cannot be done."""
+    """Return an array of floats, which is empty if the values are not numbers."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -293,8 +293,8 @@ def means() -> Additive:
 
 def _membership(categories: tuple[Any, ...], data: Any) -> Array:
     codes = {category: at for at, category in enumerate(categories)}
-    plain = isinstance(data, list) and frames.kind(data) is None
-    values = array_of(data) if plain else np.asarray(data)
+    is_list = isinstance(data, list) and frames.kind(data) is None
+    values = array_of(data) if is_list else np.asarray(data)
     if values.ndim != 1:
         raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
     # Each different value is looked up once, where values can be sorted.
@@ -317,15 +317,15 @@ def counts(categories: Iterable[Any]) -> Additive:
     {'F': 2, 'M': 1}
     """
     if isinstance(categories, str | bytes):
-        raise SettingsError(f"categories={categories!r} is one text: pass a list of categories.")
+        raise SettingsError(f"categories={categories!r} is one string: pass a list of categories.")
     listed = [c.item() if isinstance(c, np.generic) else c for c in categories]
     if not listed:
         raise SettingsError("categories=[] is empty, so there is nothing to count. List at least one.")
     for category in listed:
         if not isinstance(category, str | int | float) or category != category:
             raise SettingsError(
-                f"categories= holds {category!r}, which cannot be counted: they must be texts, numbers or "
-                f"truth values. For missing values count with a function of your own: "
+                f"categories= holds {category!r}, which cannot be counted: they must be strings, numbers or "
+                f"booleans. For missing values count with a function of your own: "
                 f"additive(lambda column: column.isna(), average=False)."
             )
     if len(set(listed)) < len(listed):
@@ -344,15 +344,15 @@ def _bins(edges: tuple[float, ...], data: Any) -> Array:
             "histogram() takes one number for each record: a series, a list, an array of shape (n,)."
         )
     at = np.searchsorted(edges, values, side="right") - 1
-    at[values == edges[-1]] = len(edges) - 2  # the last bin has its end
+    at[values == edges[-1]] = len(edges) - 2  # the last bin includes its upper edge
     return np.asarray(at[:, None] == np.arange(len(edges) - 1))
 
 
 def histogram(edges: ArrayLike) -> Additive:
-    """Make the counts of `numpy.histogram` with fixed edges.
+    """Make the function that counts records in bins with fixed edges, as `numpy.histogram` does.
 
-    Bins have their lower edge and not their upper one, but for the last, which has both. What is
-    outside, or missing, is not counted.
+    A bin includes its lower edge and not its upper one; the last bin includes both. Values outside
+    the bins, and missing values, are not counted.
 
     Parameters
     ----------
@@ -384,8 +384,8 @@ def _products(data: Any) -> Array:
 def second_moments() -> Additive:
     """Make the means of all products of two columns: the upper triangle of XᵀX/n, row by row.
 
-    `matrix` makes the symmetric matrix of it, before or after noise was added. A covariance
-    matrix is that of centered columns: subtract public centers, or release `means` as well.
+    `matrix` turns the result, with or without noise, into the symmetric matrix. For a covariance
+    matrix the columns must be centered: subtract public centers, or release `means` as well.
 
     Examples
     --------
@@ -408,7 +408,7 @@ def matrix(vector: ArrayLike) -> NDArray[np.float64]:
     d = (math.isqrt(8 * values.size + 1) - 1) // 2
     if values.ndim != 1 or d * (d + 1) // 2 != values.size or not d:
         raise SettingsError(
-            f"A vector of shape {values.shape} is no upper triangle: that of a matrix of d columns has "
+            f"A vector of shape {values.shape} is not the upper triangle of a matrix: for d columns it has "
             f"d(d+1)/2 numbers."
         )
     made = np.zeros((d, d))
@@ -423,7 +423,7 @@ def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
     if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
         raise DataError(
             f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
-            f"points must be numbers for records that are numbers, and rows of d for rows of d."
+            f"each point must have as many numbers as a record."
         )
     from scipy.spatial.distance import cdist
 

@@ -1,6 +1,6 @@
-"""Whether n records fit into memory: asked before they are drawn, since a process that runs out is killed.
+"""Check whether n records fit into memory before they are drawn: a process that runs out is killed.
 
-Memory decides only whether something is refused, and how many processes work, never a result.
+How much memory there is decides what is refused and how many processes are used, but never a result.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ import numpy as np
 from privatize.errors import CalibrationError, SettingsError
 from privatize.samplers import draw
 
-_FEW = 1000  # records that always fit, or nothing does
+_FEW = 1000  # records that are not checked
 _DRAWN = 100  # records whose size is measured
 # Two neighbours, twice as much while records are drawn and copied (measured), and the data itself.
 _COPIES = 5
-_UNKNOWN = 2**46  # 64 TiB: more than any process has, where nothing is known about this one
+_UNKNOWN = 2**46  # 64 TiB, more than any process has: used if no limit is known
 
 
 def footprint(sampler: Any, n: int, rng: np.random.Generator) -> int:
-    """Return about how many bytes n records of P take; 0 for so few that it does not matter."""
+    """Return about how many bytes n records of P take; 0 if they are so few that it does not matter."""
     if n <= _FEW:
         return 0
     return n * size_of(draw(sampler, _DRAWN, rng)) // _DRAWN
@@ -55,7 +55,7 @@ def _size_of_item(item: Any) -> int:
 
 
 def limit() -> int:
-    """Return how many bytes this process may have: the least of all limits that are known."""
+    """Return how many bytes this process may have: the smallest of all known limits."""
     known = [_UNKNOWN, *_machine(), *_group()]
     with contextlib.suppress(ImportError, OSError, ValueError):  # another operating system
         import resource
@@ -90,7 +90,7 @@ def _group() -> list[int]:
         elif "memory" in controllers.split(","):
             places.append(root / "memory" / path.strip("/") / "memory.limit_in_bytes")
     for place in places:
-        with contextlib.suppress(OSError, ValueError):  # there is none, or it says "max"
+        with contextlib.suppress(OSError, ValueError):  # there is no such file, or it says "max"
             found.append(int(place.read_text()))
     return [size for size in found if size > 0]
 

@@ -1,4 +1,4 @@
-"""The health checks of a calibration: what is evaluated again, and must come out the same."""
+"""The health checks of a calibration: some pairs are evaluated again, and must give the same gaps."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,13 +14,13 @@ from privatize.calibration.user_warnings import collected_warnings
 from privatize.errors import NotReproducibleError, PairError, PrivatizeError
 
 CHECKED = 8  # how many pairs of a kind are evaluated again
-_PIECE = 2**20  # gaps that are looked at together
-# What the same sums in another order may differ by, relative to the outputs.
+_PIECE = 2**20  # gaps that are searched at once
+# By how much sums in another order may differ, relative to the outputs.
 SLACK = 2.0**-47
 DRIFTS = (
     "The function gave another answer for identical data at the end of the calibration than before. It must "
     "not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in (library "
-    "settings, patches, the order of a set of texts), or globals that change, nor use randomness for some "
+    "settings, patches, the order of a set of strings), or globals that change, nor use randomness for some "
     "data only."
 )
 # By how much the same gap may differ between two evaluations, relative to the sensitivity.
@@ -31,22 +31,22 @@ ROUNDING = 2.0**-20
 
 
 def largest(gaps: Vector, count: int, sign: float = 1.0) -> list[int]:
-    """Return the indices of the largest finite gaps, the largest first; by pieces, which need little memory.
+    """Return the indices of the largest finite gaps, the largest first; piece by piece, to save memory.
 
     Examples
     --------
     >>> largest(np.array([1.0, 5.0, np.inf, 3.0]), 2)
     [1, 3]
     """
-    kept = np.zeros(0, dtype=np.int64)
+    best = np.zeros(0, dtype=np.int64)
     for start in range(0, len(gaps), _PIECE):
         piece = gaps[start : start + _PIECE]
-        places = np.concatenate([kept, start + np.flatnonzero(np.isfinite(piece))])
+        places = np.concatenate([best, start + np.flatnonzero(np.isfinite(piece))])
         if len(places) > count:  # a selection, so that few are left to be sorted
             values = sign * gaps[places]
             places = places[values >= np.partition(values, -count)[-count]]
-        kept = places[np.argsort(sign * gaps[places], kind="stable")[-count:]]
-    found: list[int] = kept[::-1].tolist()
+        best = places[np.argsort(sign * gaps[places], kind="stable")[-count:]]
+    found: list[int] = best[::-1].tolist()
     return found
 
 
@@ -58,7 +58,7 @@ def smallest(gaps: Vector) -> list[int]:
 def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> list[int]:
     """Return the indices of some finite gaps, chosen without regard to their size."""
     finite = np.isfinite(gaps)
-    if len(gaps) > _PIECE:  # a list of all places would take as much as the gaps
+    if len(gaps) > _PIECE:  # a list of all places would take as much memory as the gaps
         places = np.unique(rng.integers(len(gaps), size=100 * most))
         places = rng.permutation(places[finite[places]])
     else:
@@ -68,9 +68,9 @@ def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> li
 
 
 def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:
-    """Return the indices of some finite gaps at random, two of the last block among them: it may be short.
+    """Return indices of random finite gaps, with two of the last block, which may be shorter than others.
 
-    They are of all blocks, since what is wrong may be wrong in some calls, or in some processes only.
+    They are from all blocks, because an error may happen in some calls or some processes only.
     """
     start = (len(gaps) - 1) // block * block
     return {*at_random(gaps, rng, most), *(start + at for at in at_random(gaps[start:], rng, 2))}
@@ -80,9 +80,9 @@ def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int)
 
 
 def check_repeats(evaluator: Evaluator, first: Any, again: Any, rng: rng_guard) -> None:
-    """Evaluate A, B, A: caches, warm starts and hidden randomness show in the second A.
+    """Evaluate the first dataset again, after its neighbour: caches, warm starts and randomness show.
 
-    What differs by rounding alone is noted: libraries that sum in parallel (polars) round differently from
+    A difference by rounding alone is noted: libraries that sum in parallel (polars) round differently from
     run to run.
     """
     rng.reseed()
@@ -114,7 +114,7 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
     They are measured in this process; wherever they were measured before, the gap must be the same. Other
     machines may round differently (not ``exact``). If pairs were measured ``elsewhere``, a few more are
     measured again, at random and those with the smallest gaps: a function may behave differently there on
-    some data only, and gaps that are too small do harm.
+    some data only, and gaps that are too small would give too little noise.
     """
     worked = np.isfinite(gaps)
     if not worked.any():
@@ -135,11 +135,11 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
 def _again(
     evaluator: Evaluator, chosen: set[int], guard: rng_guard, refusal: Callable[[int], PrivatizeError]
 ) -> Iterator[tuple[int, Any, Any, float]]:
-    """Evaluate chosen pairs plainly; yield indices, flat outputs and gaps, or refuse where that fails."""
-    kept = [evaluator.pairs.drop_buffers()]
+    """Run the function on chosen pairs; yield indices, flat outputs and gaps, or refuse if it fails."""
+    buffers = [evaluator.pairs.drop_buffers()]
     for index in sorted(chosen):
-        # Other arrays than for the last pair: a function may have noted their ids.
-        kept[1:] = [evaluator.pairs.drop_buffers()]
+        # In other memory than the last pair: a function may recognize arrays by their ids.
+        buffers[1:] = [evaluator.pairs.drop_buffers()]
         pair = evaluator.pairs.pair_at(index)
         try:
             a, b = evaluator.both(pair, guard)
@@ -157,7 +157,7 @@ def is_close(one: float, other: float, a: Any, b: Any) -> bool:
 
 
 def _slack(a: Any, b: Any) -> float:
-    """Return what rounding may change about the difference of two outputs."""
+    """Return by how much rounding may change the difference of two outputs."""
     with np.errstate(over="ignore"):
         return SLACK * float(np.abs(a).sum() + np.abs(b).sum())
 
@@ -168,7 +168,7 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
     They may differ by rounding, by little relative to the ``value`` that was read from the gaps.
     """
     which, rng = evaluator.trusted, streams.stream(evaluator.pairs.seed, streams.CHECK)
-    # A stack is cheap to compare with, and easily wrong for some of its datasets only.
+    # More pairs for batch=: that is cheap, and a batch may be wrong for some of its datasets only.
     some = of_all_blocks(gaps, evaluator.block, rng, 4 * CHECKED if evaluator.together else CHECKED)
     chosen = some | {*smallest(gaps), *largest(gaps, CHECKED)}
 

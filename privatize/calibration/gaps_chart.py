@@ -1,4 +1,4 @@
-"""A chart of the gaps behind an estimate: what was seen, what is certain of it, and what was taken."""
+"""Draw the gaps behind an estimate: those measured, what is certain about them, and the estimate."""
 
 import math
 from typing import Any

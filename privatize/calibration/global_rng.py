@@ -1,8 +1,8 @@
-"""The guard of the global random generators: functions see a public seed, and callers never notice.
+"""Guard the global random generators: functions get a public seed, and callers find their states unchanged.
 
-Only public interfaces are used. Of numpy's global generator the bit generator is exchanged, which is quick
-but forgets a normal deviate that is cached, so its state is read for that; `random` has no such exchange, so
-its state is read and put back.
+Only public interfaces are used. The bit generator of numpy's global generator is exchanged. That is quick but
+loses a cached normal deviate, so the state is read too. `random` has no such exchange, so its state is read
+and put back.
 """
 
 import functools
@@ -20,7 +20,7 @@ from privatize.execution import threads
 
 # The global generators are process-wide, so evaluations that depend on them take turns.
 _turn = threading.RLock()
-# What stands in for the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.
+# These replace the callers' bit generators, one for each level of nesting; making one takes 0.1 ms.
 _stand_ins: list[np.random.MT19937] = []
 
 
@@ -29,7 +29,7 @@ def _renew() -> None:
     global _turn
     _turn = threading.RLock()
     _entered.clear()
-    _stand_ins.clear()  # one of them may be in the place of a generator right now
+    _stand_ins.clear()  # one of them may be in use right now
 
 
 if hasattr(os, "register_at_fork"):
@@ -43,7 +43,7 @@ def _start(seed: int) -> tuple[Any, ...]:
 
 
 class rng_guard:  # noqa: N801 - it is used like a function
-    """Give the global generators a public seed for a while, and leave the caller's untouched.
+    """Give the global generators a public seed in this context, and restore the caller's states after it.
 
     Within it, ``reseed()`` before every evaluation makes a function that uses `random`,
     `numpy.random` or torch's default generator a deterministic one. BLAS and OpenMP have one
@@ -60,20 +60,20 @@ class rng_guard:  # noqa: N801 - it is used like a function
     True
     """
 
-    # Not a generator: an interrupt just before it goes on would leave it where it is. If one comes before
-    # __exit__ has begun, `unwind` puts things back.
+    # Not written as a generator: an interrupt between its steps would leave the seed there. If an interrupt
+    # comes before __exit__ has begun, `unwind` restores the states.
 
     def __init__(self, s0: int) -> None:
         self._s0, self._start = s0, _start(s0)
         self._undo: list[Callable[[], object]] = []
-        self.owner, self._held = 0, False
+        self.owner, self._locked = 0, False
         self._bits: Any = None
         self._first: tuple[Any, ...] = ()  # what `_peek` finds after a reseeding
 
     def __enter__(self) -> Self:
         self.owner = threading.get_ident()
         self._undo.append(functools.partial(self._release, _turn))
-        self._held = _turn.acquire()
+        self._locked = _turn.acquire()
         _entered.append(self)
         if len(_stand_ins) < len(_entered):
             _stand_ins.append(np.random.MT19937(0))
@@ -96,7 +96,7 @@ class rng_guard:  # noqa: N801 - it is used like a function
         self.restore()
 
     def reseed(self) -> None:
-        """Put every global generator at the start of the public seed."""
+        """Seed every global generator with the public seed."""
         random.setstate(self._start)
         mtrand.set_bit_generator(self._bits)  # a function may have put another one in its place
         np.random.seed(self._s0)  # noqa: NPY002 - the global generator is what users' code uses
@@ -114,11 +114,11 @@ class rng_guard:  # noqa: N801 - it is used like a function
         return found != self._first
 
     def may_be_used(self) -> bool:
-        """Tell the same in doubt: torch has generators on every device, so where it is loaded they count."""
+        """Tell whether any may have been used: if torch, which has one on each device, is loaded, always."""
         return "torch" in sys.modules or self.used()
 
     def _peek(self) -> tuple[Any, ...]:
-        """Return where the generators stand; for numpy's, the next 128 bits say so, and are used up."""
+        """Return the states of the generators; of numpy's, the next 128 bits, which this uses up."""
         exchanged = mtrand.get_bit_generator() is not self._bits
         bits = None if exchanged else self._bits.random_raw(4).tolist()
         cached = np.random.get_state(legacy=False)["has_gauss"]  # noqa: NPY002
@@ -130,7 +130,7 @@ class rng_guard:  # noqa: N801 - it is used like a function
         while self._undo:
             try:
                 self._undo[-1]()
-            except KeyboardInterrupt:  # it may have come before anything was done: once more
+            except KeyboardInterrupt:  # it may have come before this step was done: do it again
                 interrupted = True
                 self._undo[-1]()
             self._undo.pop()
@@ -138,18 +138,18 @@ class rng_guard:  # noqa: N801 - it is used like a function
             raise KeyboardInterrupt
 
     def _release(self, turn: Any) -> None:
-        if self in _entered:  # as long as it is this thread's turn: the next one counts the levels
+        if self in _entered:  # before the lock is released: the next thread counts entries
             _entered.remove(self)
-        if self._held:  # after an interrupt it may be called again
-            self._held = False
+        if self._locked:  # after an interrupt it may be called again
+            self._locked = False
             turn.release()
 
 
-_entered: list[rng_guard] = []  # by the thread whose turn it is
+_entered: list[rng_guard] = []  # by the thread that has the lock
 
 
 def _torch_state() -> list[bytes]:
-    """Return where torch's generators stand, if it is loaded."""
+    """Return the states of torch's generators, if it is loaded."""
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return []
@@ -172,7 +172,7 @@ def level() -> int:
 
 
 def unwind(to: int) -> None:
-    """Leave the guards of this thread that an interrupt kept from being left."""
+    """Leave the guards of this thread that are still entered because of an interrupt."""
     for guard in _mine()[to:][::-1]:
         guard.restore()
 

@@ -23,7 +23,7 @@ Heartbeat = Callable[[int], object]
 Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
 Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
 CHUNK = 2**18  # numbers that are drawn at once
-_AHEAD = 16  # blocks whose streams are made together: half as long as one by one, between large arrays
+_AHEAD = 16  # blocks whose streams are made together, which takes half the time of making each when needed
 _LARGEST_DATASET = 10**6  # records of the datasets that a sum over records is compared on, at most
 
 
@@ -33,7 +33,7 @@ class NeighbourSampler:
     Attributes
     ----------
     n, size : int
-        Number of records that the function is about, and of those that a dataset has here.
+        Number of records that the estimate is for, and number of records of a dataset that is drawn.
     block : int
         How many pairs share a stream.
     schema, bytes, seconds
@@ -62,7 +62,7 @@ class NeighbourSampler:
         self._prepared: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, in another process say, must have streams and memory of its own.
+        # A copy, for example in another process, must have streams and memory of its own.
         return vars(self) | {"_buffers": None, "_next": None, "_prepared": {}}
 
     # -- records --
@@ -80,7 +80,7 @@ class NeighbourSampler:
         one = self.draw(streams.stream(self.seed, streams.RECORDS))
         began = time.perf_counter()
         other = self.draw(streams.stream(self.seed, streams.RECORDS))
-        self.seconds = time.perf_counter() - began  # the first one may pay for imports
+        self.seconds = time.perf_counter() - began  # the first draw may take longer, for imports
         self.schema = records.describe(one)
         if not records.equal(one, other):
             raise NotReproducibleError(
@@ -125,7 +125,7 @@ class NeighbourSampler:
         return rng, positions[offset - self.block :]
 
     def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
-        """Return the records of pairs, one after the other; each is handed out once, and its own."""
+        """Return the records of pairs, one after the other; no two pairs share memory."""
         if not self.streamable or count == 1:
             return (self.draw(rng) for _ in range(count))
         return itertools.chain.from_iterable(self._chunks(rng, count))
@@ -145,14 +145,14 @@ class NeighbourSampler:
     def span(self, start: int, stop: int, heartbeat: Heartbeat | None = None) -> Iterator[Pair]:
         """Draw the pairs of a part of one block, one after the other.
 
-        Whoever comes to the end of it has noted where the next pairs go on.
+        At the end it notes where in the stream it stopped, for a span that begins there.
         """
         rng, positions = self._seek(start)
         datasets = self._datasets(rng, stop - start)
         for index, position in zip(range(start, stop), positions.tolist(), strict=False):
             if heartbeat is not None:
                 heartbeat(index)
-            yield next(datasets), position  # which keeps no reference: it is freed before the next is drawn
+            yield next(datasets), position  # without a reference here, so that it is freed before the next
         self._next = (stop, rng, positions[stop - start :])
 
     def pair_at(self, index: int) -> Pair:
@@ -187,7 +187,7 @@ class NeighbourSampler:
         return stack_of(datasets)
 
     def neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
-        """Return both datasets of a pair; arrays only until the next pair, which has the same memory."""
+        """Return both datasets of a pair; arrays are valid until the next pair, which reuses their memory."""
         if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
             return records.pair(drawn, position, self.size)
         # The same, faster: two arrays for all pairs, since giving memory back and getting it
@@ -202,13 +202,13 @@ class NeighbourSampler:
         return one, other
 
     def drop_buffers(self) -> object:
-        """Have the next pair lie in other memory, and return the old one, to be kept until then."""
+        """Put the next pair into other memory; return the old buffers, which must stay alive until then."""
         old, self._buffers = self._buffers, None
         return old
 
 
 class RecordSampler(NeighbourSampler):
-    """Draws the two records of each pair that a sum over records needs, and entire datasets around them."""
+    """Draws the two records of each pair that a sum over records needs, and entire datasets with them."""
 
     def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
         super().__init__(sampler, n, seed, target)
@@ -224,7 +224,7 @@ class RecordSampler(NeighbourSampler):
         return records.take(drawn, np.array([2 * offset, 2 * offset + 1]))
 
     def pair_at(self, index: int) -> Pair:
-        """Draw an entire dataset around the two records of a pair, in the form of `draw`."""
+        """Draw an entire dataset that has the two records of a pair, in the form of `draw`."""
         block, offset = divmod(index, self.block)
         position = int(self.positions(block)[offset]) % self.size
         both = self.both(self.records(block), offset)
@@ -246,9 +246,9 @@ def stack_of(datasets: list[Any]) -> Stack:
             f"{'arrays of objects' if kind is np.ndarray else kind.__name__}. Leave it out, or pass arrays."
         )
     for parts in columns:
-        if len({(part.shape, part.dtype) for part in parts}) > 1:  # they would be made alike
+        if len({(part.shape, part.dtype) for part in parts}) > 1:  # np.stack would convert them
             raise SettingsError(
                 "batch= stacks datasets, and here they are arrays of different dtypes or shapes. Leave it "
-                "out, or draw arrays that are alike."
+                "out, or draw arrays of one dtype and shape."
             )
     return tuple(map(np.stack, columns))

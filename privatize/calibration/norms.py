@@ -29,7 +29,7 @@ class Norm:
     name : str
         Which of the library's own norms it is, or an empty string.
     label : str
-        What to call it.
+        Its name in messages.
     absolute : bool
         Whether it is the absolute value on one number, as all of the library's own norms are.
 
@@ -47,7 +47,7 @@ class Norm:
         named = [name for name, known in NORMS.items() if known is function]
         self.absolute = bool(named) or type(owner) in _OURS
         self.name = named[0] if named else owner.norm_name if self.absolute else ""
-        declared = getattr(owner, "norm_name", "")  # by a mechanism of the user's
+        declared = getattr(owner, "norm_name", "")  # by the user's own mechanism
         self.label = str(self.name or declared or getattr(function, "__qualname__", repr(function)))
 
     def gap(self, a: Any, b: Any) -> float:

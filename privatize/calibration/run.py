@@ -1,4 +1,4 @@
-"""One calibration's run: its weights, what is known, what is evaluated and saved, and when it is refused."""
+"""Run a calibration: learn weights, evaluate missing pairs, save gaps, and stop if too many have failed."""
 
 import contextlib
 import logging
@@ -28,11 +28,11 @@ _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MOST_PAIRS = 10**8  # whose gaps take 800 MB
 _PILOT = 32  # pairs that weights are learned from
-_MOST_CHARACTERS = 500  # of a cause that is kept
+_MOST_CHARACTERS = 500  # of a cause that are stored
 # What to do about a failure, by the kind of its cause.
 _REMEDIES = {
     "timed_out": "Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
-    "killed": "Is there enough memory for all of them? Use fewer workers=, then call forget().",
+    "killed": "Is there enough memory for all workers? Use fewer workers=, then call forget().",
     "structure": (
         "The keys, labels, types and shapes of an answer are published as they are, so if they depend on the "
         "data they give it away. Return the same ones for every dataset: reindex to fixed categories "
@@ -48,16 +48,16 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Collector:
-    """Where pairs are to be evaluated, and how that is shown.
+    """Where pairs are evaluated, and how progress is shown.
 
     Attributes
     ----------
     workers : int, "inline", "ray", Dask client, executor, or object with map, or None
-        Where.
+        Where pairs are evaluated.
     progress : bool or None
-        Whether to show a bar; by default if it takes long and somebody is watching.
+        Whether to show a bar; by default if it takes long and stderr is a terminal or a notebook.
     label : str
-        What to call the function.
+        Name of the function.
     """
 
     workers: Any
@@ -67,12 +67,12 @@ class Collector:
     def collect(
         self, evaluator: Evaluator, missing: list[Span], total: int, take: Callable[[SpanResult], object]
     ) -> tuple[bool, bool]:
-        """Have some spans of all pairs evaluated; `take` gets what is found, in any order.
+        """Evaluate some spans of all pairs, and call `take` with each result, in any order.
 
         Returns
         -------
         exact : bool
-            Whether they were evaluated where numbers are rounded as in this process.
+            Whether numbers are rounded there as in this process.
         elsewhere : bool
             Whether some of them were evaluated in another process.
         """
@@ -88,7 +88,7 @@ class Collector:
                     progress.update(len(found.gaps))
         except Refused as error:
             raise ExecutionError(
-                f"A worker refused {self.label}(): {error}. Make the two sides alike, pass what it needs as "
+                f"A worker refused {self.label}(): {error}. Make both sides the same, pass what it needs as "
                 f"an argument, or use workers='inline'."
             ) from error
         return where.exact, queue.moved
@@ -96,7 +96,7 @@ class Collector:
 
 @dataclass
 class Memory:
-    """What an earlier calibration with the same seed has found, and where to put what is found now.
+    """What earlier calibrations with the same seed have measured, and how to save new gaps.
 
     Attributes
     ----------
@@ -107,18 +107,18 @@ class Memory:
     looks : list of Plan
         The plans read from these gaps, this one included, the first one first.
     save : callable
-        ``save(start, gaps, structure)`` is called with what is new, every now and then; with ``weights=`` if
+        ``save(start, gaps, structure)`` is called with new gaps, every now and then; with ``weights=`` if
         there are some.
     note : callable
         ``note(plan)`` is called before a further plan is read from the gaps.
     checked : int
-        How many of them belong to a calibration that ended well.
+        How many of the gaps belong to a calibration that was completed.
     jitter : float
-        By how much the function has been seen to round differently from run to run.
+        The largest difference by rounding that was seen between two runs of the function.
     weights : list of int or None
         Weights of the output's numbers, as powers of two.
     agree : callable
-        ``agree(weights)`` returns those that everybody uses who has these gaps.
+        ``agree(weights)`` returns the weights that everybody with these gaps uses.
     cause : str
         Why the first of the failed pairs failed.
     """
@@ -147,9 +147,9 @@ def learn_weights(
     scaled : Laplace or Gaussian
         The mechanism.
     seed : int
-        The calibration's seed, which that of the weights' own pairs follows from.
+        The calibration's seed; pairs for the weights are drawn with another one, derived from it.
     memory : Memory or None
-        Where weights may be known already, and are agreed on with others.
+        Has the weights if they are known already, and agrees on new ones with other processes.
     collector : Collector
         Where pairs are evaluated.
     """
@@ -166,13 +166,13 @@ def learn_weights(
     collector = replace(collector, label=f"{collector.label}, weights")
     collector.collect(pilot, [(0, _PILOT)], _PILOT, take)
     sizes = [found[index] for index in sorted(found) if np.isfinite(found[index]).all()]
-    # Without any, the calibration will say what is wrong.
+    # If all pairs failed, the calibration itself will report why.
     weights: list[int] = scaled.weights(np.array(sizes)) if sizes else []
     return tuple(weights if memory is None else memory.agree(weights))
 
 
 class Run:
-    """One calibration: the gaps that are known, and what must happen before the others are.
+    """One calibration: it evaluates the pairs whose gaps are not known yet, and checks them.
 
     Parameters
     ----------
@@ -181,9 +181,9 @@ class Run:
     plan : Plan
         How many pairs, and how many may fail.
     memory : Memory or None
-        What is known already, and where to save what is found.
+        What is known already, and where to save new gaps.
     weights : tuple of int
-        What is saved with the gaps, if there are any.
+        Weights to save with the gaps, if there are any.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Run:
         if plan.m > _MOST_PAIRS:
             what = (
                 f"m={plan.m} pairs are too many for one calibration: at most {_MOST_PAIRS} can be evaluated "
-                f"and kept. Choose a larger gamma or rho, or fewer samples."
+                f"and stored. Choose a larger gamma or rho, or fewer samples."
             )
             raise PlanError(what, gamma=plan.gamma, m=plan.m, bound=plan.bound)
         self.evaluator, self.plan, self.memory, self.weights = evaluator, plan, memory, weights
@@ -214,7 +214,7 @@ class Run:
             self._refuse_early()
         spans = _missing_spans(gaps)
         left = sum(stop - start for start, stop in spans)
-        # Known gaps may have been found by another process, which did not come to the end.
+        # Known gaps may be from another process, which ended before it had checked them.
         unchecked = memory is not None and memory.checked < m - left
         if left or unchecked:
             evaluator.pairs.check()
@@ -228,14 +228,14 @@ class Run:
             exact, elsewhere = collector.collect(evaluator, spans, m, self._take)
         finally:  # also if it was interrupted, or failed
             self._save()
-        if missing := int(np.isnan(gaps).sum()):  # every index counts, or none does
+        if missing := int(np.isnan(gaps).sum()):  # the bound holds only if every pair counts
             raise ExecutionError(f"{missing} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)
         self.check_again(exact=exact and left == m, elsewhere=elsewhere or unchecked)
         return gaps
 
     def check_again(self, *, exact: bool, elsewhere: bool) -> None:
-        """Evaluate some pairs again; those of `pair=` and `batch=` are compared with the estimate at hand."""
+        """Evaluate some pairs again; `pair=` and `batch=` are checked later, when the estimate is known."""
         if isinstance(self.evaluator, SummedEvaluator):
             check_sums(self.evaluator, self.known, exact=exact)
         elif not self.evaluator.trusted:
@@ -248,7 +248,7 @@ class Run:
         return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
 
     def _take(self, found: SpanResult) -> None:
-        """Take note of what was found, and stop if the estimate is infinite already."""
+        """Add the gaps of a span, and stop if the estimate is already infinite."""
         start, stop = found.start, found.start + len(found.gaps)
         self.known[start:stop] = found.gaps
         self._unsaved.append((start, stop))
@@ -264,7 +264,7 @@ class Run:
             self._save()
 
     def _save(self) -> None:
-        """Hand what is new to the memory."""
+        """Save new gaps in the memory."""
         spans, self._unsaved = self._unsaved, []
         self._saved = time.monotonic()
         if self.memory is None:
@@ -278,7 +278,7 @@ class Run:
         plan, cause = self.plan, self.cause
         if self.failed <= plan.m - plan.k:
             return
-        what = "what was remembered" if cause is None else cause.text
+        what = "not known, since they were evaluated earlier" if cause is None else cause.text
         done = plan.m - int(np.isnan(self.known).sum())
         text = (
             f"{self.failed} of the first {done} sampled pairs failed, and at most m-k={plan.m - plan.k} of "
@@ -294,7 +294,7 @@ class Run:
             return "Make pair= work on all data that the sampler can draw."
         return (
             f"Make the function work on all data that the sampler can draw, or choose another sampler. "
-            f"It gets {self.evaluator.pairs.schema or 'data'}, as it was called with."
+            f"It gets {self.evaluator.pairs.schema or 'data'}, as in the call."
         )
 
 
@@ -311,7 +311,7 @@ def _missing_spans(gaps: Vector) -> list[Span]:
 
 
 def _joined(spans: list[Span]) -> list[Span]:
-    """Return spans with neighbours made one.
+    """Return spans in order, with adjacent ones joined.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The sensitivity sampler: pairs are drawn, evaluated and measured; an order statistic is taken.
+"""The sensitivity sampler: draw pairs, measure their gaps, and take an order statistic.
 
 Algorithm 1 of the paper (Rubinstein & Aldà, ICML 2017), with the record at a uniformly random
-position replaced, so that functions that care about order are measured fairly. Every index
+position replaced, so that functions that depend on the order are measured correctly. Every index
 0..m-1 yields exactly one value, its true gap or infinity; none is dropped or drawn again.
 """
 
@@ -44,7 +44,7 @@ from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler
 
 SMALLEST = 1e-300
-"""Estimates are at least this: floats have all their digits there."""
+"""The smallest estimate, since smaller floats lose digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +62,14 @@ class Sensitivity:
     norm : str
         Name of the norm that the gaps are measured in.
     seed, coin_seed : int
-        The public seeds of the pairs and of the coins that the function saw.
+        The public seeds of the pairs, and of the random generators that the function used.
     failed : int
         How many pairs failed and count as infinite gaps.
     gaps : array
         All m gaps, in index order. Read-only.
     structure : Structure
-        The structure of the output. Of classes in it (named tuples, dataclasses, frames, models) the names
-        alone are left once it was pickled.
+        The structure of the output. After pickling, only the names of classes in it (named tuples,
+        dataclasses, frames, models) are left.
     schema : Schema
         The schema of the datasets.
     weights : tuple of int
@@ -77,8 +77,8 @@ class Sensitivity:
     cause : str
         Why the first of the failed pairs failed.
     jitter : float
-        By how much the function was seen to round differently from run to run, as libraries do that sum in
-        parallel; the estimate then has room for that, 2⁻¹⁶ of itself.
+        The largest difference by rounding that was seen between two runs of the function, as with libraries
+        that sum in parallel. If it is not 0, the estimate is widened by 2⁻¹⁶ of itself.
     """
 
     value: float
@@ -166,7 +166,7 @@ class Sensitivity:
 
     @property
     def unlucky(self) -> float:
-        """Probability that the calibration is an unlucky one, which `gamma` includes; 0 if it has none."""
+        """Probability that the calibration is an unlucky one, which `gamma` includes; 0 without `rho`."""
         return math.fsum(self._events().values())
 
     @property
@@ -174,9 +174,9 @@ class Sensitivity:
         """The probability that a random pair is beyond the estimate, on average over calibrations.
 
         Among m+1 exchangeable gaps the last one is beyond the k-th smallest of the others with probability
-        1 - k/(m+1) at most: calibration and pair are both random here, and nothing is left to `rho`. It
-        holds for the plan that was fixed before the gaps were drawn, and was the only one: whoever has read
-        several plans may have chosen this one for what the gaps are, so there it is `gamma`.
+        1 - k/(m+1) at most: calibration and pair are both random here, and there is no `rho`. It holds for
+        a plan that was fixed before the gaps were drawn, if it is the only one. If several plans were read,
+        this one may have been chosen because of the gaps, so then it is `gamma`.
 
         Examples
         --------
@@ -229,19 +229,19 @@ class Sensitivity:
                 )
             if wrong:
                 raise PlanError(wrong, gamma=gamma, m=self.m, bound=chosen.bound)
-            self._looks.append(chosen)  # before anything is shown, be it an error
+            self._looks.append(chosen)  # before anything is shown, even an error
             if self._note is not None:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights))
         return replace(self, value=_widened(value, self.jitter), plan=chosen)
 
     def __copy__(self, _: Any = None) -> Self:
-        return self  # nothing of it changes but the plans read from the gaps, which all copies must count
+        return self  # only the list of plans read changes, and all copies must share it
 
     __deepcopy__ = __copy__
 
     def __getstate__(self) -> dict[str, Any]:
-        # Whom to tell of a further look is of this process.
+        # `_note` belongs to this process.
         state = {name: value for name, value in vars(self).items() if name != "whole"}
         return state | {"_note": None, "_looks": list(self._looks), "_pickled": True}
 
@@ -354,19 +354,19 @@ def estimate_sensitivity(
     workers : int, "inline", "ray", Dask client, executor, or object with map, optional
         Where the pairs are evaluated. By default here, and on all cores if that is much quicker.
     progress : bool, optional
-        Whether to show a bar. By default if it takes more than a second and somebody is watching.
+        Whether to show a bar. By default if it takes more than a second, on a terminal or in a notebook.
     version : str, optional
-        Vouches for what a worker cannot compare of the function that it received.
+        Attests the parts of the function that a worker cannot compare with what was sent.
     like : Schema, optional
-        Schema of the private data, whose container the drawn records are brought into.
+        Schema of the private data; drawn records are cast to its container.
     memory : Memory, optional
-        What is known already, and where to save what is found.
+        What is known already, and where to save new gaps.
     label : str, optional
-        What to call the function.
+        Name of the function.
     scaled : Laplace or Gaussian, optional
-        A mechanism that is ``scaled``: its norm, with weights that are learned from pairs of their own.
+        A mechanism that is ``scaled``: its norm is used, with weights learned from pairs of their own.
     around : callable, optional
-        Makes a context that other processes evaluate the pairs in.
+        Makes a context in which other processes evaluate the pairs.
 
     Returns
     -------
@@ -375,9 +375,9 @@ def estimate_sensitivity(
     Raises
     ------
     InfiniteSensitivityError, ZeroSensitivityError, NotReproducibleError, PairError
-        Where no usable estimate came out, with the first real cause.
+        If there is no usable estimate; with the first cause.
     ExecutionError
-        Where the pairs cannot be evaluated on these workers.
+        If the pairs cannot be evaluated on these workers.
 
     References
     ----------
@@ -421,17 +421,17 @@ rho=0.00541, bound=tolerance, seed=1)
 
 
 def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
-    """Return what a run has found, as an estimate."""
+    """Return the estimate of a run."""
     evaluated, memory = run.evaluator, run.memory
-    pairs, jitter = evaluated.pairs, evaluated.rounding_noise
+    pairs, noise = evaluated.pairs, evaluated.rounding_noise
     if memory is not None:
-        jitter = max(jitter, memory.jitter)
-    # It sums in parallel, in whatever order, whether or not that was seen.
+        noise = max(noise, memory.jitter)
+    # Polars sums in parallel, in an order that changes, even if no difference was seen.
     if pairs.schema is not None and "polars" in pairs.schema.libraries:
-        jitter = max(jitter, SMALLEST)
+        noise = max(noise, SMALLEST)
     run.known.setflags(write=False)
     return Sensitivity(
-        value=_widened(value, jitter),
+        value=_widened(value, noise),
         n=pairs.n,
         plan=run.plan,
         norm=evaluated.norm.label,
@@ -442,7 +442,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         structure=evaluated.known_structure,
         schema=pairs.schema,
         min_sensitivity=floor,
-        jitter=jitter,
+        jitter=noise,
         weights=run.weights,
         cause=run.first_cause(),
         _looks=[run.plan] if memory is None else memory.looks,
@@ -451,27 +451,27 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
 
 
 def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
-    """Return a floor in the norm of the gaps: no weight is above 1, so dividing by the least is enough."""
+    """Return a floor in the norm of the gaps: no weight is above 1, so divide by the smallest."""
     return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
-def _widened(value: float, jitter: float) -> float:
-    """Return an estimate with room for what a function rounds differently from run to run, or refuse it."""
-    if jitter > value * ROUNDING:
+def _widened(value: float, noise: float) -> float:
+    """Return an estimate, widened if there is rounding noise from run to run, or refuse it."""
+    if noise > value * ROUNDING:
         raise NotReproducibleError(
-            f"The function rounds differently from run to run, by up to {jitter:.3g}, which is too much for "
+            f"The function rounds differently from run to run, by up to {noise:.3g}, which is too much for "
             f"a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread (for polars, "
             f"POLARS_MAX_THREADS=1 in the environment), sorted data."
         )
-    # Both sides of the measured gap and both sides of a release: four times, and four times that.
-    return value * (1 + 16 * ROUNDING) if jitter else value
+    # Four evaluations (both neighbours, measured and released), and four times that as a reserve.
+    return value * (1 + 16 * ROUNDING) if noise else value
 
 
 def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:
     """Return the k-th smallest gap, or refuse it."""
     value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
     if not value >= 0:
-        raise ValueError(f"{value} is not a gap.")  # nothing that was measured is
+        raise ValueError(f"{value} is not a gap.")  # no measured gap is negative or NaN
     if value == math.inf:
         failed = int(np.isinf(gaps).sum())
         what = f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite."

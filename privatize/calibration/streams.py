@@ -1,6 +1,6 @@
 """Public streams and seeds: the generators that pairs are drawn from, and the seeds that functions see.
 
-All randomness here is public and reproducible; noise lives in `privatize.noise.grid` and is
+All randomness here is public and reproducible; noise comes from `privatize.noise.grid` and is
 neither. The scheme is versioned because remembered gaps depend on it: pair ``i`` belongs to
 block ``i // block_size(n)``, and the pairs of a block draw one after the other from the block's
 own generators, one for records and one for positions.
@@ -15,10 +15,10 @@ from privatize.display.figures import as_integer
 from privatize.errors import SettingsError
 
 SCHEME = 2
-"""Version of the streams, the coin seeds, and how datasets are laid out for functions; part of every key."""
+"""Version of the streams, of the seeds for functions, and of datasets' memory layout; part of every key."""
 
 RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK = range(6)
-"""Tags that keep the streams of one seed apart."""
+"""Tags of the streams of one seed, one for each purpose."""
 
 
 def block_size(n: int) -> int:
@@ -46,7 +46,7 @@ def stream(seed: int, tag: int, block: int = 0) -> np.random.Generator:
 
 
 def fresh_seed() -> int:
-    """Return a calibration seed that nobody chose."""
+    """Return a random seed for a calibration."""
     return secrets.randbits(64)
 
 
@@ -81,5 +81,5 @@ def coin_seed(seed: int) -> int:
 
 
 def derived_seed(seed: int, tag: int, number: int) -> int:
-    """Return the seed of other pairs that go with a seed: those of a pilot, or of an audit."""
+    """Return a seed that follows from another: for the pairs of a pilot, or of an audit."""
     return int(np.random.SeedSequence(seed, spawn_key=(tag, number)).generate_state(1, np.uint64)[0])

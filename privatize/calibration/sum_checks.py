@@ -18,27 +18,27 @@ from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
 from privatize.errors import NotReproducibleError, PairError, SamplerError
 
-# How many pairs of each kind are evaluated on entire datasets; of more, only the records.
+# How many pairs of each kind are evaluated on entire datasets; of the others, only the two records are.
 _ENTIRE = 2
 # Gaps that are compared with those of records of entire datasets, and the probability of a false alarm.
 _COMPARED, _ALARM = 500, 1e-9
-_DATASETS = 2**40  # their streams, beyond those of pairs
+_DATASETS = 2**40  # the streams of datasets begin here, beyond those of pairs
 _DISAGREES = "additive(...) disagrees with plain evaluation"
 
 
 def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None:
-    """Compare the gaps of a sum with plain evaluation, at random and on the largest, and once more.
+    """Compare gaps of a sum, random and the largest ones, with plain evaluation, and measure them again.
 
-    What a sum adds up must follow from each record alone, or the other records and their number
-    change it, and two records do not tell how far the sum moves.
+    Each number that is added up must follow from one record alone. If it depends on the other records,
+    or on how many there are, two records do not show how far the sum moves.
     """
     pairs, block = evaluator.pairs, evaluator.block
     failed = len(gaps) - int(np.isfinite(gaps).sum())
-    if failed:  # the share of pairs is not that of datasets, which have n records
+    if failed:  # a dataset has n records, so a larger share of datasets fails
         raise PairError(
             f"The function that is added up over records fails, or is not finite, on {failed} of "
             f"{len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={pairs.n} "
-            f"records that has such a one. Have it return a number for every record that the sampler can "
+            f"records that has such a record. Have it return a number for every record that the sampler can "
             f"draw, or leave additive(...) out.",
             failed=failed,
         )
@@ -65,7 +65,7 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
 
 @dataclass(frozen=True)
 class _SumCheck:
-    """A sum over records, evaluated once more: under a guard, on places that a generator chooses."""
+    """Checks of a sum over records: under a guard, on positions that a generator chooses."""
 
     evaluator: SummedEvaluator
     guard: rng_guard
@@ -84,14 +84,14 @@ class _SumCheck:
             exact = rows.dtype.kind != "f"
             found.append(rows.astype(np.float64))
         entire, alone, replaced, half = found
-        # A dataset may have larger records than a block has: what rounding adds to its sum then is noted.
+        # A dataset may have larger records than a block, so that rounding adds more to its sum: note that.
         slack = self.evaluator.slack(entire, exact=exact)
         if slack > 2 * made.slack:
             self.evaluator.rounding_noise = max(self.evaluator.rounding_noise, slack)
         at = np.concatenate([[position, last, position, last], some])
         again = np.concatenate([made.rows[offset : offset + 2], alone, replaced, half])
         with np.errstate(all="ignore"):
-            # What may round differently, and what would not matter if it did more.
+            # By how much rounding may change a row, and a difference that is too small to matter.
             allowed = SLACK * np.abs(entire) + 1e-9 * np.abs(entire[position] - entire[last])
             same = (np.abs(entire[at] - again) <= allowed[at]).all()
         if not same:
@@ -127,9 +127,9 @@ class _SumCheck:
             )
 
     def law(self, gaps: Vector, slack: float) -> None:
-        """Refuse a sampler that draws other records for a dataset than for the pairs, or in an order.
+        """Refuse a sampler whose records depend on how many are drawn, or on their order.
 
-        By the distribution of gaps: both samples keep within the bound of Dvoretzky, Kiefer and Wolfowitz.
+        The distributions of gaps are compared, by the bound of Dvoretzky, Kiefer and Wolfowitz for both.
         """
         pairs, count = self.evaluator.pairs, 0
         rows: list[NDArray[Any]] = []
@@ -141,7 +141,7 @@ class _SumCheck:
             count += len(some)
         steps = self.evaluator.difference(np.concatenate(rows).astype(np.float64))
         ours, there = np.sort(gaps[:_COMPARED]), np.sort(self.evaluator.norm.gaps(steps))
-        # Beyond what rounding adds to ours: where many gaps are the same they must count together.
+        # Just above each gap, by more than rounding adds, because equal gaps must be counted together.
         at = np.concatenate([ours, there]) * (1 + 1e-6) + 8 * slack
         shares = [np.searchsorted(sample, at, side="right") / len(sample) for sample in (ours, there)]
         limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
@@ -162,7 +162,7 @@ def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
         raise
     except BaseException as error:  # sys.exit() as well
         raise PairError(
-            f"{_DISAGREES}: on a dataset around sampled pair {index} the function fails, or returns an "
+            f"{_DISAGREES}: on a dataset with sampled pair {index} the function fails, or returns an "
             f"output of another structure. Have it return one row of numbers for every record that the "
             f"sampler can draw, or leave additive(...) out.",
             index=index,

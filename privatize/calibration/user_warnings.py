@@ -46,7 +46,7 @@ class collected_warnings:  # noqa: N801 - used like a function
         warnings.showwarning = self._before
 
     def _show(self, message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:
-        # Without a guard, an interrupt kept this from being left.
+        # If this thread has no guard, an interrupt came before __exit__.
         if threading.get_ident() != self._thread or not level():
             self._before(message, category, filename, lineno, *rest)
             return
@@ -57,7 +57,7 @@ class collected_warnings:  # noqa: N801 - used like a function
 
 
 def show(found: list[Warned], shown: set[tuple[str, str, int]]) -> None:
-    """Show warnings, wherever they were collected, but for those whose place has been shown."""
+    """Show collected warnings, from this or another process, once for each place."""
     for name, text, filename, lineno in found:
         if (name, filename, lineno) not in shown:
             shown.add((name, filename, lineno))

@@ -27,16 +27,16 @@ _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started,
 class Executor(Protocol):
     """Where pairs are evaluated.
 
-    Gaps carry their indices, so nobody depends on the order in which they come, and they are the same
-    wherever they were evaluated.
+    Gaps come with their indices, so their order does not matter, and they are the same wherever they are
+    evaluated.
     """
 
     @property
     def exact(self) -> bool:
-        """Whether it rounds as this process does."""
+        """Whether numbers are rounded there as in this process."""
 
     def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
-        """Take spans from the queue until there are none, and yield the gaps of each as they come."""
+        """Take spans from the queue until there are none, and yield the gaps of each as they come in."""
 
 
 def check_workers(workers: Any) -> Any:
@@ -72,14 +72,14 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
     if workers is None or number:
         if _daemonic():
             if timeout is not None:
-                _log.warning("no timeout: this process is somebody's worker, and may have none of its own")
+                _log.warning("timeout= is ignored: this process is a worker and may not start others")
             return Inline()
         if workers is None and timeout is None:
             return Auto()
         return Processes(int(workers or cores()))
     if isinstance(workers, str) and workers == "inline":
         if timeout is not None:
-            raise SettingsError("timeout= needs processes, which can be ended; workers='inline' has none.")
+            raise SettingsError("timeout= needs processes; workers='inline' has none. Leave one out.")
         return Inline()
     found = _others(workers)
     if found is None:
@@ -92,7 +92,7 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
 
 
 def _others(workers: Any) -> Executor | None:
-    """Return how to evaluate on somebody else's processes, if that is what something is."""
+    """Return the executor for somebody else's processes, or None if `workers` is no such thing."""
     if isinstance(workers, str | types.ModuleType):
         return Ray() if getattr(workers, "__name__", workers) == "ray" else None
     kinds = type(workers).__mro__
@@ -108,12 +108,12 @@ def _others(workers: Any) -> Executor | None:
     if isinstance(workers, type) or not (submits or maps):
         return None
     if any(kind.__module__.partition(".")[0] == "distributed" for kind in kinds):
-        return Dask(getattr(workers, "_client", workers))  # of its executor
+        return Dask(getattr(workers, "_client", workers))  # an executor of Dask has its client
     return Futures(workers) if submits else Mapped(workers)
 
 
 def _daemonic() -> bool:
-    """Tell whether this is somebody's worker, which may have no children."""
+    """Tell whether this is a daemonic process, which may not start processes of its own."""
     for name in ("multiprocess.process", "multiprocessing.process"):
         process: Any = sys.modules.get(name)
         if process is not None and process.current_process().daemon:
@@ -135,13 +135,13 @@ def cores() -> int:
 
 @dataclass(frozen=True)
 class Inline:
-    """In this process, one pair after the other."""
+    """Evaluates in this process, one pair after the other."""
 
     exact = True
 
     def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
-        # Between two spans the global generators are others' for a moment.
+        """Evaluate all spans of the queue."""
+        # Several spans, because other threads can use the global generators between two of them.
         while (span := queue.next(1)) is not None:
             found = job.evaluate(span, queue.learned)
             queue.learn(found)
@@ -150,12 +150,12 @@ class Inline:
 
 @dataclass(frozen=True)
 class Auto:
-    """Inline, and on all cores if what is left would take noticeably longer than starting them."""
+    """Evaluates inline, and then on all cores if the rest takes noticeably longer than starting them."""
 
     exact = True
 
     def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do."""
+        """Evaluate all spans of the queue."""
         workers, seen = cores(), 0
         for found in Inline().run(job, queue):
             yield found
@@ -168,7 +168,7 @@ class Auto:
             try:
                 package = pack(job)
             except ExecutionError as error:
-                _log.info("inline, on one core: %s", error)
+                _log.info("evaluating inline, on one core: %s", error)
                 workers = 1
                 continue
             try:
@@ -177,5 +177,5 @@ class Auto:
                 )
                 yield from Processes(workers).run(job, queue, package)
             except Refused as error:
-                _log.warning("inline, on one core, since other processes do not do: %s", error)
+                _log.warning("evaluating inline, on one core, because a worker refused: %s", error)
                 workers = 1

@@ -1,4 +1,4 @@
-"""What is handed out to be evaluated, and what comes back: gaps of pairs, and causes of infinite ones."""
+"""What workers are sent and what they return: jobs, gaps of pairs, and causes of infinite gaps."""
 
 import json
 import traceback
@@ -21,9 +21,9 @@ CauseKind = Literal["raised", "structure", "output", "not_finite", "timed_out", 
 
 
 class Refused(BaseException):
-    """What arrived in this process is not what was sent.
+    """A job cannot be evaluated in this process exactly as it was sent.
 
-    A signal between modules. Not an Exception, which the user's functions might swallow.
+    Only this library raises and catches it. It is not an Exception, because user code may catch those.
     """
 
 
@@ -62,24 +62,24 @@ class Cause:
 
     @classmethod
     def of(cls, index: int, error: BaseException) -> Self:
-        """Return the cause that an exception is."""
-        if isinstance(error, MemoryError):  # let go of what took the memory: others need it
+        """Return the cause for an exception that the function raised."""
+        if isinstance(error, MemoryError):  # free what took the memory: other pairs need it
             traceback.clear_frames(error.__traceback__)
         return cls(index, "raised", shown(traceback.format_exception_only, error).strip(), error)
 
-    def plain(self) -> Self:
-        """Return the same as text, for another process: not every exception can be pickled."""
+    def as_text(self) -> Self:
+        """Return the cause with text in place of the exception, since not all exceptions can be pickled."""
         if self.error is None:
             return self
         trace = shown(traceback.format_exception, self.error)
         return replace(self, text=self.text[-2000:], error=None, trace=trace[-20_000:])
 
     def facts(self) -> Facts:
-        """Return the same as plain values."""
-        return astuple(self.plain())
+        """Return the cause as a tuple of built-in values."""
+        return astuple(self.as_text())
 
     def exception(self) -> BaseException | None:
-        """Return what to show as the reason of an error."""
+        """Return the exception to show as the cause of an error."""
         return RemoteTraceback(self.trace) if self.trace else self.error
 
 
@@ -109,24 +109,24 @@ class Learned:
 
 @dataclass(frozen=True)
 class SpanResult:
-    """The gaps of the pairs from one index on, and what was learned on the way.
+    """The gaps of the pairs from one index on, and what they showed about the function.
 
     Attributes
     ----------
     start : int
         Index of the first pair.
     gaps : array
-        One gap for each.
+        One gap for each pair.
     seconds : float
-        How long they took.
+        How long the pairs took.
     structure, uses_global_rng
         What is known about the function by now: see `Learned`.
     cause : Cause or None
-        Why the first infinite one is.
+        Why the first infinite gap is infinite.
     rounding_noise : float
-        By how much the same evaluation has been seen to differ, by rounding.
+        The largest difference by rounding that was seen between two evaluations of the same pair.
     coordinate_gaps : dict
-        The gaps of all numbers of the output, by the pair's index, where they are wanted.
+        By the index of a pair: the gap of each number of the output. Empty unless the job needs them.
     warned : list
         Warnings that the function gave: the name of the category, text, file and line; one for each place.
     """
@@ -142,9 +142,10 @@ class SpanResult:
     warned: list[tuple[str, str, str, int]] = field(default_factory=list)
 
     def facts(self) -> Facts:
-        """Return the same as plain values, for another process: pickling may have been changed.
+        """Return the result as a tuple of built-in values, for another process.
 
-        Classes in an output are left out, since those of the same name may be others there.
+        It is not pickled, because the function may have changed how that works. Classes in an output are
+        left out, because a class of the same name may be a different one there.
         """
         return (
             *(int(self.start), np.asarray(self.gaps, dtype=float).tobytes(), float(self.seconds)),
@@ -158,7 +159,7 @@ class SpanResult:
 
     @classmethod
     def of(cls, facts: Facts) -> Self:
-        """Return what another process has found."""
+        """Return the result that another process has sent as facts."""
         start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps, warned = facts
         return cls(
             *(start, np.frombuffer(gaps).copy(), seconds),
@@ -172,7 +173,7 @@ class SpanResult:
 
 
 class Job(Protocol):
-    """A function, P and a seed: what the gaps of pairs follow from, wherever they are evaluated.
+    """A function, P and a seed, which decide the gaps of all pairs, wherever these are evaluated.
 
     Attributes
     ----------
@@ -189,13 +190,13 @@ class Job(Protocol):
     block: int
 
     def identity(self) -> dict[str, Any]:
-        """Return what must be the same on both sides, by name."""
+        """Return what must be the same in both processes, by name."""
 
     def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
         """Evaluate the pairs from one index up to another, with the global generators under guard.
 
-        A `heartbeat` is given in workers, and called with every index before its pair is evaluated: there an
-        interrupt is not the user's, and the caller's own contexts are to be entered first.
+        Workers pass a `heartbeat`, which is called with every index before its pair is evaluated. With it,
+        an interrupt is not the user's, so it counts as a failure, and the caller's contexts are entered.
         """
 
 
@@ -225,7 +226,7 @@ class Reply:
     def to(cls, evaluate: Callable[[], list[SpanResult] | None]) -> Self:
         """Evaluate pairs, and return the answer, whatever happens.
 
-        Where there is no job to evaluate, `evaluate` returns None.
+        `evaluate` returns None if this process lacks the job.
         """
         try:
             found = evaluate()
@@ -236,14 +237,14 @@ class Reply:
             return cls("error", error=error.plain().facts())
         except Refused as error:
             return cls("refused", reason=str(error))
-        except BaseException as error:  # of the sampler, say: whatever it is, the sender says so
-            cause = Cause.of(0, error).plain()
+        except BaseException as error:  # raised by the sampler, for example: the sender reports it
+            cause = Cause.of(0, error).as_text()
             failed = ExecutionError(f"Drawing the pairs failed in a worker: {cause.text}.")
             failed.add_note(str(cause.exception()))
             return cls("error", error=failed.facts())
 
     def read(self) -> list[SpanResult]:
-        """Return what was found, or raise what happened instead."""
+        """Return the results, or raise the error that the worker reports."""
         if self.status == "refused":
             raise Refused(self.reason)
         if self.error is not None:

@@ -1,15 +1,15 @@
-"""Progress: a bar for whoever is watching, on stderr; log records for the rest."""
+"""Show a progress bar on stderr, by default if that is a terminal or a notebook."""
 
 import contextlib
 import sys
 import warnings
 from typing import Any
 
-_PATIENCE = 1.0  # seconds that nobody needs a bar for
+_DELAY = 1.0  # seconds: calibrations that take less need no bar
 
 
-class _Nothing(contextlib.nullcontext[Any]):
-    """Stands for a bar that nobody sees."""
+class _NoBar(contextlib.nullcontext[Any]):
+    """Replaces the bar where none is shown."""
 
     def __enter__(self) -> Any:
         return self
@@ -26,32 +26,32 @@ def bar(label: str, total: int, done: int = 0, show: bool | None = None) -> Any:
     label : str
         Name of the function.
     total, done : int
-        Pairs that there are, and that are there already.
+        Number of pairs, and how many of them are done already.
     show : bool or None
-        Whether to show a bar. None: if it takes more than a second and somebody is watching, on a
-        terminal or in a notebook.
+        Whether to show a bar. None: if it takes more than a second and stderr is a terminal or a
+        notebook.
 
     Examples
     --------
     >>> with bar("mean", total=100, show=False) as progress:
     ...     progress.update(100)
     """
-    if sys.stderr is None or not (_watched() if show is None else show):
-        return _Nothing()
+    if sys.stderr is None or not (_interactive() if show is None else show):
+        return _NoBar()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
         from tqdm.auto import tqdm
 
-    when: Any = {"delay": 0 if show else _PATIENCE, "smoothing": 0, "leave": False}
-    return tqdm(total=total, initial=done, desc=label, unit=" pairs", file=sys.stderr, **when)
+    options: Any = {"delay": 0 if show else _DELAY, "smoothing": 0, "leave": False}
+    return tqdm(total=total, initial=done, desc=label, unit=" pairs", file=sys.stderr, **options)
 
 
-def _watched() -> bool:
-    """Tell whether somebody is looking at stderr: a terminal, or a notebook."""
+def _interactive() -> bool:
+    """Tell whether stderr is a terminal or a notebook."""
     shell = sys.modules.get("IPython")
     if shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell":
         return True
     try:
         return bool(sys.stderr.isatty())
-    except (AttributeError, ValueError):  # there is none, or it is closed
+    except (AttributeError, ValueError):  # it is not a usual file, or it is closed
         return False

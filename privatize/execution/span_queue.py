@@ -1,27 +1,27 @@
-"""The spans of pairs that remain to be evaluated, cut to size by what pairs cost."""
+"""The spans of pairs that remain to be evaluated, sized by how long pairs take."""
 
 import math
 
 from privatize.execution.job import Learned, Span, SpanResult
 from privatize.outputs.structure import Structure
 
-# Seconds that a span should take: long enough to make handing it out cheap, short enough to balance.
+# Seconds that a span should take: much longer than sending it, and short enough to keep all workers busy.
 _INLINE, _TASK = 0.1, 0.3
-_PAIRS = 2**16  # whatever they take, so that what is found fits into little memory
+_PAIRS = 2**16  # at most, however quick they are, so that the gaps of a span need little memory
 
 
 class SpanQueue:
     """The indices that have no gap yet.
 
-    Until one pair has worked, so that the structure of the output is known, there is one span at a
-    time, of one pair. Spans grow by what the last ones cost, and shrink towards the end.
+    Until one pair has worked, which shows the structure of the output, spans have one pair and are
+    given out one at a time. Then they grow, as fast as pairs are evaluated, and shrink towards the end.
 
     Parameters
     ----------
     missing : list of (int, int)
         Spans of indices.
     block : int
-        How many pairs share a stream: a span that begins elsewhere must draw from its beginning.
+        How many pairs share a stream. A span that begins inside a stream must draw the earlier pairs too.
     structure : Structure or None
         Structure of the output, if it is known.
     drawing : float
@@ -58,7 +58,7 @@ class SpanQueue:
         self.cost = math.inf  # seconds per pair
         self._drawing, self._together = drawing, together
         self._largest = 0
-        self.moved = False  # whether some of it is evaluated in other processes
+        self.moved = False  # whether any pairs are evaluated in other processes
 
     def next(self, workers: int, running: int = 0) -> Span | None:
         """Return the next span to be evaluated, if there is one and it need not wait for others."""
@@ -71,7 +71,7 @@ class SpanQueue:
         start, end = self._spans.pop()
         stop = min(start + self._size(workers), end)
         if stop < end:
-            # To the end of a stream if that is not far, so that no draw is wasted.
+            # Stop at the end of a stream if it is near, so that no draw is wasted.
             last = stop // self._block * self._block
             if last <= start and self._undivided(workers):
                 last = min((start // self._block + 1) * self._block, end)
@@ -85,32 +85,32 @@ class SpanQueue:
         """Tell whether a stream is better left to one worker: another would draw its beginning again."""
         if self.learned.structure is None or not self._largest:
             return False
-        dear = self._drawing > self.cost / 10 and self.left >= workers * self._block
-        return self._together or (workers > 1 and dear)
+        costly = self._drawing > self.cost / 10 and self.left >= workers * self._block
+        return self._together or (workers > 1 and costly)
 
     def _size(self, workers: int) -> int:
         if self.learned.structure is None or not self._largest:
             return 1
         seconds = _INLINE if workers == 1 else _TASK
         fits = int(min(seconds / max(self.cost, 1e-9), _PAIRS))
-        # Not too much on the word of a few; and everybody should have something to do until the end.
+        # A few pairs may not be typical, so spans grow slowly; all workers should be busy until the end.
         share = self.left if workers == 1 else -(-self.left // (2 * workers))
         return max(1, min(fits, 16 * self._largest, share))
 
     def learn(self, found: SpanResult) -> None:
-        """Take note of what pairs cost and showed."""
+        """Note how long pairs took, and what they showed about the function."""
         known = self.learned
         self.learned = Learned(
             found.structure or known.structure, found.uses_global_rng or known.uses_global_rng
         )
         if found.seconds > 0:
             cost = found.seconds / len(found.gaps)
-            # The first pair of a function may pay for imports, and is checked.
+            # The first pair of a function takes longer: it may import modules, and it is checked.
             self.cost = cost if self._largest > 1 else min(self.cost, cost)
             self._largest = max(self._largest, len(found.gaps))
 
     def again(self, start: int, stop: int) -> None:
-        """Put a span back that is to be evaluated as it is."""
+        """Put a span back, to be evaluated again undivided."""
         self._again.append((start, stop))
 
     def back(self, start: int, stop: int) -> None:

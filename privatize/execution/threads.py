@@ -1,19 +1,19 @@
 """One thread for BLAS and OpenMP, so that a result does not depend on where it is computed.
 
-With several threads, sums are added in another order, and so in other last digits, on machines
-with another number of cores; and workers would fight over the cores. Limited alike inline, in
-workers, and on the private data.
+With several threads, the order in which numbers are added depends on the number of cores, and so do the
+last digits of a sum. Workers would also compete for the cores. The limit is the same inline, in workers,
+and on the private data.
 """
 
 import sys
 from typing import Any
 
-# What was found among the loaded libraries, and how many modules there were then.
+# How many modules were loaded at the last search, and the controls of libraries that it found.
 _known: tuple[int, list[Any]] = (-1, [])
 
 
 def _libraries() -> list[Any]:
-    """Return the controls of the libraries that are loaded by now; looking for them takes milliseconds."""
+    """Return the controls of the loaded libraries; search (milliseconds) only after modules were loaded."""
     global _known
     count, found = _known
     if count != len(sys.modules):
@@ -27,7 +27,7 @@ def _libraries() -> list[Any]:
 def limit(limited: list[Any]) -> None:
     """Give BLAS and OpenMP one thread each, and note in a list how many they had.
 
-    BLAS is limited for the whole process, OpenMP for the thread that asks.
+    BLAS is limited for the entire process, OpenMP for the calling thread.
 
     Examples
     --------
@@ -43,6 +43,6 @@ def limit(limited: list[Any]) -> None:
 
 
 def restore(limited: list[Any]) -> None:
-    """Give back the threads that were noted."""
+    """Restore the numbers of threads that `limit` has noted."""
     for library, before in limited:
         library.set_num_threads(before)

@@ -2,7 +2,7 @@
 
 import os
 
-# One thread for BLAS everywhere, as in calibration; and nothing is remembered from run to run.
+# One thread for BLAS everywhere, as in calibration; and no estimate is stored from run to run.
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PRIVATIZE_STORE="")
 
 import argparse
@@ -21,7 +21,7 @@ import privatize
 from . import page
 from .measuring import ROOT, Result, missing
 
-# In the order in which they run: what other processes leave behind disturbs nobody.
+# In the order in which they run: those that start processes come last, to disturb no others.
 NAMES = (
     "bounds",
     "calibration",
@@ -40,7 +40,7 @@ RESULTS = ROOT / "tests" / "benchmarks" / "results.json"
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what takes part."""
+    """Return the versions of Python and of the libraries."""
     found = {"Python": platform.python_version(), "privatize": privatize.__version__}
     for name in LIBRARIES:
         try:
@@ -51,7 +51,7 @@ def versions() -> dict[str, str]:
 
 
 def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
-    """Run benchmarks, and print what they find as they find it."""
+    """Run benchmarks, and print results as they come in."""
     start, load = time.perf_counter(), os.getloadavg()[0]
     results: list[Result] = []
     failed: list[str] = []
@@ -61,7 +61,7 @@ def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
         try:
             run = importlib.import_module(f".{name}", __package__).run
             found = run(quick, peer) if name == "peers" else run(quick)
-        except Exception as error:  # the others are worth having all the same
+        except Exception as error:  # the others run all the same
             traceback.print_exc()
             found = [missing(name, "all of it", f"failed: {type(error).__name__}")]
             failed.append(name)
@@ -99,19 +99,19 @@ def main() -> None:
     parser.add_argument(
         "--from", dest="source", type=Path, metavar="FILE", help="with --docs: from this JSON"
     )
-    asked = parser.parse_args()
-    if asked.source is not None:
-        if not asked.docs:
+    options = parser.parse_args()
+    if options.source is not None:
+        if not options.docs:
             parser.error("--from goes with --docs")
-        run = json.loads(asked.source.read_text())
+        run = json.loads(options.source.read_text())
     else:
-        run = measure(asked.only or list(NAMES), asked.quick, asked.peer)
-        file = asked.json or (RESULTS if asked.docs else None)
+        run = measure(options.only or list(NAMES), options.quick, options.peer)
+        file = options.json or (RESULTS if options.docs else None)
         if file is not None:
             file.write_text(json.dumps(run, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
     if run["failed"]:
-        raise SystemExit(f"failed: {', '.join(run['failed'])}")  # no page without them
-    if asked.docs:
+        raise SystemExit(f"failed: {', '.join(run['failed'])}")  # the page needs all of them
+    if options.docs:
         page.PAGE.write_text(page.write(run))
 
 

@@ -1,4 +1,4 @@
-"""What amortization saves over plain calibration, and why SVMs have none."""
+"""How much time amortization saves over plain calibration, and why it does not work for SVMs."""
 
 import importlib.util
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def ridge_pair(data: Any, position: int, replacement: Any) -> Any:
 
 
 def logistic(data: Any) -> Any:
-    """Fit a logistic regression to the end."""
+    """Fit a logistic regression until it converges."""
     from sklearn.linear_model import LogisticRegression
 
     found = LogisticRegression(solver="newton-cholesky", tol=1e-12).fit(*data)
@@ -90,7 +90,7 @@ def logistic(data: Any) -> Any:
 
 
 def logistic_pair(data: Any, position: int, replacement: Any) -> Any:
-    """Fit it on both neighbours, the second from where the first ended."""
+    """Fit it on both neighbours, the second starting from the first fit."""
     from sklearn.linear_model import LogisticRegression
 
     x, y = data
@@ -121,7 +121,7 @@ def updated(quick: bool) -> list[Result]:
 
 
 def support_vectors(quick: bool) -> list[Result]:
-    """Replace records that are no support vectors by others that are none: nothing should move."""
+    """Replace records that are no support vectors by others that are none: the model should not change."""
     from sklearn.svm import SVC
 
     sampler, rng, wanted = people(5), np.random.default_rng(1), 10 if quick else 200
@@ -150,7 +150,7 @@ def support_vectors(quick: bool) -> list[Result]:
 
 
 def run(quick: bool) -> list[Result]:
-    """Measure all of it."""
+    """Run all measurements."""
     found = additive(quick)
     if importlib.util.find_spec("sklearn") is None:
         return [*found, missing(GROUP, "pair=", "scikit-learn is not installed")]

@@ -25,7 +25,7 @@ def calibrate(function: Any, m: int, *, n: int = N, sampler: Any = UNIT, **more:
 
 
 def arrays(drawn: Any, n: int, at: int) -> tuple[Any, Any]:
-    """Return two neighbours of an array, the second of which is made in place of the first."""
+    """Return two neighbours of an array: a view, and a copy with one record replaced."""
     other = drawn[:n].copy()
     other[at] = drawn[n]
     return drawn[:n], other
@@ -39,7 +39,7 @@ def frames(drawn: Any, n: int, at: int) -> tuple[Any, Any]:
 
 
 def loop(function: Callable[[Any], Any], m: int, draw: Draw, split: Split = arrays, n: int = N) -> None:
-    """Draw, evaluate, replace one, evaluate: the least that must be done."""
+    """Draw, evaluate, replace one record, evaluate: the least that any calibration must do."""
     rng = np.random.default_rng(1)
     for at in rng.integers(n, size=m).tolist():
         one, other = split(draw(n + 1, rng), n, at)
@@ -48,7 +48,7 @@ def loop(function: Callable[[Any], Any], m: int, draw: Draw, split: Split = arra
 
 
 def blocks(m: int, n: int, sampler: Any) -> Iterator[tuple[int, Any]]:
-    """Draw the very numbers of a calibration, from its streams and in its blocks, and do nothing else."""
+    """Draw the same numbers as a calibration, from its streams and in its blocks, and do nothing else."""
     size = streams.block_size(n)
     for block in range(-(-m // size)):
         count = min(size, m - size * block)
@@ -57,7 +57,7 @@ def blocks(m: int, n: int, sampler: Any) -> Iterator[tuple[int, Any]]:
 
 
 def by_hand(batch: Callable[[Any], Any], m: int, n: int, sampler: Any) -> Any:
-    """Measure these pairs in stacks, without a copy, a look at anything, or any regard for failures."""
+    """Measure these pairs in stacks, without copies, checks or handling of failures."""
     found = []
     for block, stack in blocks(m, n, sampler):
         rows, data = np.arange(len(stack)), stack[:, :n]
@@ -77,7 +77,7 @@ Case = tuple[Callable[[Any], Any], Any, Draw, Split]
 
 
 def cases() -> dict[str, Case]:
-    """Return functions by what they get and return: with a sampler, and what the bare loop does for it."""
+    """Return functions by what they get and return, with a sampler, and draw and split of the bare loop."""
     found: dict[str, Case] = {
         "a float": (lambda x: float(x.mean()), UNIT, numbers, arrays),
         "an array": (lambda x: np.array([x.mean(), x.std()]), UNIT, numbers, arrays),
@@ -153,8 +153,8 @@ def batches(quick: bool) -> list[Result]:
             result("calibration", f"batch=, {name} numbers, per pair, and by hand", batch / m * 1e6, "µs",
                    against="stacks by hand", theirs=hand / m * 1e6, ratio=over, note=note),
         ]  # fmt: skip
-    plainly = {"plain": lambda: calibrate(_mean, m, n=n), "bare": lambda: loop(_mean, m, numbers, n=n)}
-    columns = list(zip(*in_turn(plainly, 3 if quick else 7).values(), strict=True))
+    without = {"plain": lambda: calibrate(_mean, m, n=n), "bare": lambda: loop(_mean, m, numbers, n=n)}
+    columns = list(zip(*in_turn(without, 3 if quick else 7).values(), strict=True))
     ours, bare = medians(columns)
     (over,) = medians([(p / least,) for p, least in columns])
     return [
@@ -165,7 +165,7 @@ def batches(quick: bool) -> list[Result]:
 
 
 def against_n(quick: bool) -> list[Result]:
-    """Measure what γ = 0.05 costs for more and more records."""
+    """Measure what γ = 0.05 costs for growing numbers of records."""
     m, found = plan(0.05).m, []
     for n in (100, 1000, 10_000) if quick else (100, 1000, 10_000, 100_000, 1_000_000):
         works = {
@@ -197,5 +197,5 @@ def _means(stack: Any) -> Any:
 
 
 def run(quick: bool) -> list[Result]:
-    """Measure all of it."""
+    """Run all measurements."""
     return overhead(quick) + batches(quick) + against_n(quick)

@@ -17,8 +17,6 @@ import numpy as np
 
 from privatize import Laplace, privatize, samplers
 from privatize.calibration.global_rng import rng_guard
-from privatize.data import records
-from privatize.data import support as domains
 from privatize.function import calibrator, pipeline
 from privatize.function.binding import Binding
 from privatize.function.calibrator import Calibrator, store_of
@@ -47,7 +45,7 @@ def large(x: Any) -> Any:
     return small(x) + MEGABYTE[0]
 
 
-# What the parts of a call are, and which functions do them.
+# The parts of a call, and the functions that are timed for each.
 PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
     "fingerprint": ((calibrator, "token"),),
     "fingerprint and lookup": ((Calibrator, "recall"),),
@@ -58,7 +56,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
         (Template, "records"),
         (Template, "match"),
     ),
-    "domain": ((records, "bring_into"), (domains, "bring_usual")),
+    "domain": ((pipeline, "_convert"),),
     "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
     "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (pipeline, "Release")),
     "noise": ((Laplace, "release"),),
@@ -66,8 +64,8 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
 
 
 @contextlib.contextmanager
-def watched(taken: dict[str, float]) -> Iterator[None]:
-    """Add up the seconds of every part, inside of real calls."""
+def timed_parts(taken: dict[str, float]) -> Iterator[None]:
+    """Add up the seconds of every part, during real calls."""
 
     def timer(part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **kwargs: Any) -> Any:
@@ -94,7 +92,7 @@ def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, cou
     rows = []
     for _ in range(9 * count):
         taken = dict.fromkeys(PARTS, 0.0)
-        with watched(taken):
+        with timed_parts(taken):
             private(data)
         rows.append(list(taken.values()))
     parts = {part: each * 1e6 for part, each in zip(PARTS, medians(rows), strict=True)}
@@ -110,7 +108,7 @@ def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, cou
 
 
 def remembered(quick: bool) -> list[Result]:
-    """Time what identifies an estimate, and finding it: in this process, in a store."""
+    """Time the fingerprint, and the lookup of an estimate in this process and in a store."""
     inner = 20 if quick else 100
     digest = microseconds(lambda: hashlib.sha256(MEGABYTE).digest(), 5)
     one = microseconds(lambda: fingerprint(small), inner)
@@ -133,12 +131,12 @@ def remembered(quick: bool) -> list[Result]:
             private.estimate(1000)
             known = microseconds(lambda p=private: p.estimate(1000), inner)
 
-            def anew(p: Any = private) -> None:
+            def look_up(p: Any = private) -> None:
                 p.calibrator.memory.clear()
                 p.estimate(1000)
 
             found.append(
-                result(GROUP, f"lookup of an estimate {name}", microseconds(anew, inner) - known, "µs",
+                result(GROUP, f"lookup of an estimate {name}", microseconds(look_up, inner) - known, "µs",
                        against="a bare SELECT" if store else "", theirs=bare if store else None,
                        note="over one that this function object knows already; m=557")
             )  # fmt: skip
@@ -168,7 +166,7 @@ IMPORT = "import time; s = time.perf_counter(); import {}; print(time.perf_count
 def cold(quick: bool) -> list[Result]:
     """Time the first answer of a process, and the import."""
     rounds = 5 if quick else 10
-    # As an installed package is: the bytecode of one that has just been edited may be stale.
+    # Installed packages are compiled; here, files that were just edited may not be.
     compileall.compile_dir(Path(pipeline.__file__).parents[1], quiet=1)
     first, bare = medians([fresh(FIRST) for _ in range(rounds)])
     ours, numpys = medians(
@@ -186,7 +184,7 @@ def cold(quick: bool) -> list[Result]:
 
 
 def run(quick: bool) -> list[Result]:
-    """Measure all of it."""
+    """Run all measurements."""
     inner = 30 if quick else 200
     rng = np.random.default_rng(1)
     found = warm("1,000 numbers", lambda x: float(x.mean()), samplers.uniform(0, 1), rng.random(1000), inner)

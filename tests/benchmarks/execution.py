@@ -1,4 +1,4 @@
-"""What workers are worth: two processes, warm and cold, Dask and Ray, against this process alone."""
+"""How much faster workers are than this process alone: two processes, warm and cold, Dask and Ray."""
 
 import contextlib
 import importlib.util
@@ -16,7 +16,7 @@ from .measuring import Result, missing, result, seconds, works
 
 
 def halves(function: Callable[[Any], Any], m: int) -> float:
-    """Return how long the bare loop takes in two processes: the most that this machine allows now."""
+    """Return how long the bare loop takes in two processes: the best that this machine allows now."""
     context = multiprocessing.get_context("fork")
     gate, ends = context.Barrier(3), context.SimpleQueue()
     made = [context.Process(target=_half, args=(gate, ends, function, m // 2)) for _ in range(2)]
@@ -57,13 +57,13 @@ def two(label: str, duration: float, m: int, rounds: int) -> list[Result]:
         result("execution", f"two processes, {label}", warm, "s", **facts, ratio=gain, least=1.8,
                note=f"m={m}; warm; all rounds: {spread}; the bare loop in two processes: {bare:.2f}"),
         result("execution", f"two processes, {label}, started first", cold, "s", **facts, ratio=cold_gain,
-               note=f"m={m}; the pool of workers is started anew, its server not"),
+               note=f"m={m}; the workers are started again, their fork server is not"),
     ]  # fmt: skip
 
 
 @contextlib.contextmanager
 def dask() -> Iterator[Any]:
-    """Start a local cluster of two."""
+    """Start a local Dask cluster of two workers."""
     from distributed import Client, LocalCluster
 
     made = {"dashboard_address": None, "silence_logs": logging.ERROR}
@@ -73,7 +73,7 @@ def dask() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def ray() -> Iterator[Any]:
-    """Start a local Ray of two."""
+    """Start a local Ray cluster of two workers."""
     import ray as module
 
     module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
@@ -107,7 +107,7 @@ def clusters(quick: bool) -> list[Result]:
 
 
 def run(quick: bool) -> list[Result]:
-    """Measure all of it."""
+    """Run all measurements."""
     return [
         *two("f = 1 ms", 0.001, 300 if quick else 1000, 3 if quick else 7),
         *two("f = 10 ms", 0.01, 100 if quick else 200, 2 if quick else 5),

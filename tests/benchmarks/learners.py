@@ -3,16 +3,16 @@
     python tests/benchmarks/learners.py --peer PYTHON --json docs/learners.json --plot docs/learners.svg
 
 PYTHON is the interpreter of an environment with `diffprivlib==0.6.6` and `scikit-learn<1.8`; without it that
-column is left out. Everything happens in one run, on the same records and splits. It prints a markdown table.
+column is left out. All methods are run at once, on the same records and splits. It prints a markdown table.
 
 Half of each dataset is public, which is where P comes from: records drawn from it with replacement, slightly
 smoothed. The public half also gives means, scales and principal components, the same for all methods; and
 each method chooses how many components it uses, and C, for each epsilon, on the public half alone. Of the
 private half two thirds are trained on and one third is predicted.
 
-What is the same for all (components, the norm, no intercept, the grids) and how P is smoothed were settled on
-other random halves of these datasets, with a look at accuracies on their private records. The halves here
-were drawn afterwards and are shown as they came out, but they share records with those.
+What is the same for all (components, the norm, no intercept, the grids) and how P is smoothed were chosen on
+other random halves of these datasets, by accuracies on their private records too. The halves here were drawn
+afterwards, and their results are shown without any selection, but they share records with the others.
 
 - ours: `@privatize` around the function that fits scikit-learn's LogisticRegression, Laplace noise on its
   coefficients, the estimated sensitivity, gamma = 0.05: random differential privacy with respect to P.
@@ -64,7 +64,7 @@ NORM = 1.0  # of every record
 DRAWS = 4  # of noise, for each split of a private half
 TUNING = 4  # splits of a public half
 TRIALS = 12  # draws of noise for each of these
-FIRST = 100  # seed of the first half; 0 to 5 were used to settle the design
+FIRST = 100  # seed of the first half; 0 to 5 were used to choose the design
 PILOT = plan(GAMMA, m=59, bound="marginal")
 METHODS = {
     "plain": "non-private",
@@ -235,7 +235,7 @@ def work(task: Task) -> dict[str, Any]:
             "accuracies": rows,
             "chosen": [chosen[method, math.inf if method == "plain" else epsilon] for epsilon in EPSILONS],
         }
-    # What only a benchmark may ask: real neighbours, made with a private record that was not trained on.
+    # Only a benchmark may do this: real neighbours, made with a private record that was not trained on.
     for k, c in sorted({chosen["ours", epsilon] for epsilon in EPSILONS}):
         estimate = private[k].estimate(n, C=c).value
         beyond = []
@@ -359,7 +359,7 @@ def picture(found: dict[str, Any], path: str) -> None:
     import matplotlib.pyplot as plt
 
     plt.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "learners", "font.size": 10}
-    looks = {  # colors of Okabe and Ito, which everybody can tell apart; and line styles and marks as well
+    styles = {  # colors of Okabe and Ito, which everybody can tell apart; and line styles and markers
         "plain": ("#555555", "--", ""),
         "ours": ("#0072B2", "-", "o"),
         "bound": ("#E69F00", "-", "s"),
@@ -368,8 +368,8 @@ def picture(found: dict[str, Any], path: str) -> None:
     figure, panels = plt.subplots(1, len(found), figsize=(3.6 * len(found), 3.6), sharey=True, squeeze=False)
     for panel, (name, each) in zip(panels[0], found.items(), strict=True):
         for method, of in each["methods"].items():
-            color, line, mark = looks[method]
-            panel.plot(EPSILONS, of["median"], line, marker=mark, color=color, label=METHODS[method], ms=5)
+            color, line, marker = styles[method]
+            panel.plot(EPSILONS, of["median"], line, marker=marker, color=color, label=METHODS[method], ms=5)
             if method != "plain":
                 ends = (of["lower quartile"], of["upper quartile"])
                 panel.fill_between(EPSILONS, *ends, color=color, alpha=0.15, lw=0)
@@ -385,7 +385,7 @@ def picture(found: dict[str, Any], path: str) -> None:
 
 
 def main() -> None:
-    """Run, print, and write what was asked for."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--peer", metavar="PYTHON", help="interpreter of an environment with diffprivlib")
     parser.add_argument("--json", metavar="FILE", help="where the results go")
@@ -415,10 +415,10 @@ def main() -> None:
                 script = Path(__file__).with_name("learners_peer.py")
                 subprocess.run([options.peer, str(script), folder, str(options.jobs)], check=True)
                 for i, result in enumerate(results):
-                    told = json.loads(Path(folder, f"{i:03d}.json").read_text())
-                    versions["diffprivlib"] = told["versions"]["diffprivlib"]
-                    versions["scikit-learn of diffprivlib"] = told["versions"]["scikit-learn"]
-                    result["methods"]["peer"] = told
+                    peer = json.loads(Path(folder, f"{i:03d}.json").read_text())
+                    versions["diffprivlib"] = peer["versions"]["diffprivlib"]
+                    versions["scikit-learn of diffprivlib"] = peer["versions"]["scikit-learn"]
+                    result["methods"]["peer"] = peer
         found = gather(results)
         if options.json:
             facts = {

@@ -1,4 +1,4 @@
-"""The peer's side of learners.py: diffprivlib's logistic regression on the very same records and splits.
+"""The peer's part of learners.py: diffprivlib's logistic regression on the same records and splits.
 
     python tests/benchmarks/learners_peer.py FOLDER JOBS
 
@@ -33,7 +33,7 @@ def accuracy(
 
 def work(path: str) -> None:
     """Choose components and C on the public half, for each epsilon; then score on the private half."""
-    warnings.simplefilter("ignore")  # of models that noise keeps from converging
+    warnings.simplefilter("ignore")  # that models do not converge, because of noise
     task = np.load(path)
     draws, trials = int(task["draws"]), int(task["trials"])
     facts: dict[str, Any] = {"norm": float(task["norm"])}

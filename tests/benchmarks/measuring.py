@@ -1,4 +1,4 @@
-"""What the benchmarks share: a result, repeats in turn, busy functions, and processes of their own."""
+"""What the benchmarks share: results, timing, functions of a given duration, and fresh processes."""
 
 import json
 import statistics
@@ -29,21 +29,21 @@ class Result:
     unit : str
         "s", "ms", "µs", "ns", "MB", "pairs", ...
     against : str
-        What it is compared with, if with anything.
+        What it is compared with, if anything.
     theirs : float or None
-        The same for that.
+        The same figure for `against`.
     ratio : float or None
         Ours over theirs, or theirs over ours if `faster`.
     faster : bool
         Whether the ratio says how many times as fast ours is, so that more is better.
     goal : str
-        What the ratio should be, or our own figure where there is none.
+        What the ratio should be, or `ours` if there is no ratio.
     met : bool or None
-        Whether it is; None without a goal.
+        Whether the goal is met; None without a goal.
     note : str
         Anything else.
     series, x : str, float
-        A line and a place on it, for what is drawn.
+        The line of a chart that it belongs to, and its position on that line.
     """
 
     group: str
@@ -80,7 +80,7 @@ def result(
     Parameters
     ----------
     most, least : float, optional
-        The goal: of the ratio, or of our own figure if nothing is compared.
+        The goal: for the ratio, or for `ours` if nothing is compared.
     """
     if ratio is None and theirs is not None:
         ratio = theirs / ours if faster else ours / theirs
@@ -103,7 +103,7 @@ def missing(group: str, name: str, why: str) -> Result:
 
 
 def seconds(work: Work, inner: int = 1) -> float:
-    """Return how long one of so many runs takes."""
+    """Return how long one run takes, as the mean of `inner` runs."""
     start = time.perf_counter()
     for _ in range(inner):
         work()
@@ -122,7 +122,7 @@ def in_turn(works: dict[str, Work], rounds: int, inner: int = 1) -> dict[str, li
 
 
 class Compared(NamedTuple):
-    """Median seconds of both, the median over rounds of ours over theirs, and the ratios of all rounds."""
+    """Median seconds of both, the median ratio of ours to theirs, and the ratios of all rounds."""
 
     ours: float
     theirs: float
@@ -131,7 +131,7 @@ class Compared(NamedTuple):
 
     @property
     def spread(self) -> str:
-        """The least and the largest ratio."""
+        """The smallest and the largest ratio."""
         return f"{min(self.ratios):.2f} to {max(self.ratios):.2f} in {len(self.ratios)} rounds"
 
 
@@ -144,13 +144,13 @@ def compare(ours: Work, theirs: Work, rounds: int, inner: int = 1) -> Compared:
 
 
 def microseconds(work: Work, inner: int = 100, rounds: int = 9) -> float:
-    """Return the best time of one run: for what is so short that everything else only disturbs it."""
+    """Return the best time of one run: for work so short that other processes can only slow it down."""
     work()
     return min(seconds(work, inner) for _ in range(rounds)) * 1e6
 
 
 def waits(duration: float, answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that is busy for so long, by the clock, and then answers about all of its data."""
+    """Return a function that is busy for a given time, by the clock, and returns an answer about its data."""
 
     def function(data: Any) -> Any:
         end = time.perf_counter() + duration
@@ -163,7 +163,7 @@ def waits(duration: float, answer: Callable[[Any], Any]) -> Callable[[Any], Any]
 
 
 def works(duration: float) -> Callable[[Any], float]:
-    """Return a mean that does a fixed amount of work first, about so long on a free core."""
+    """Return a mean that does a fixed amount of work first, which takes `duration` on a free core."""
     once = min(seconds(_turn, 20) for _ in range(20))
     turns = max(1, round(duration / once))
 
@@ -199,6 +199,6 @@ def counted(d: int) -> str:
     return "1 number" if d == 1 else f"{d:,} numbers"
 
 
-def plain(results: list[Result]) -> str:
+def as_json(results: list[Result]) -> str:
     """Return results as JSON."""
     return json.dumps([vars(each) for each in results], ensure_ascii=False)

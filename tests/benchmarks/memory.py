@@ -11,24 +11,24 @@ import numpy as np
 from privatize import privatize, samplers, sums
 
 def peak():
-    # Of this process alone: what getrusage tells begins with the parent's.
+    # Of this process alone: the peak that getrusage reports includes the parent's.
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
 
 n, m, function = int(sys.argv[1]), int(sys.argv[2]), sums.means() if sys.argv[3] == "additive" else np.mean
 make = privatize(epsilon=1, gamma=0.5, sampler=samplers.uniform(0, 1), seed=1, store=None, workers="inline")
-make(function).replace(samples=2000).estimate(10)  # with all that is imported on the way
+make(function).replace(samples=2000).estimate(10)  # so that all imports are done
 before, start = peak(), time.perf_counter()
 make(function).replace(samples=m).estimate(n)
 print(peak() - before, time.perf_counter() - start)
 """
-# Of every gap: itself, where it is kept, and a copy to select from.
+# Bytes for every gap (itself, in the store, and a copy to select from), and megabytes for all else.
 PER_GAP, BESIDE = 24, 32
 
 
 def run(quick: bool) -> list[Result]:
     """Measure the growth of the peak beyond a small calibration."""
     if sys.platform != "linux":
-        return [missing("memory", "the peak", "is told on Linux only")]
+        return [missing("memory", "the peak", "can be read on Linux only")]
     found = []
     for m in (10**3, 10**4, 10**5, 10**6) if quick else (10**3, 10**4, 10**5, 10**6, 10**7):
         grown, seconds = fresh(SCRIPT, 1000, m, "additive")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privatize import Gaussian, Laplace
-from privatize.noise import exact as discrete
+from privatize.noise import exact
 
 from .measuring import Result, counted, in_turn, result
 
@@ -18,12 +18,12 @@ def run(quick: bool) -> list[Result]:
     rng, found = np.random.default_rng(1), []
     for d in (1, 10**3, 10**5, 10**6):
         vector, whole = np.zeros(d), np.zeros(d, dtype=bool)
-        exact: dict[str, Any] = {"sensitivity": 1.0, "epsilon": 1.0, "whole": whole}
+        settings: dict[str, Any] = {"sensitivity": 1.0, "epsilon": 1.0, "whole": whole}
         works: dict[str, Callable[[], Any]] = {
             "numpy's laplace": lambda d=d: rng.laplace(size=d),
             "numpy's normal": lambda d=d: rng.normal(size=d),
-            "Laplace": lambda v=vector, e=exact: Laplace().release(v, delta=0.0, **e),
-            "Gaussian": lambda v=vector, e=exact: Gaussian().release(v, delta=1e-6, **e),
+            "Laplace": lambda v=vector, e=settings: Laplace().release(v, delta=0.0, **e),
+            "Gaussian": lambda v=vector, e=settings: Gaussian().release(v, delta=1e-6, **e),
         }
         times = in_turn(works, 3 if quick or d > 10**5 else 9, 200 if d == 1 else 1)
         each = {name: statistics.median(taken) / d * 1e9 for name, taken in times.items()}
@@ -36,15 +36,15 @@ def run(quick: bool) -> list[Result]:
 
 
 def crossover(quick: bool) -> list[Result]:
-    """Show where numpy overtakes plain Python, which is where discrete._FEW comes from."""
-    found, before = [], discrete._FEW
+    """Show from how many draws on numpy is faster than plain Python, for which exact._FEW is set."""
+    found, before = [], exact._FEW
     for d in (20, before, 2 * before):
         row = {}
         for name, few in (("Python", 10**9), ("numpy", 0)):
-            discrete._FEW = few
-            work = functools.partial(discrete.discrete_laplace, 2**40, 0, d)
+            exact._FEW = few
+            work = functools.partial(exact.discrete_laplace, 2**40, 0, d)
             row[name] = statistics.median(in_turn({name: work}, 9 if quick else 31)[name]) * 1e6
-        discrete._FEW = before
+        exact._FEW = before
         found.append(
             result("noise", f"{d} draws in plain Python", row["Python"], "µs", against="numpy",
                    theirs=row["numpy"], note=f"up to {before} are made in plain Python")

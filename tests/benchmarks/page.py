@@ -1,4 +1,4 @@
-"""The page of the docs, and the figures on it, written from the JSON of a run."""
+"""Write the page of the docs, with its charts, from the JSON of a run."""
 
 import math
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from privatize.display.charts import Chart, Color, Layer, svg
 from .measuring import ROOT, Result
 
 PAGE = ROOT / "docs" / "benchmarks.md"
-# What a group is about, in the order of the page.
+# Titles of the groups, in the order of the page.
 GROUPS = {
     "calibration": "Calibration, per pair",
     "cost against n": "Calibration against n",
@@ -24,7 +24,7 @@ GROUPS = {
     "drawing": "Drawing",
     "peers": "Other libraries",
 }
-TEXTS = {
+DESCRIPTIONS = {
     "calibration": """\
 One pair is: draw n + 1 records, evaluate, replace one, evaluate. The bare loop does that and nothing else, as
 most people would write it: with frames it makes a `pd.DataFrame` of columns and takes rows with `iloc`, which
@@ -81,7 +81,7 @@ COLORS: tuple[Color, ...] = ("blue", "red", "green", "orange", "gray")
 
 
 def figure(number: float | None) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     if number is None:
         return ""
     if number == round(number):
@@ -115,7 +115,7 @@ def _table(rows: list[Result], *, notes: bool = True) -> Iterator[str]:
 
 
 def _chart(group: str, rows: list[Result]) -> str:
-    """Return the figure of a group."""
+    """Return the chart of a group."""
     series = list(dict.fromkeys(each.series for each in rows if each.series))
     layers = []
     for name, color in zip(series, COLORS, strict=False):
@@ -146,7 +146,7 @@ def write(run: dict[str, Any]) -> str:
         rows = [each for each in results if each.group == group]
         if not rows:
             continue
-        lines += [f"## {title}", "", TEXTS[group], ""]
+        lines += [f"## {title}", "", DESCRIPTIONS[group], ""]
         if group in CHARTS and any(each.series for each in rows):
             lines += [_chart(group, rows), ""]
         lines += _table(rows)

@@ -1,6 +1,6 @@
-"""The same work with other libraries: Laplace noise, and a private mean end to end.
+"""The same work with other libraries: Laplace noise, and a private mean from data to answer.
 
-`python -m tests.benchmarks.peers` prints it as JSON, with whatever is installed where it runs.
+`python -m tests.benchmarks.peers` prints the results as JSON, for the libraries that are installed.
 """
 
 import importlib.metadata
@@ -16,7 +16,7 @@ import numpy as np
 
 from privatize import Laplace, privatize, samplers
 
-from .measuring import ROOT, Result, compare, counted, missing, plain, result
+from .measuring import ROOT, Result, as_json, compare, counted, missing, result
 
 GROUP = "peers"
 SHERPA = (
@@ -40,10 +40,10 @@ def opendp(d: int, data: Any) -> Works:
         >> dp.m.then_laplace(scale=1.0 / len(data))
     )
 
-    def asked() -> Any:
+    def private_mean() -> Any:
         return mean(np.clip(data, 0.0, 1.0).tolist())
 
-    return {"noise": lambda: noise(zeros), "mean": asked}
+    return {"noise": lambda: noise(zeros), "mean": private_mean}
 
 
 def diffprivlib(d: int, data: Any) -> Works:
@@ -98,7 +98,7 @@ def measured(quick: bool) -> list[Result]:
 
 
 def run(quick: bool, python: str | None = None) -> list[Result]:
-    """Compare with the peers that are installed here, or where another interpreter is."""
+    """Compare with the peers that are installed here, or for another interpreter."""
     if python is None:
         found = measured(quick)
     else:
@@ -116,4 +116,4 @@ def run(quick: bool, python: str | None = None) -> list[Result]:
 
 
 if __name__ == "__main__":
-    print(plain(measured("--quick" in sys.argv)))
+    print(as_json(measured("--quick" in sys.argv)))

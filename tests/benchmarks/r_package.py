@@ -1,4 +1,4 @@
-"""The workloads of the paper's authors' R package, beside the seconds that it took, and the bare loop.
+"""The workloads of the R package of the paper's authors, against its seconds and the bare loop.
 
 R is not run: its seconds were recorded with diffpriv 0.4.2.9000 (and e1071) on two cores like those here.
 Cost is linear in m, so where a part is run with fewer pairs its seconds are scaled up, and the note says so.
@@ -41,7 +41,7 @@ def workload(
 ) -> list[Result]:
     """Calibrate in several ways, on all cores, in turn with the bare loop.
 
-    A round that is not counted goes before: workers are warm, and have imported what they need.
+    The first round is not counted, unless it is the only one: in it workers start and import modules.
     """
     function, draw, split, some = bare
     works = {"bare": lambda: loop(function, some, draw, split, n=n)}
@@ -71,7 +71,7 @@ def workload(
 
 
 def run(quick: bool) -> list[Result]:
-    """Run all of them."""
+    """Run all workloads."""
     many = 50_000
     processes = {"workers": None, "progress": False}
     found = workload(

@@ -1,4 +1,4 @@
-"""What a number costs to draw, against the numpy call that does the least that is needed."""
+"""What drawing a number costs, against the numpy calls that do the least for it."""
 
 import importlib.util
 from collections.abc import Callable
@@ -56,11 +56,11 @@ def doubled(columns: dict[str, Any]) -> Any:
 
 
 def columns(n: int, rng: Rng) -> Any:
-    """Draw four columns as codes and numbers, with no frame around them."""
+    """Draw four columns as codes and numbers, without making a frame."""
     return rng.integers(0, 121, n), rng.normal(3e4, 1e4, n), rng.random(n) < 0.4, rng.integers(0, 1827, n)
 
 
-def gone(n: int, rng: Rng) -> Any:
+def some_missing(n: int, rng: Rng) -> Any:
     """Draw numbers of which some are missing."""
     x = rng.random(n)
     x[rng.random(n) < 0.1] = np.nan
@@ -91,7 +91,7 @@ def mixed(n: int, rng: Rng) -> Any:
     return rng.normal(np.where(which, 0.0, 5.0), 1.0)
 
 
-# Name, sampler, numbers per record, the least that is needed.
+# Name, sampler, numbers per record, and the numpy calls that do the least.
 CASES: list[tuple[str, Any, int, Callable[[int, Rng], Any]]] = [
     ("uniform", uniform(0, 100), 1, lambda n, rng: rng.uniform(0, 100, n)),
     ("uniform, size=10", uniform(0, 1, size=10), 10, lambda n, rng: rng.uniform(0, 1, (n, 10))),
@@ -107,7 +107,7 @@ CASES: list[tuple[str, Any, int, Callable[[int, Rng], Any]]] = [
         1,
         lambda n, rng: EPOCH + rng.integers(0, 1827, n).astype("m8[D]"),
     ),
-    ("with_missing", with_missing(uniform(0, 1), 0.1), 1, gone),
+    ("with_missing", with_missing(uniform(0, 1), 0.1), 1, some_missing),
     ("scipy gamma", as_sampler(stats.gamma(2)), 1, lambda n, rng: rng.gamma(2.0, 1.0, n)),
     ("gamma truncated", as_sampler(stats.gamma(2)).truncated(high=2), 1, cut),
     ("normal clipped", normal(0, 1).clip(-1, 1), 1, lambda n, rng: np.clip(rng.normal(0, 1, n), -1, 1)),
@@ -136,7 +136,7 @@ CASES: list[tuple[str, Any, int, Callable[[int, Rng], Any]]] = [
 
 
 def run(quick: bool) -> list[Result]:
-    """Draw with each, in datasets of several sizes."""
+    """Draw with each sampler, in datasets of several sizes."""
     found = []
     for name, sampler, width, least in CASES:
         for n in (1000,) if quick else (100, 1000, 100_000):

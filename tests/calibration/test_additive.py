@@ -1,4 +1,4 @@
-"""Sums over records calibrate from two records a pair, and nothing that is not such a sum does."""
+"""Sums over records are calibrated on two records for each pair; functions that are no such sums are not."""
 
 import functools
 import math
@@ -82,28 +82,28 @@ READY = {
 
 @pytest.mark.parametrize("name", READY)
 class TestReady:
-    """What is ready is what the plain functions are, in value and in gap."""
+    """The ready-made sums have the values and gaps of functions that are written by hand."""
 
     def test_value(self, name):
-        """A ready form that computed something else would answer another question."""
+        """A ready-made sum would compute something else than its name says."""
         ours, plain, sampler = READY[name]
         data = sampler.draw(300, np.random.default_rng(1))
         a, b = ours(data), plain(data)
         assert type(a) is type(b) or isinstance(b, float)
         assert a == b if isinstance(a, dict) else np.allclose(a, b, rtol=1e-13, atol=0)
 
-    def test_gaps_have_the_law_of_plain_ones(self, name):
-        """Gaps of another distribution would be another promise (false alarm 1e-6 each)."""
+    def test_distribution_of_gaps(self, name):
+        """Gaps of another distribution would mean another amount of noise (false alarm 1e-6 each)."""
         ours, plain, sampler = READY[name]
         made = plan(0.05, 600)
         one = estimate(ours, n=40, sampler=sampler, plan=made, min_sensitivity=0.1).gaps
         other = estimate(plain, n=40, sampler=sampler, plan=made, min_sensitivity=0.1, seed=2).gaps
-        # Rounding must not tear equal gaps apart.
+        # Rounded, because gaps that are equal must stay equal.
         assert stats.ks_2samp(one.round(12), other.round(12)).pvalue > FALSE_ALARM
         assert one.max() > 0
 
-    def test_gaps_are_those_of_the_same_records(self, name):
-        """On the very records of a pair, the plain function moves as far as the sum says that it does."""
+    def test_gaps_on_the_same_records(self, name):
+        """On the records of a pair, the function by hand would move farther than the gap of the sum."""
         ours, plain, sampler = READY[name]
         pairs = evaluator(ours, n=40, sampler=sampler, norm=l1, seed=3)
         found = pairs.evaluate((0, 300), pairs.learned)
@@ -115,10 +115,10 @@ class TestReady:
             a, b = plain(one), plain(other)
             gap = sum(abs(a[c] - b[c]) for c in a) if isinstance(a, dict) else np.abs(np.subtract(a, b)).sum()
             assert found.gaps[i] == pytest.approx(gap, rel=1e-9, abs=1e-13)
-            assert found.gaps[i] >= gap  # there is room for rounding
+            assert found.gaps[i] >= gap  # rounding is added
 
-    def test_it_is_released_like_any_function(self, name):
-        """A ready form goes through the decorator, and comes out in its own type."""
+    def test_release(self, name):
+        """A private ready-made sum would return another type than the sum itself."""
         ours, _, sampler = READY[name]
         private = privatize(epsilon=1e5, gamma=0.2, sampler=sampler, seed=1, min_sensitivity=1e-3)(ours)
         data = sampler.draw(300, np.random.default_rng(1))
@@ -126,8 +126,8 @@ class TestReady:
         assert type(a) is type(b)
         assert np.allclose(*(list(v.values()) if isinstance(v, dict) else v for v in (a, b)), atol=1e-3)
 
-    def test_it_survives_pickle_and_has_an_identity(self, name):
-        """Workers get the same function, and another process recalls its estimate."""
+    def test_pickle_and_fingerprint(self, name):
+        """Workers would get another function, or another process would not find the stored estimate."""
         ours = READY[name][0]
         again = pickle.loads(pickle.dumps(ours))
         assert fingerprint(again) == fingerprint(ours)
@@ -135,24 +135,24 @@ class TestReady:
 
 
 def test_streams_are_as_documented():
-    """Pair i has the records 2i and 2i+1 of one draw of its block, whatever n is."""
+    """Pair i would not have the records 2i and 2i+1 of its block, as documented."""
     found = estimate(sums.means(), n=1000, plan=plan(0.2, 600))
     expected = []
     for block in range(3):
         rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(1, spawn_key=(0, block))))
         both = rng.uniform(0.0, 1.0, 512).reshape(256, 2)
         expected += (np.abs(both[:, 0] - both[:, 1]) / 1000).tolist()
-    room = found.gaps - expected[:600]
-    assert (room > 0).all() and room.max() < 2e-14
+    added = found.gaps - expected[:600]
+    assert (added > 0).all() and added.max() < 2e-14
 
 
-def test_every_chunking_gives_the_same_gaps():
-    """However pairs are handed out, the estimate is the same."""
-    whole = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
+def test_any_division_into_spans():
+    """The estimate would depend on how pairs are divided among workers."""
+    expected = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
     for size in (1, 7, 100, 256, 300):
         pairs = evaluator(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
         parts = [pairs.evaluate((at, min(at + size, 600)), pairs.learned).gaps for at in range(0, 600, size)]
-        assert np.array_equal(np.concatenate(parts), whole)
+        assert np.array_equal(np.concatenate(parts), expected)
 
 
 @additive
@@ -163,14 +163,14 @@ def clipped(x, limit=0.5):
 
 @pytest.mark.parametrize("function", [sums.histogram(EDGES), clipped, functools.partial(clipped, limit=0.9)])
 def test_workers_give_the_same_gaps(function):
-    """In other processes every pair has the gap that it has here."""
+    """A pair would have another gap in another process."""
     here = estimate(function, plan=plan(0.1, 700), workers="inline")
     there = estimate(function, plan=plan(0.1, 700), workers=2)
     assert np.array_equal(here.gaps, there.gaps)
 
 
 def test_a_longer_run_extends_a_shorter_one():
-    """More pairs keep the earlier ones."""
+    """A plan with more pairs would measure all of them again."""
     short, long = (estimate(sums.means(), plan=plan(0.2, m)).gaps for m in (100, 600))
     assert np.array_equal(short, long[:100])
 
@@ -186,7 +186,7 @@ def test_any_number_of_records(n, average):
 
 
 class TestCalls:
-    """However the function is called, its rows are found, and its other arguments reach it."""
+    """However the function is called, its rows are found, and it gets its other arguments."""
 
     def test_decorators(self):
         """Both forms of the decorator keep name, documentation and signature."""
@@ -220,7 +220,7 @@ class TestCalls:
         assert private.estimate(50, 6.0).value == pytest.approx(2 * private.estimate(50, 3.0).value)
 
     def test_methods(self):
-        """A sum may be a method."""
+        """A sum that is a method would be calibrated slowly, on entire datasets."""
 
         class Survey:
             """Has a limit."""
@@ -251,7 +251,7 @@ class TestCalls:
         found = estimate(additive(g), sampler=P)
         assert found.value > 0 and found.m == 79
 
-    def test_frames_have_means(self):
+    def test_means_of_frames(self):
         """The means of a frame are those of its columns, in their order."""
         pd = pytest.importorskip("pandas")
         frame = pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}, index=["x", "y"])
@@ -263,7 +263,7 @@ class TestCalls:
             sums.means()(frame.assign(c=["x", "y"]))
 
     def test_bernstein(self):
-        """A density estimate on the lattice is released as a polynomial, with points left open or not."""
+        """A density estimate is released as a polynomial, with points given or chosen by the mechanism."""
         mechanism = Bernstein(lattice=10)
         private = privatize(epsilon=1e5, gamma=0.2, sampler=UNIT, mechanism=mechanism, seed=1)
         x = np.random.default_rng(1).random(200)
@@ -272,8 +272,8 @@ class TestCalls:
             assert np.allclose(found.release(x).value(LATTICE), private(density)(x)(LATTICE), atol=1e-2)
             assert found.estimate(200).value == pytest.approx(private(density).estimate(200).value, rel=0.3)
 
-    def test_a_mechanism_may_say_what_it_hands_on(self):
-        """A function of a mechanism's own does not hide the sum that is in it."""
+    def test_a_mechanism_that_wraps_the_function(self):
+        """If a mechanism wraps the function, the sum inside would not be recognized."""
 
         class Values:
             def __init__(self, inner):
@@ -285,18 +285,18 @@ class TestCalls:
             def __privatize_rows__(self, rows_of):
                 return rows_of(self.inner)
 
-        class Telling(Bernstein):
+        class Wrapping(Bernstein):
             def evaluate(self, call, opened):
                 return Values(super().evaluate(call, opened))
 
-        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Telling(lattice=10), seed=1)
+        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Wrapping(lattice=10), seed=1)
         expected = estimate(sums.kde(LATTICE, 0.1), n=200).gaps
         for form in (sums.kde(LATTICE, 0.1), sums.kde(None, 0.1)):
             assert np.allclose(private(form).estimate(200).gaps, expected, rtol=1e-12)
         assert rows_of(lambda x: x) is None
 
     def test_exponential_scores(self):
-        """Sums may be scores: the norm is the mechanism's own."""
+        """Scores that are sums would be measured in another norm than the mechanism's own."""
         scores = additive(lambda x: -np.abs(x[:, None] - LATTICE), average=False)
         private = privatize(epsilon=1e4, gamma=0.2, sampler=UNIT, mechanism=Exponential(LATTICE), seed=1)
         assert private(scores)(np.full(100, 0.31)) == LATTICE[3]
@@ -305,7 +305,7 @@ class TestCalls:
         assert found.value == pytest.approx(plain.value, rel=0.3)
 
     def test_scaled(self):
-        """Weights for columns of different size are learned for sums as well."""
+        """Weights for columns of different size would not be learned for sums."""
         private = privatize(
             epsilon=1, gamma=0.2, sampler=PLANE, mechanism=Laplace(scaled="relative"), seed=1
         )(sums.means())
@@ -313,7 +313,7 @@ class TestCalls:
 
 
 class TestIdentity:
-    """Remembered estimates of sums and of plain functions are never mixed up."""
+    """Stored estimates of sums and of other functions are never mixed up."""
 
     def test_keys_differ(self):
         """The function itself, its mean and its sum have three keys."""
@@ -330,7 +330,7 @@ class TestIdentity:
 
 
 class TestRefusals:
-    """What is not a sum over records is refused: its gap is not that of two records."""
+    """A function that is no sum over records is refused: two records do not show its gap."""
 
     @pytest.mark.parametrize("n", [1, 2, 30, 20_000])
     @pytest.mark.parametrize("average", [True, False])
@@ -350,12 +350,12 @@ class TestRefusals:
         ids=["centered", "a little", "rank", "place", "parity", "random", "size", "quantile", "offset"],
     )
     def test_rows_that_depend_on_other_records(self, g, average, n):
-        """A row that follows from the batch would hide most of the gap."""
+        """A row that depends on other records would hide most of the gap."""
         with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Fix it, or leave"):
             estimate(additive(g, average=average), n=n)
 
-    def test_a_sum_that_is_not_what_its_rows_say(self):
-        """The real function is run on whole neighbours, and not only its rows."""
+    def test_a_sum_that_differs_from_its_rows(self):
+        """A function that does not add up its rows would be calibrated by those rows."""
 
         class Twice(sums.Additive):
             def __call__(self, *args, **kwargs):
@@ -366,7 +366,7 @@ class TestRefusals:
         assert caught.value.evaluated == pytest.approx(2 * caught.value.pair, rel=1e-6)
 
     def test_refusals_are_remembered(self):
-        """Trying again is not a way around the check, and the error keeps its kind on the way."""
+        """A user could avoid the check by trying again, or get another class of error the second time."""
 
         class Twice(sums.Additive):
             def __call__(self, *args, **kwargs):
@@ -379,7 +379,7 @@ class TestRefusals:
                     private(function).estimate(100)
 
     def test_records_on_which_it_fails(self):
-        """A record in a thousand that fails is in almost every dataset, though in few pairs."""
+        """Records that fail in one of a thousand cases are in few pairs, but in almost every dataset."""
 
         def g(x):
             if (x > 0.997).any():
@@ -395,7 +395,7 @@ class TestRefusals:
                 estimate(additive(function), n=2000, plan=plan(0.2, 600))
 
     def test_only_the_pairs_that_fail_are_infinite(self):
-        """Where a batch fails, its pairs are evaluated one by one."""
+        """If one record fails, all pairs of its block would be infinite."""
 
         def g(x):
             if (x > 0.99).any():
@@ -409,7 +409,7 @@ class TestRefusals:
         assert "too large" in found.cause.text
 
     def test_failures_are_shown(self):
-        """A sum that fails on all records ends with the first real cause."""
+        """The error for a sum that fails on all records would not have the first cause."""
         with pytest.raises(InfiniteSensitivityError, match="ZeroDivisionError"):
             estimate(additive(lambda x: 1 / 0))
 
@@ -417,12 +417,12 @@ class TestRefusals:
         "g", [lambda x: x.mean(), lambda x: x[x > 0.5], lambda x: x.astype(str), lambda x: x[:1]]
     )
     def test_rows_for_each_record(self, g):
-        """A function that adds up by itself, or drops records, is refused with what to do."""
+        """A function that adds up by itself, or drops records, would be refused without a remedy."""
         with pytest.raises(OutputError, match="one number, or one row of numbers, for each"):
             estimate(additive(g))
 
     def test_zero(self):
-        """A sum that no pair moves has no sensitivity, and no rounding to make one of it."""
+        """A constant sum would get a tiny sensitivity from what is added for rounding."""
         with pytest.raises(ZeroSensitivityError):
             estimate(additive(lambda x: np.full(len(x), 0.1)))
 
@@ -446,22 +446,22 @@ class TestRefusals:
         ],
     )
     def test_samplers_whose_records_depend_on_each_other(self, draw):
-        """Neighbours in a sorted draw are far closer than records of P."""
+        """Two adjacent records of a sorted draw are far closer than two records of P."""
         with pytest.raises(SamplerError, match="independent"):
             estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw, independent=True))
 
-    @pytest.mark.parametrize("vouched", [False, True])
-    def test_functions_of_the_users_are_evaluated_plainly_unless_vouched_for(self, vouched):
-        """A sampler may draw its rare records in a place, or in a number, that two records never show."""
+    @pytest.mark.parametrize("attested", [False, True])
+    def test_samplers_of_users_need_independent_true(self, attested):
+        """A sampler may draw rare records at positions, or in numbers, that two records never show."""
 
         def strata(n, rng):
             rare = int(0.15 * n)
             return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
 
-        P = samplers.from_function(strata, independent=vouched)
-        assert traits_of(P).iid == vouched
-        assert ("independent=True" in repr(P)) == vouched
-        if not vouched:
+        P = samplers.from_function(strata, independent=attested)
+        assert traits_of(P).iid == attested
+        assert ("independent=True" in repr(P)) == attested
+        if not attested:
             assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
         for other in (
             samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
@@ -476,8 +476,8 @@ class TestRefusals:
         ):
             assert traits_of(ours).iid
 
-    def test_exchangeable_records_are_evaluated_plainly(self):
-        """Records that share a parameter are no independent draws, so whole datasets are drawn."""
+    def test_exchangeable_records_need_entire_datasets(self):
+        """Records that share a parameter are not independent, so entire datasets are drawn."""
 
         class Shared(Distribution):
             independent = False
@@ -494,7 +494,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("wrong", [3, "mean", None])
     def test_not_callable(self, wrong):
-        """What cannot be called, or says neither mean nor sum, is refused at once."""
+        """An argument that is no function, or an average= that is no bool, would fail only later."""
         with pytest.raises(SettingsError, match="average="):
             additive(np.square, average=wrong)
         if wrong is not None:
@@ -506,42 +506,42 @@ class TestRefusals:
         with pytest.raises(SettingsError, match="already"):
             additive(sums.means())
 
-    def test_whole_numbers_do_not_wrap(self):
-        """A sum beyond 2^62 is an error and not a negative number."""
+    def test_integers_do_not_wrap(self):
+        """A sum beyond 2^62 would become a negative number."""
         with pytest.raises(OutputError, match="too large"):
             additive(np.positive, average=False)(np.full(4, 2**61))
         assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765
 
 
 class TestSettings:
-    """Ready forms are refused with value, rule and remedy."""
+    """Wrong arguments of ready-made sums are refused with value, rule and remedy."""
 
     @pytest.mark.parametrize("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [[0, 1]], "ab", None])
     def test_edges(self, edges):
-        """Bins without a width count nothing."""
+        """Bins without a width would count nothing."""
         with pytest.raises(SettingsError, match="edges="):
             sums.histogram(edges)
 
     @pytest.mark.parametrize("categories", [[], ["a", "a"], [1, True], [None], [math.nan], "ab", [("a",)]])
     def test_categories(self, categories):
-        """Categories are public, and each is counted once."""
+        """A category would be counted twice, or could never be found."""
         with pytest.raises(SettingsError, match="categories="):
             sums.counts(categories)
 
     @pytest.mark.parametrize("bandwidth", [0, -1, math.nan, math.inf, "1", True, None])
     def test_bandwidth(self, bandwidth):
-        """A kernel has a width."""
+        """A kernel without a width would divide by zero."""
         with pytest.raises(SettingsError, match="bandwidth="):
             sums.kde([0.0], bandwidth)
 
     @pytest.mark.parametrize("points", [[], [math.nan], [[[0.0]]], "ab"])
     def test_points(self, points):
-        """A density is estimated somewhere."""
+        """A density without points, or at points that are not numbers, could not be released."""
         with pytest.raises(SettingsError, match="points="):
             sums.kde(points, 1.0)
 
     def test_dimensions(self):
-        """Records and points of different dimension do not meet."""
+        """Records and points of different dimensions would fail inside numpy or SciPy."""
         with pytest.raises(DataError, match="points of shape"):
             sums.kde([0.0, 1.0], 1.0)(np.zeros((3, 2)))
         with pytest.raises(DataError, match="one number for each"):
@@ -550,7 +550,7 @@ class TestSettings:
             sums.counts([0])(np.zeros((3, 2)))
 
     def test_matrix(self):
-        """A triangle has 1, 3, 6, ... numbers, and is that of the matrix again."""
+        """The matrix would differ from XᵀX/n, or be made from a vector that is no triangle."""
         x = PLANE.draw(100, np.random.default_rng(1))
         assert np.allclose(sums.matrix(sums.second_moments()(x)), x.T @ x / 100)
         assert sums.matrix(4.0).tolist() == [[4.0]]
@@ -559,15 +559,15 @@ class TestSettings:
                 sums.matrix(wrong)
 
 
-def test_histogram_ends_as_numpy_does():
-    """Edges, outsiders, missing values and infinities are counted as numpy counts them."""
+def test_histogram_counts_as_numpy_does():
+    """Edges, values outside, missing values and infinities are counted as numpy counts them."""
     x = np.array([-1, 0, 0.5, 1, 1.5, 2, 2.0000001, np.nan, np.inf, -np.inf])
     for edges in ([0, 1, 2], [-np.inf, 0, np.inf], [0.5, 1]):
         assert sums.histogram(edges)(x).tolist() == np.histogram(x, edges)[0].tolist()
 
 
 def test_kde_in_two_dimensions():
-    """Points of several coordinates have the density of a normal kernel there."""
+    """In several dimensions the density would not be that of a normal kernel."""
     rng = np.random.default_rng(1)
     x, points = rng.normal(size=(50, 2)), rng.normal(size=(4, 2))
     expected = [stats.multivariate_normal(p, 0.3**2 * np.eye(2)).pdf(x).mean() for p in points]
@@ -575,15 +575,15 @@ def test_kde_in_two_dimensions():
 
 
 def test_sums_round_pairwise():
-    """The rounding of a column's sum stays within the room that gaps are given."""
+    """The rounding error of a column's sum would be larger than what is added to gaps for it."""
     x = np.random.default_rng(1).random((100_000, 3))
     exact = [math.fsum(column) / len(x) for column in x.T]
-    room = (math.log2(len(x)) + 16) * 2.0**-53
-    assert (np.abs(sums.means()(x) - exact) <= room).all()
+    allowed = (math.log2(len(x)) + 16) * 2.0**-53
+    assert (np.abs(sums.means()(x) - exact) <= allowed).all()
 
 
-def test_large_offsets_have_room_for_rounding():
-    """Where values are huge and gaps tiny, the gaps of real evaluations stay within those claimed."""
+def test_rounding_with_large_offsets():
+    """If values are huge and gaps tiny, rounding could make real gaps larger than the estimated ones."""
     pairs = evaluator(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
     found = pairs.evaluate((0, 100), pairs.learned)
     for i in range(100):
@@ -592,14 +592,14 @@ def test_large_offsets_have_room_for_rounding():
 
 
 def test_audits_hold():
-    """An audit draws fresh pairs of a sum, and finds the promise kept (false alarm 1%, fixed seed)."""
+    """An audit on fresh pairs would find that the promise is broken (false alarm 1%, fixed seed)."""
     private = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1)(sums.kde(LATTICE, 0.1))
     found = audit(private, 200, pairs=1000, releases=1000, under=[samplers.normal(0.5, 0.1)], seed=2)
     assert found.holds and 0 < found.coverage.beyond < 100
 
 
-def test_pair_wins():
-    """A `pair=` that is given is used, and checked, as for any function."""
+def test_pair_is_used_if_given():
+    """A `pair=` for a sum would be ignored, or not checked."""
 
     def both(data, position, replacement):
         a = data.mean()
@@ -616,9 +616,9 @@ def _shared_mean(theta, rng):
 
 
 class TestIndependentOnlyIfKnown:
-    """Two records stand for a dataset only if the library itself knows that P draws them independently."""
+    """Two records replace a dataset only if the library knows that P draws them independently."""
 
-    def test_a_likelihood_of_the_users_own(self):
+    def test_the_users_own_likelihood(self):
         """Sums over records that share a mean would be calibrated on two records, with half the noise."""
 
         def spread(theta, rng):
@@ -647,7 +647,7 @@ class TestIndependentOnlyIfKnown:
         yield samplers.as_sampler(part).clip(-1e9, 1e9)
         yield samplers.as_sampler(part).fixed(size=10)
 
-    def test_what_is_made_of_independent_records(self):
+    def test_samplers_made_of_independent_ones(self):
         """Sums under a P made of known ones would be calibrated slowly, though two records are enough."""
         for part in (
             samplers.uniform(0, 1),
@@ -656,8 +656,8 @@ class TestIndependentOnlyIfKnown:
             for made in self.made_of(part):
                 assert traits_of(made).iid, made
 
-    def test_what_is_made_of_others(self):
-        """One part that sorts, shifts or counts would pass unseen inside a table, a mixture or a map."""
+    def test_samplers_made_of_unknown_ones(self):
+        """A part that sorts or shifts its records would go unnoticed inside a table, a mixture or a map."""
         ours = samplers.uniform(0, 1)
 
         class Claims:
@@ -716,7 +716,7 @@ class TestIndependentOnlyIfKnown:
             lambda: samplers.blobs([[0, 0], [1, 2]]),
         ],
     )
-    def test_a_class_made_of_ours(self, make):
+    def test_a_subclass_of_ours(self, make):
         """A user's subclass that sorts would inherit the claim that records are independent."""
         ours = make()
         assert traits_of(ours).iid
@@ -725,8 +725,8 @@ class TestIndependentOnlyIfKnown:
         vars(made).update(vars(ours))
         assert not traits_of(made).iid and not traits_of(made).streamable and not traits_of(made).stable
 
-    def test_functions_that_see_all_records(self):
-        """A map, a label or a column that subtracts the mean couples the records of a dataset."""
+    def test_functions_of_all_records(self):
+        """A map, a label or a column that subtracts the mean makes the records depend on each other."""
         ours = samplers.uniform(0, 1)
         for made in (
             ours.map(lambda x: x * 2),
@@ -737,8 +737,8 @@ class TestIndependentOnlyIfKnown:
             assert not traits_of(made).iid, made
             assert not traits_of(made).streamable
 
-    def test_scipy_with_functions_of_the_users_own(self):
-        """A distribution whose inverse is the user's gets all uniform numbers at once, and may sort them."""
+    def test_scipy_distributions_with_user_code(self):
+        """A user's own inverse distribution function gets all uniform numbers at once, and may sort them."""
 
         class Mine(stats.rv_continuous):
             def _ppf(self, q):
@@ -774,8 +774,8 @@ class TestIndependentOnlyIfKnown:
         assert traits_of(samplers.as_sampler(stats.multivariate_normal([0, 0]))).iid
         assert traits_of(samplers.as_sampler(stats.rv_discrete(values=([1, 2], [0.5, 0.5])))).iid
 
-    def test_a_class_made_of_ours_keeps_its_own_law(self):
-        """Cutting or selecting from a user's subclass would draw from the library's law in its place."""
+    def test_a_subclass_of_ours_draws_for_itself(self):
+        """Truncating a user's subclass, or selecting columns, would draw from the library's distribution."""
 
         class Ones(type(samplers.uniform(0, 2))):
             def draw(self, n, rng):
@@ -784,11 +784,11 @@ class TestIndependentOnlyIfKnown:
         ours = samplers.uniform(0, 2)
         drawn = Ones(ours.low, ours.high).truncated(0.5, 1.5).draw(50, np.random.default_rng(1))
         assert np.allclose(drawn, 1)
-        whole = samplers.table(a=samplers.uniform(0, 1), b=samplers.uniform(0, 1), frame="dict")
+        table = samplers.table(a=samplers.uniform(0, 1), b=samplers.uniform(0, 1), frame="dict")
 
-        class Other(type(whole)):
+        class Other(type(table)):
             def draw(self, n, rng):
                 return {name: part + 5 for name, part in super().draw(n, rng).items()}
 
-        made = Other(whole.columns, whole.frame)
+        made = Other(table.columns, table.frame)
         assert (made["a"].draw(50, np.random.default_rng(1)) > 4).all()

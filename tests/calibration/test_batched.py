@@ -67,8 +67,8 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_form_of_answer_has_the_gaps_of_plain_evaluation(name):
-    """An answer that is stacked in another way would be calibrated to somebody else's gaps."""
+def test_every_kind_of_output_has_the_gaps_of_plain_evaluation(name):
+    """Outputs that are stacked in another way would be given the gaps of other numbers."""
     sampler, function = FUNCTIONS[name]
     plain = estimate(function, sampler=sampler)
     stacked = estimate(function, batch=True, sampler=sampler)
@@ -79,7 +79,7 @@ def test_every_form_of_answer_has_the_gaps_of_plain_evaluation(name):
 
 @pytest.mark.parametrize("name", ["integer", "integers", "median", "list", "named tuple", "32 bits"])
 def test_exact_functions_have_exactly_the_same_gaps(name):
-    """Where nothing is rounded, a batch changes no bit and needs no room."""
+    """If nothing is rounded, a batch would still change gaps, or widen the estimate."""
     sampler, function = FUNCTIONS[name]
     plain, stacked = estimate(function, sampler=sampler), estimate(function, batch=True, sampler=sampler)
     assert np.array_equal(plain.gaps, stacked.gaps)
@@ -88,7 +88,7 @@ def test_exact_functions_have_exactly_the_same_gaps(name):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40, 1000])
 def test_any_number_of_records(n):
-    """Datasets of one record, and blocks that are cut by n, come out the same."""
+    """Datasets of one record, or short blocks of large datasets, would have other gaps in a stack."""
     plain, stacked = (
         estimate(lambda x: x.max(axis=-1) + x.min(axis=-1), batch, n=n) for batch in (False, True)
     )
@@ -109,7 +109,7 @@ def test_any_number_of_records(n):
     ids=repr,
 )
 def test_every_sampler_of_arrays(sampler):
-    """Samplers that cannot be asked for many datasets at once draw the same ones in a stack."""
+    """Samplers that draw one dataset at a time would draw others for a stack."""
     plain, stacked = (
         estimate(lambda x: x.max(axis=-1) - 2.0 * x[..., 0], batch, sampler=sampler)
         for batch in (False, True)
@@ -135,7 +135,7 @@ def test_aligned_data_is_a_tuple_of_stacks():
 
 
 def test_aligned_arguments_are_stacked_for_the_function_itself():
-    """batch=True works for f(X, y) as it is called."""
+    """batch=True would not work for functions of several aligned arguments, such as f(X, y)."""
     made = {"epsilon": 1, "gamma": 0.1, "sampler": labelled(), "data": ("X", "y"), "seed": 1}
 
     def f(X, y, power=1):
@@ -156,7 +156,7 @@ def test_a_tuple_of_one_array_is_a_tuple_for_a_batch_too():
 
 @dataclasses.dataclass(frozen=True)
 class Last:
-    """A mechanism of a user's, which measures the last number twice."""
+    """A user's mechanism, which counts the last number twice."""
 
     def norm(self, gap):
         return float(np.abs(gap).sum() + abs(gap[-1]))
@@ -169,7 +169,7 @@ class Last:
 
 
 class Doubled(Laplace):
-    """A mechanism made of one of ours, with a norm of its own."""
+    """A subclass of our mechanism, with a norm of its own."""
 
     def norm(self, gap):
         return 2 * float(np.abs(gap).sum())
@@ -190,7 +190,7 @@ NORMS = {
 
 @pytest.mark.parametrize("name", NORMS)
 def test_every_norm_of_a_stack_is_that_of_its_pairs(name):
-    """A gap that is measured in another norm than the noise is made for would be no promise at all."""
+    """A gap in another norm than that of the noise would not protect anybody."""
     plain, stacked = (
         estimate(lambda x: np.median(x, axis=-2), batch, sampler=PLANE, norm=NORMS[name])
         for batch in (False, True)
@@ -200,7 +200,7 @@ def test_every_norm_of_a_stack_is_that_of_its_pairs(name):
 
 @pytest.mark.parametrize("scaled", ["total", "relative"])
 @pytest.mark.parametrize("kind", [Laplace, Gaussian])
-def test_learned_weights_count_in_stacks(kind, scaled):
+def test_learned_weights_are_used_in_stacks(kind, scaled):
     """Gaps without the weights that the noise has would be too small."""
     mechanism = kind(scaled=scaled)
     rest = {"norm": mechanism.norm, "scaled": mechanism, "sampler": samplers.uniform([0, 0], [1, 100])}
@@ -209,8 +209,8 @@ def test_learned_weights_count_in_stacks(kind, scaled):
     assert np.allclose(plain.gaps, stacked.gaps, rtol=1e-15, atol=0)
 
 
-def test_norms_of_many_are_those_of_each():
-    """Tiny, huge and broken gaps are measured alike, one by one and all at once."""
+def test_norms_of_many_gaps_at_once():
+    """Tiny, huge and infinite gaps would be measured differently one by one and all at once."""
     steps = np.array(
         [[0, 0], [1e-200, 1e-200], [-3, 4], [1e200, 1e200], [np.inf, 1], [np.nan, 1], [5e-324, 0]]
     )
@@ -226,8 +226,8 @@ SPANS = st.lists(st.integers(0, 300), min_size=1, max_size=6, unique=True)
 
 @settings(max_examples=25, deadline=None)
 @given(SPANS, st.sampled_from(["uniform", "mixture", "tuple"]), st.booleans())
-def test_blocks_may_be_cut_anywhere(cuts, kind, backwards):
-    """Which process evaluates which pairs, and in which order, must not show in a gap."""
+def test_any_division_into_spans(cuts, kind, backwards):
+    """Gaps would depend on which process evaluates which pairs, and in which order."""
     sampler, function = {
         "uniform": (UNIT, lambda x: x.max(axis=-1)),
         "mixture": (samplers.mixture([UNIT, samplers.normal(0, 1)]), lambda x: x.max(axis=-1)),
@@ -262,13 +262,13 @@ def test_wide_records_are_stacked_a_few_at_a_time():
 
 
 def test_in_two_processes():
-    """Workers evaluate stacks too, and find the same."""
+    """Workers would measure other gaps in stacks, or evaluate no stacks."""
     _, function = FUNCTIONS["median"]
     here = estimate(function, batch=True, plan=plan(0.05))
     assert np.array_equal(here.gaps, estimate(function, batch=True, plan=plan(0.05), workers=2).gaps)
 
 
-# --- wrong ones -------------------------------------------------------------------------------
+# --- wrong batches ----------------------------------------------------------------------------
 
 
 def mean(x):
@@ -315,14 +315,14 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_batch_is_refused(name):
-    """A batch that gives smaller gaps than the function would leave people without their noise."""
+    """A batch that gives smaller gaps than the function would mean too little noise."""
     with pytest.raises(PairError, match="batch= disagrees with plain evaluation"):
         estimate(mean, batch=WRONG[name], n=20)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_batch_that_is_wrong_for_half_of_the_pairs_is_found_with_any_seed(seed):
-    """One in 2^8 such batches would get through eight random looks; the largest gaps are looked at too."""
+def test_a_batch_that_is_wrong_for_half_of_the_pairs(seed):
+    """With eight random pairs one in 2^8 such batches would pass; the largest gaps are compared too."""
     with pytest.raises(PairError):
         estimate(mean, batch=clipped, n=20, seed=seed)
 
@@ -331,9 +331,9 @@ SHAPES = {
     "over the wrong axis": lambda s: s.mean(axis=0),
     "one number": lambda s: s.mean(),
     "a column": lambda s: s.mean(axis=1, keepdims=True),
-    "truth values": lambda s: s.mean(axis=1) > 0.5,
+    "booleans": lambda s: s.mean(axis=1) > 0.5,
     "complex numbers": lambda s: s.mean(axis=1) + 0j,
-    "texts": lambda s: np.array(["a"] * len(s)),
+    "strings": lambda s: np.array(["a"] * len(s)),
     "a dict": lambda s: {"mean": s.mean(axis=1)},
     "nothing": lambda s: None,
     "one too few": lambda s: s.mean(axis=1)[1:],
@@ -342,13 +342,13 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_batch_that_returns_no_stack_is_refused(name):
-    """Somebody who asked for a batch must not get plain evaluation in silence, nor a guess."""
+    """A batch that does not work would be replaced by plain evaluation without a word, or misread."""
     with pytest.raises(PairError, match="batch= returns something else than a stack"):
         estimate(mean, batch=SHAPES[name])
 
 
-def test_a_batch_that_raises_where_the_function_works_is_refused_with_its_reason():
-    """The message says what the batch raised, and the traceback is there."""
+def test_a_batch_that_raises_where_the_function_works():
+    """The error would not say what the batch raised, or not have its traceback."""
 
     def broken(stack):
         raise KeyError("mean")
@@ -361,7 +361,7 @@ def test_a_batch_that_raises_where_the_function_works_is_refused_with_its_reason
 
 
 def test_a_stack_that_does_not_fit_into_memory_is_evaluated_plainly():
-    """Too little memory for a stack is no reason to refuse a function that works."""
+    """A function that works would be refused because a stack does not fit into memory."""
 
     def hungry(stack):
         raise MemoryError
@@ -370,18 +370,18 @@ def test_a_stack_that_does_not_fit_into_memory_is_evaluated_plainly():
 
 
 def test_missing_and_additional_keys_are_refused():
-    """Numbers under other names are other numbers."""
+    """Numbers under one name would be compared with numbers under another."""
 
     def both(x):
         return {"low": float(x.min()), "high": float(x.max())}
 
-    def turned(s):
+    def reordered(s):
         return {"high": s.max(axis=1), "low": s.min(axis=1)}
 
-    assert np.array_equal(estimate(both, batch=turned).gaps, estimate(both).gaps)  # by name, in any order
+    assert np.array_equal(estimate(both, batch=reordered).gaps, estimate(both).gaps)  # by name, in any order
     for wrong in (
         lambda s: {"low": s.min(axis=1)},
-        lambda s: {**turned(s), "more": s.min(axis=1)},
+        lambda s: {**reordered(s), "more": s.min(axis=1)},
         lambda s: {"low": s.min(axis=1), "top": s.max(axis=1)},
         lambda s: (s.min(axis=1), s.max(axis=1)),
     ):
@@ -391,7 +391,7 @@ def test_missing_and_additional_keys_are_refused():
         estimate(both, batch=lambda s: {"low": s.max(axis=1), "high": s.max(axis=1)}, norm="l1")
 
 
-# --- functions that do as they please ---------------------------------------------------------
+# --- functions that write to their data, or use randomness ------------------------------------
 
 
 def overwriting(stack):
@@ -400,8 +400,8 @@ def overwriting(stack):
     return found
 
 
-def test_what_a_batch_does_to_its_stack_changes_nothing_else():
-    """A function that sorts or overwrites its data in place must not spoil the neighbours."""
+def test_a_batch_that_overwrites_its_stack():
+    """A function that sorts or overwrites its data in place would change the neighbours."""
     expected = estimate(lambda x: x.max(axis=-1)).gaps
     assert np.array_equal(estimate(overwriting, batch=True).gaps, expected)
 
@@ -412,8 +412,8 @@ def test_what_a_batch_does_to_its_stack_changes_nothing_else():
     assert np.array_equal(estimate(sorting, batch=True).gaps, expected)
 
 
-def test_a_batch_that_writes_for_some_data_only_is_measured_alike():
-    """Whenever a function writes to its stack, nothing of that shows."""
+def test_a_batch_that_writes_for_some_data_only():
+    """A function that rarely writes to its stack would have other gaps."""
 
     def rarely(stack):
         found = stack.max(axis=-1)
@@ -426,33 +426,33 @@ def test_a_batch_that_writes_for_some_data_only_is_measured_alike():
         assert np.array_equal(estimate(lambda x: x.max(axis=-1), batch=rarely, n=n).gaps, expected)
 
 
-def test_a_batch_that_keeps_its_stacks_is_measured_alike():
-    """Who holds on to what was drawn gets no gap wrong."""
-    kept = []
+def test_a_batch_that_stores_its_stacks():
+    """A function that stores references to its data would have other gaps."""
+    stored = []
 
-    def keeping(stack):
-        kept.append(stack)
+    def storing(stack):
+        stored.append(stack)
         return stack.max(axis=-1)
 
     def comparing(stack):
-        kept.append(stack)
-        return stack.max(axis=-1) + 0.0 * kept[0].max()
+        stored.append(stack)
+        return stack.max(axis=-1) + 0.0 * stored[0].max()
 
     expected = estimate(lambda x: float(x.max()), n=2000).gaps
-    for batch in (keeping, comparing):
+    for batch in (storing, comparing):
         assert np.array_equal(estimate(lambda x: float(x.max()), batch=batch, n=2000).gaps, expected)
-        kept.clear()
+        stored.clear()
 
 
 def by_address(stack):
-    """Return an array in the same memory that can be written to, whatever anybody says."""
+    """Return an array in the same memory that can be written to, even if the stack is read-only."""
     span = sum((length - 1) * step for length, step in zip(stack.shape, stack.strides, strict=True))
     memory = (ctypes.c_double * (span // 8 + 1)).from_address(stack.ctypes.data)
     return np.ndarray(stack.shape, np.float64, memory, strides=stack.strides)
 
 
-def test_a_batch_that_writes_by_address_is_measured_alike():
-    """Code in C writes whatever flags say, and must not spoil the neighbours."""
+def test_a_batch_that_writes_by_address():
+    """Code in C can write to read-only arrays, which would change the neighbours."""
 
     def centred(stack):
         found = stack.max(axis=-1)
@@ -464,8 +464,8 @@ def test_a_batch_that_writes_by_address_is_measured_alike():
     assert np.array_equal(estimate(lambda x: float(x.max()), batch=centred, workers=2).gaps, expected)
 
 
-def test_one_buffer_for_all_answers():
-    """A function that returns the same array every time has other numbers in it each time."""
+def test_one_buffer_for_all_outputs():
+    """A function that returns the same array every time would overwrite its first output."""
     buffer = np.zeros(1000)
 
     def reused(stack):
@@ -473,7 +473,7 @@ def test_one_buffer_for_all_answers():
         np.max(stack, axis=-1, out=found)
         return found
 
-    # By a batch alone: a buffer among the globals of the function would be seen as one that changes.
+    # Only in the batch: the check for changes would refuse the buffer in the function itself.
     assert np.array_equal(
         estimate(lambda x: float(x.max()), batch=reused).gaps, estimate(lambda x: float(x.max())).gaps
     )
@@ -481,7 +481,7 @@ def test_one_buffer_for_all_answers():
 
 @pytest.mark.parametrize("workers", ["inline", 2])
 def test_randomness_is_refused(workers):
-    """In one call every dataset would see other coins than by itself."""
+    """In one call every dataset would get other random numbers than by itself."""
 
     def noisy(x):
         return x.mean(axis=-1) + np.random.rand(*x.shape[:-1])
@@ -493,7 +493,7 @@ def test_randomness_is_refused(workers):
 
 
 def test_randomness_on_the_first_neighbours_only_is_refused():
-    """A look at the generators after both calls sees what either used."""
+    """Randomness that only the first of two calls uses would go unnoticed."""
     calls = []
 
     def first(stack):
@@ -507,7 +507,7 @@ def test_randomness_on_the_first_neighbours_only_is_refused():
 
 
 def test_randomness_in_one_of_many_blocks_is_refused():
-    """The look at the generators after all blocks of a task sees what any of them used."""
+    """Randomness that only one of many blocks uses would go unnoticed."""
     calls = []
 
     def once(stack):
@@ -520,10 +520,10 @@ def test_randomness_in_one_of_many_blocks_is_refused():
         estimate(mean, batch=once, n=20_000)
 
 
-def test_torch_by_itself_is_no_randomness(monkeypatch):
-    """Where torch has been imported, a batch must still be possible, with data that it may write to."""
+def test_importing_torch_is_no_randomness(monkeypatch):
+    """If torch has been imported, every batch would be refused, or data would be read-only."""
     if "torch" in sys.modules:
-        pytest.skip("torch is there anyway")
+        pytest.skip("torch is loaded")
 
     class State:
         def cpu(self):
@@ -566,7 +566,7 @@ def test_torch_by_itself_is_no_randomness(monkeypatch):
 )
 @pytest.mark.parametrize("most", [8, 32])
 def test_pairs_of_all_blocks_are_compared_at_random(m, block, most):
-    """A `batch=` that is wrong for some stacks only would pass, or too few pairs be compared."""
+    """A `batch=` that is wrong for some stacks only would pass, or too few pairs would be compared."""
     gaps, seen = np.ones(m), set()
     for seed in range(200):
         found = of_all_blocks(gaps, block, np.random.default_rng(seed), most)
@@ -579,16 +579,16 @@ def test_pairs_of_all_blocks_are_compared_at_random(m, block, most):
     assert np.isfinite(gaps[sorted(found)]).all()
 
 
-def test_the_pairs_that_are_compared_are_seen(monkeypatch):
-    """Those at random, the smallest gaps and the largest ones are evaluated plainly."""
+def test_which_pairs_are_compared(monkeypatch):
+    """Random pairs, or those with the smallest and largest gaps, would not be compared."""
     made = evaluator(mean, n=40, sampler=UNIT, norm=np.sum, seed=3, batch=lambda s: s.mean(axis=1))
     made.evaluate((0, 1), made.learned)
     found, draw = made.evaluate((0, 557), made.learned).gaps, made.pairs.pair_at
     seen = set()
     monkeypatch.setattr(made.pairs, "pair_at", lambda index: seen.add(index) or draw(index))
     check_trusted(made, found, 1.0)
-    apart = {*largest(found, 8), *largest(-found, 2)}
-    assert apart <= seen and len(seen - apart) >= 32 - len(apart)
+    extreme = {*largest(found, 8), *largest(-found, 2)}
+    assert extreme <= seen and len(seen - extreme) >= 32 - len(extreme)
 
 
 @settings(max_examples=100, deadline=None)
@@ -596,8 +596,8 @@ def test_the_pairs_that_are_compared_are_seen(monkeypatch):
     st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, 7.0, math.inf]), max_size=60),
     st.integers(1, 9),
 )
-def test_the_largest_are_those_of_a_sort(values, count):
-    """Equal gaps are told apart by their places, so that every run looks at the same ones."""
+def test_largest_agrees_with_sorting(values, count):
+    """With equal gaps, two runs would check different pairs."""
     gaps = np.array(values)
     places = np.flatnonzero(np.isfinite(gaps))
     assert largest(gaps, count) == places[np.argsort(gaps[places], kind="stable")[-count:]][::-1].tolist()
@@ -613,8 +613,8 @@ def picky(x):
     return found
 
 
-def test_a_dataset_that_fails_fails_alone():
-    """One dataset in a stack that raises must count, and must not take the others with it."""
+def test_a_dataset_that_fails():
+    """A dataset that fails in a stack would not count as a failure, or all others would."""
     plain = estimate(picky, n=30, plan=plan(0.2, 300), seed=2)
     stacked = estimate(picky, batch=True, n=30, plan=plan(0.2, 300), seed=2)
     assert plain.failed > 0
@@ -623,7 +623,7 @@ def test_a_dataset_that_fails_fails_alone():
 
 
 def test_numbers_that_are_not_finite_are_infinite_gaps():
-    """NaN and infinity in a stack are failures of their own pairs."""
+    """NaN or infinity in a stack would not count as a failure, or for other pairs too."""
 
     def odd(x):
         found = x.max(axis=-1)
@@ -637,7 +637,7 @@ def test_numbers_that_are_not_finite_are_infinite_gaps():
 
 
 def test_too_many_failures_are_refused_with_the_first_cause():
-    """The reason must be the function's own, not that of a stack."""
+    """The error would give the cause for a stack, and not that of the function."""
 
     def failing(x):
         if np.any(x[..., 0] > 0.3):
@@ -650,7 +650,7 @@ def test_too_many_failures_are_refused_with_the_first_cause():
 
 
 def test_a_batch_that_hides_failures_is_refused():
-    """The function fails on some datasets, for which its batch makes numbers up."""
+    """A batch that returns numbers where the function fails would hide the failures."""
 
     def failing(x):
         if x[0] > 0.8:
@@ -665,20 +665,20 @@ def test_a_batch_that_hides_failures_is_refused():
 
 
 def test_settings_that_do_not_go_with_a_batch_are_refused():
-    """A setting that would be ignored is refused when the function is decorated."""
+    """A setting would be ignored, or refused only after the function was decorated."""
     made = {"epsilon": 1, "gamma": 0.1, "sampler": UNIT, "batch": True}
     for name, value in (("pair", lambda d, i, r: (0, 0)), ("coins", ("rng",)), ("timeout", 3.0)):
         with pytest.raises(SettingsError, match=f"batch= and {name}= do not go together"):
             privatize(**made, **{name: value})(lambda x, rng=None: x.mean())
-    with pytest.raises(SettingsError, match="batch=True is for functions whose numbers get noise"):
+    with pytest.raises(SettingsError, match="batch=True is for mechanisms that add noise"):
         privatize(**made, mechanism=Exponential(responses=[0, 1]))(lambda x, r: -abs(x.mean() - r))
     for value in (3, "yes", None, [np.mean]):
         with pytest.raises(SettingsError, match="is not True, False, or a function"):
             privatize(**{**made, "batch": value})(np.mean)
 
 
-def test_the_same_is_refused_without_a_decorator():
-    """A timeout is for one pair, and pair= goes pair by pair, wherever they are given."""
+def test_settings_are_refused_without_a_decorator():
+    """timeout= and pair=, which are for single pairs, would be ignored with a batch."""
     for name, value in (("pair", lambda d, i, r: (0.0, 0.0)), ("timeout", 3.0)):
         with pytest.raises(SettingsError, match=f"batch= and {name}= do not go together"):
             estimate(mean, batch=True, workers=1, **{name: value})
@@ -686,8 +686,8 @@ def test_the_same_is_refused_without_a_decorator():
         estimate(mean, batch=7)
 
 
-def test_scores_may_be_stacked_by_a_function():
-    """The exponential mechanism takes a batch that returns all scores of every dataset."""
+def test_a_batch_of_scores():
+    """The exponential mechanism could not use a batch that returns all scores of every dataset."""
     responses = [0.25, 0.5, 0.75]
 
     def score(x, r):
@@ -710,7 +710,7 @@ def test_scores_may_be_stacked_by_a_function():
 
 @pytest.mark.parametrize("frame", ["dict", "pandas", "polars"])
 def test_tables_have_no_stacks(frame):
-    """Frames and dicts of columns have no further axis: the message says so."""
+    """Frames and dicts of columns cannot be stacked; the error would not say so."""
     if frame != "dict":
         pytest.importorskip(frame)
     table = samplers.table(frame=frame, age=samplers.integers(18, 90))
@@ -728,7 +728,7 @@ def test_lists_and_objects_have_no_stacks():
         estimate(lambda x: float(sum(x)), batch=True, sampler=objects)
 
 
-def test_arrays_that_are_not_alike_are_not_made_alike():
+def test_arrays_of_different_dtypes_are_refused():
     """Stacking would turn integers into floats, and masked values into numbers."""
     one, other = np.zeros(3), np.zeros(3, dtype=int)
     for odd in (other, np.zeros(4), one.astype(np.float32)):
@@ -752,8 +752,8 @@ def test_rows_of_a_stack_are_copies():
 
 @pytest.mark.filterwarnings("ignore:The estimate for spied")
 def test_private_data_is_never_stacked():
-    """The private run is the plain function, on the dataset as it is; a batch never sees it."""
-    notes = logging.getLogger("notes of stacks")  # whose attributes are what nobody compares
+    """A batch would get private data, which only the function itself may get, and not in a stack."""
+    notes = logging.getLogger("notes of stacks")  # the fingerprint does not read its attributes
     notes.shapes, notes.batches = [], []
 
     def spied(x):
@@ -774,7 +774,7 @@ def test_private_data_is_never_stacked():
 
 
 def test_a_batch_is_part_of_the_key():
-    """Gaps of another batch, or of none, are not recalled."""
+    """Gaps of another batch, or of none, would be used."""
     made = {"epsilon": 1, "gamma": 0.1, "sampler": UNIT, "seed": 1}
 
     def f(x):
@@ -786,7 +786,7 @@ def test_a_batch_is_part_of_the_key():
 
 
 def test_a_global_that_a_batch_reads_is_part_of_the_key():
-    """When what a batch reads changes, the estimate is made anew."""
+    """After a change of a global that the batch reads, the old estimate would be used."""
     scope = {"factor": 1.0}
     exec("def batch(s): return s.mean(axis=1) * factor", scope)
     f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1, batch=scope["batch"])(mean)
@@ -797,8 +797,8 @@ def test_a_global_that_a_batch_reads_is_part_of_the_key():
         f.estimate(40)
 
 
-def test_other_arguments_reach_the_function_in_a_batch():
-    """batch=True stacks the dataset; public arguments are what they were."""
+def test_other_arguments_of_a_batch():
+    """With batch=True the function would not get its public arguments, or get stacks of them."""
 
     def above(x, limit, scale=1.0):
         return scale * (x > limit).mean(axis=-1)
@@ -815,8 +815,8 @@ def test_rounding_that_is_too_coarse_is_refused():
         estimate(mean, batch=lambda s: s.astype(np.float32).mean(axis=1), sampler=single)
 
 
-def test_rounding_is_noted_and_makes_room():
-    """Sums in another order are fine, and the estimate grows by what that may matter."""
+def test_rounding_widens_the_estimate():
+    """A batch that sums in another order would be refused, or the estimate would ignore its rounding."""
 
     def backwards(stack):
         return np.add.reduce(stack[:, ::-1].T, axis=0) / stack.shape[1]
@@ -827,7 +827,7 @@ def test_rounding_is_noted_and_makes_room():
 
 
 def test_jax_functions_are_mapped_over_stacks():
-    """jax.vmap makes a batch of any jax function."""
+    """A jax function could not be used as a batch with jax.vmap."""
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
 
@@ -841,6 +841,6 @@ def test_jax_functions_are_mapped_over_stacks():
 
 
 def test_infinite_gaps_do_not_hide_a_wrong_batch():
-    """Where everything fails, nothing is compared, and the estimate is refused."""
+    """If all pairs fail, nothing can be compared, and a wrong batch would pass."""
     with pytest.raises(InfiniteSensitivityError):
         estimate(lambda x: math.nan, batch=lambda s: np.full(len(s), np.nan))

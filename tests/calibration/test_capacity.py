@@ -21,7 +21,7 @@ def made(function=np.mean, **rest):
 
 @pytest.fixture
 def memory(monkeypatch):
-    """Say how much memory there is."""
+    """Set how much memory this process seems to have."""
 
     def have(size):
         monkeypatch.setattr(capacity, "limit", lambda: size)
@@ -40,15 +40,15 @@ def memory(monkeypatch):
         lambda: made(mechanism="gaussian", delta=1e-6, bound="marginal").estimate([100, HUGE]),
     ],
 )
-def test_what_cannot_fit_is_refused(ask, memory):
-    """A user's process was killed, with everything in it, by a number of records that was mistyped."""
+def test_too_many_records_are_refused(ask, memory):
+    """A mistyped number of records would kill the user's process, with everything in it."""
     memory(25 * 10**9)
     with pytest.raises(CalibrationError, match=r"n=9876543210? records.*GB.*smaller n"):
         ask()
 
 
 @pytest.mark.parametrize("n", [1000, 10**6, 2 * 10**8])
-def test_what_may_fit_is_not_refused(n, memory):
+def test_records_that_fit_are_accepted(n, memory):
     """A user with much data and enough memory would be refused by mistake."""
     memory(25 * 10**9)
     size = capacity.footprint(samplers.uniform(0, 1), n, np.random.default_rng(1))
@@ -59,21 +59,21 @@ def test_what_may_fit_is_not_refused(n, memory):
 @pytest.mark.parametrize("n", [10**7, HUGE, 2**53 - 1])
 @pytest.mark.parametrize("average", [False, True])
 def test_sums_over_records_work_for_every_n(n, average, memory):
-    """A user's sum, which looks at two records a pair, would be refused for how many others there are."""
+    """A user's sum, which needs two records for each pair, would be refused because n is large."""
     memory(10**9)
     function = additive(_square, average=average)
     found = made(function).estimate(n)
     gap = made(function).estimate(1000).value * (1000 / n if average else 1)
-    # A sum of so many numbers is rounded, and the estimate has room for that.
-    room = 2 * 2 * (np.log2(n) + 16) * 2.0**-53 * 49 * (1 if average else n)
-    assert gap * (1 - 1e-9) <= found.value <= (gap + room) * (1 + 1e-3)
+    # A sum of so many numbers is rounded, and the estimate is larger by that.
+    rounding = 2 * 2 * (np.log2(n) + 16) * 2.0**-53 * 49 * (1 if average else n)
+    assert gap * (1 - 1e-9) <= found.value <= (gap + rounding) * (1 + 1e-3)
 
 
 def _square(x):
     return np.floor(8 * x) ** 2
 
 
-def test_memory_decides_no_result(memory):
+def test_memory_does_not_change_a_result(memory):
     """A user would get another estimate on a machine with less memory."""
     memory(10**12)
     one = made().estimate(2000)
@@ -84,7 +84,7 @@ def test_memory_decides_no_result(memory):
 
 
 def test_workers_that_do_not_fit(memory):
-    """A user's workers would each be killed in turn."""
+    """A user's workers would be killed, one after the other, for lack of memory."""
     memory(300_000)
     with pytest.raises(SettingsError, match=r"workers=8 do not fit.*Take workers=3"):
         made(workers=8).estimate(2000)
@@ -104,13 +104,13 @@ def test_workers_that_do_not_fit(memory):
     ],
 )
 def test_sizes_of_records(make, least, most):
-    """A user's wide or boxed records would be counted as numbers."""
+    """A user's records of many columns or Python objects would be counted as single numbers."""
     pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
     size = capacity.footprint(make(), 10**6, np.random.default_rng(1))
     assert least * 10**6 <= size <= most * 10**6
 
 
-def test_a_limit_of_the_process_is_seen():
+def test_the_limit_of_the_process():
     """A user whose administrator limits memory would be killed at that limit."""
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (3 * 10**9, 3 * 10**9))\n"
@@ -121,7 +121,7 @@ def test_a_limit_of_the_process_is_seen():
     assert soft != resource.RLIM_INFINITY or int(done.stdout) <= 3 * 10**9
 
 
-def test_a_container_is_seen(tmp_path, monkeypatch):
+def test_the_limit_of_a_container(tmp_path, monkeypatch):
     """A user in a container of 1 GB on a large machine would be killed."""
     (tmp_path / "job").mkdir()
     (tmp_path / "memory.max").write_text("max\n")
@@ -143,7 +143,7 @@ def test_a_container_is_seen(tmp_path, monkeypatch):
     assert capacity._group() == []
 
 
-def test_where_nothing_is_known(monkeypatch):
+def test_no_known_limit(monkeypatch):
     """A user of an operating system that says nothing about memory would be refused everything."""
     monkeypatch.setattr(capacity, "_machine", list)
     monkeypatch.setattr(capacity, "_group", list)

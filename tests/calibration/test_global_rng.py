@@ -1,4 +1,4 @@
-"""The guard of the global generators: seeds lead where the libraries say, and callers go on as before."""
+"""The guard of the global generators: seeds work as documented, and the caller's states are restored."""
 
 import os
 import random
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.usefixtures("own_generators")
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**32 - 1])
-def test_seeds_lead_where_the_libraries_say(seed):
-    """Functions see the coins that a user gets with the same seed."""
+def test_seeds_work_as_documented(seed):
+    """A function would get other random numbers than a user gets with the same seed."""
     random.seed(seed)
     np.random.seed(seed)
     expected = [random.random(), random.gauss(0, 1), *np.random.random(700), *np.random.randn(3)]
@@ -27,8 +27,8 @@ def test_seeds_lead_where_the_libraries_say(seed):
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 623, 624, 625, 2000])
 @pytest.mark.parametrize("gauss", [False, True])
-def test_going_back(steps, gauss):
-    """The caller's numbers go on as if nothing had been between."""
+def test_the_callers_state_is_restored(steps, gauss):
+    """The caller's random numbers would differ from those without a private call in between."""
     random.seed(3)
     for _ in range(steps):
         random.random()
@@ -45,8 +45,8 @@ def test_going_back(steps, gauss):
         assert [random.gauss(0, 1), *(random.random() for _ in range(1300))] == expected
 
 
-def test_numpys_goes_back_too():
-    """Reseeding puts numpy's generator at the start, wherever it was, and drops a cached deviate."""
+def test_reseeding_numpy():
+    """After reseeding, numpy's generator would not be at the start, or have a cached normal deviate."""
     expected = np.random.RandomState(5)
     numbers = expected.random_sample(300).tolist() + expected.randn(4).tolist()
     with rng_guard(5) as rng:
@@ -57,7 +57,7 @@ def test_numpys_goes_back_too():
 
 
 def test_a_bit_generator_that_a_function_sets_counts_as_use():
-    """It is taken out again before the next evaluation."""
+    """A function that replaces numpy's bit generator would replace it for the next evaluation as well."""
     with rng_guard(5) as rng:
         rng.reseed()
         first = np.random.random(3).tolist()
@@ -68,11 +68,11 @@ def test_a_bit_generator_that_a_function_sets_counts_as_use():
 
 
 class Other(random.Random):
-    """A generator that somebody puts in the place of the usual one."""
+    """A generator that replaces the usual one of `random`."""
 
 
-def test_another_generator_in_its_place(monkeypatch):
-    """Public coins and the caller's state are those of whatever generator is there."""
+def test_a_replaced_generator(monkeypatch):
+    """A generator that somebody has put into `random` would not be seeded, or not be restored."""
     other = Other(5)
     for name in ("random", "seed", "getstate", "setstate", "gauss"):
         monkeypatch.setattr(random, name, getattr(other, name))
@@ -89,8 +89,8 @@ def test_another_generator_in_its_place(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # other tests have left threads
-def test_a_fork_in_the_midst_of_public_coins():
-    """The child has the stand-in as its own generator, and must not lose its place."""
+def test_a_fork_inside_a_guard():
+    """The child's global generator is the one that the guard has put there; its state would be lost."""
     with rng_guard(7) as rng:
         rng.reseed()
         child = os.fork()

@@ -1,4 +1,4 @@
-"""The sensitivity sampler measures what the paper's Algorithm 1 measures, and refuses every doubt."""
+"""The sensitivity sampler measures what the paper's Algorithm 1 measures, and refuses doubtful results."""
 
 import contextlib
 import importlib.util
@@ -40,8 +40,8 @@ def estimate(function, n=50, sampler=UNIT, norm="l1", gamma=0.2, seed=1, **rest)
     return estimate_sensitivity(function, n=n, sampler=sampler, norm=norm, plan=made, seed=seed, **rest)
 
 
-def test_gaps_are_the_bare_algorithm():
-    """Every gap equals what a plain loop over the documented streams computes."""
+def test_gaps_are_those_of_a_simple_loop():
+    """Gaps would differ from those that a simple loop over the documented streams computes."""
     n, found = 40, estimate(np.mean, n=40, gamma=0.05)
     size = min(256, 2**18 // (n + 1))
     expected = []
@@ -61,7 +61,7 @@ def test_gaps_are_the_bare_algorithm():
 
 
 def test_same_seed_same_gaps_and_a_longer_run_extends_a_shorter_one():
-    """Estimates are reproducible, and more pairs keep the earlier ones."""
+    """Estimates would not be reproducible, or a plan with more pairs would measure all of them again."""
     short = estimate(np.median, plan=plan(0.2, 100))
     again = estimate(np.median, plan=plan(0.2, 100))
     long = estimate(np.median, plan=plan(0.2, 700))
@@ -71,14 +71,14 @@ def test_same_seed_same_gaps_and_a_longer_run_extends_a_shorter_one():
 
 
 def test_a_fresh_seed_is_recorded_and_reproduces():
-    """Without a seed one is chosen, and the estimate says which."""
+    """An estimate with a fresh seed could not be reproduced, because the seed is unknown."""
     first = estimate(np.mean, seed=None)
     assert first.seed != estimate(np.mean, seed=None).seed
     assert np.array_equal(first.gaps, estimate(np.mean, seed=first.seed).gaps)
 
 
-def test_gaps_are_read_only_and_facts_are_kept():
-    """Nobody can shrink a gap afterwards, and the estimate tells how it came about."""
+def test_gaps_are_read_only_and_facts_are_recorded():
+    """Somebody could make a gap smaller afterwards, or could not see how the estimate was made."""
     found = estimate(np.mean)
     with pytest.raises(ValueError, match="read-only"):
         found.gaps[0] = 0
@@ -99,8 +99,8 @@ def test_norms_of_vectors(norm):
     same = estimate(lambda x: {"a": [x.mean(), 2 * x[0]], "b": (-x.max(),)}, norm=norm)
     assert np.allclose(found.gaps, same.gaps, rtol=1e-14)
     order = {"l1": 1, "l2": 2, "sup": math.inf}[norm]
-    whole = estimate(f, norm=lambda gap: float(np.linalg.norm(gap, order)))
-    assert np.allclose(found.gaps, whole.gaps, rtol=1e-12)
+    reference = estimate(f, norm=lambda gap: float(np.linalg.norm(gap, order)))
+    assert np.allclose(found.gaps, reference.gaps, rtol=1e-12)
 
 
 def test_tiny_gaps_do_not_underflow():
@@ -120,7 +120,7 @@ def test_n_must_be_a_count(bad):
 
 
 def test_functions_may_mutate_their_data():
-    """Sorting in place, as real code does, neither disturbs the neighbour nor is refused."""
+    """A function that sorts its data in place would change the neighbour, or be refused."""
 
     def in_place(x):
         x.sort()
@@ -144,11 +144,11 @@ def test_functions_may_mutate_their_data():
 
 
 def test_outputs_may_be_views_of_the_data():
-    """Returning a slice of the data is as good as returning a copy."""
+    """A function that returns a slice of its data would have other gaps than one that returns a copy."""
     assert np.array_equal(estimate(lambda x: x[:3], n=4).gaps, estimate(lambda x: x[:3].copy(), n=4).gaps)
 
 
-class TestCoins:
+class TestRandomness:
     def test_global_generators_are_derandomized(self):
         """A function that subsamples with global generators is calibrated as one fixed function."""
 
@@ -157,12 +157,12 @@ class TestCoins:
             return x[rows].mean() + random.random()
 
         found = estimate(subsample, min_sensitivity=1e-9)
-        # The coins cancel: one of ten sampled records changes (with probability 1/5), or none does.
+        # The random numbers cancel: one of ten sampled records changes (with probability 1/5), or none does.
         assert 0 < found.gaps.max() <= 0.1
         assert 0.6 < (found.gaps == 0).mean() < 0.95
 
     def test_callers_generators_are_untouched(self):
-        """Calibration does not disturb the random numbers of the program around it."""
+        """Calibration would change the random numbers of the program that calls it."""
         random.seed(5)
         np.random.seed(5)
         np.random.normal()  # leaves a cached deviate behind
@@ -174,26 +174,26 @@ class TestCoins:
         assert random.random() == expected.random()
         assert np.array_equal(np.random.normal(size=5), twin.normal(size=5))
 
-    def test_coins_used_only_sometimes_are_put_back_all_the_same(self):
-        """A function that tosses coins for some data only sees the same coins every time."""
+    def test_randomness_for_some_data_only(self):
+        """A function that is random for some data only would get other random numbers each time."""
 
         def sometimes(x):
             return x.mean() + (np.random.random() if x[0] > 0.9 else 0.0)
 
         found = estimate(sometimes, plan=plan(0.2, 400))
         rng = np.random.RandomState(found.coin_seed)
-        coin = rng.random_sample()
-        # Both above, or both below 0.9: the coin cancels. Otherwise it is the same coin.
+        number = rng.random_sample()
+        # If both are above or both below 0.9, the number cancels. Otherwise it is the same number.
         jumps = found.gaps[found.gaps > 0.05]
-        assert len(jumps) == 0 or np.allclose(jumps, coin, atol=0.05)
+        assert len(jumps) == 0 or np.allclose(jumps, number, atol=0.05)
 
     def test_hidden_randomness_is_refused(self):
-        """Randomness that cannot be fixed is found and refused with the way out."""
+        """Randomness that cannot be seeded would go unnoticed, or be refused without a remedy."""
         with pytest.raises(NotReproducibleError, match=r"coins="):
             estimate(lambda x: x.mean() + np.random.default_rng().random())
 
     def test_memory_of_earlier_calls_is_refused(self):
-        """A warm start makes the second run on the same data differ: A, B, A shows it."""
+        """A function with a warm start, whose output depends on earlier calls, would be calibrated."""
         state = {"w": 0.0}
 
         def warm(x):
@@ -204,7 +204,7 @@ class TestCoins:
             estimate(warm)
 
     def test_flaky_failure_is_refused(self):
-        """A function that fails when it runs again on the same data is not reproducible."""
+        """A function that fails when it runs again on the same data would be calibrated."""
         calls = []
 
         def flaky(x):
@@ -219,7 +219,7 @@ class TestCoins:
 
 class TestFailures:
     def test_failing_pairs_count_as_infinite_and_do_not_shift_k(self):
-        """A pair that raises is the worst pair, not a missing one."""
+        """A pair that raises would be missing, and the estimate too small."""
 
         def f(x):
             if x[0] > 0.99:
@@ -245,7 +245,7 @@ class TestFailures:
         ],
     )
     def test_every_kind_of_failure_is_infinite(self, wrong):
-        """NaN, infinities, other structures, exits and exceptions are never a small gap."""
+        """NaN, infinities, other structures, exits or exceptions would count as small gaps."""
 
         def f(x):
             return wrong(x) if x[0] > 0.98 else float(x.mean())
@@ -254,7 +254,7 @@ class TestFailures:
         assert found.failed == np.isinf(found.gaps).sum() > 0
 
     def test_infinite_estimates_show_the_first_cause(self):
-        """The error of a function that never works has the function's own traceback."""
+        """The error for a function that never works would not have the function's own traceback."""
 
         def broken(x):
             raise KeyError("column")
@@ -269,17 +269,17 @@ class TestFailures:
         assert caught.value.failed == 8  # m - k + 1: more would be a waste of time
 
     def test_infinite_estimates_without_exception(self):
-        """Values that are not finite are named as the cause."""
+        """The error would not say that values are not finite."""
         with pytest.raises(InfiniteSensitivityError, match="not finite"):
             estimate(lambda x: np.array([x.mean(), np.inf]))
 
     def test_changing_structure_is_explained(self):
-        """An output whose keys depend on the data gets the fix with the refusal."""
+        """An output whose keys depend on the data would be refused without a remedy."""
         with pytest.raises(InfiniteSensitivityError, match="fixed categories"):
             estimate(lambda x: {round(v, 2): 1.0 for v in x})
 
     def test_interrupt_stops(self):
-        """Ctrl-C is not mistaken for a failing pair."""
+        """Ctrl-C would count as a failing pair, and the calibration would go on."""
 
         def interrupted(x):
             raise KeyboardInterrupt
@@ -288,45 +288,45 @@ class TestFailures:
             estimate(interrupted)
 
     def test_unreleasable_output_is_refused_at_once(self):
-        """A function that returns text is refused after one run, not after m."""
+        """A function that returns text would be refused only after m runs."""
         calls = []
         with pytest.raises(OutputError, match="Exponential"):
             estimate(lambda x: calls.append(1) or "yes")
         assert len(calls) == 1
 
     def test_zero_is_refused_or_floored(self):
-        """An estimate of zero never becomes zero noise."""
+        """An estimate of zero would mean no noise."""
         with pytest.raises(ZeroSensitivityError, match="min_sensitivity"):
             estimate(lambda x: 1.0)
         assert estimate(lambda x: 1.0, min_sensitivity=0.5).value == 0.5
         assert estimate(np.mean, min_sensitivity=1e-9).value > 1e-9
 
-    def test_a_floor_does_not_hide_infinity(self):
-        """min_sensitivity is a floor, not a substitute for an estimate."""
+    def test_a_floor_does_not_replace_infinity(self):
+        """min_sensitivity would be used in place of an estimate that is infinite."""
         with pytest.raises(InfiniteSensitivityError):
             estimate(lambda x: math.nan, min_sensitivity=1.0)
 
 
 class TestSamplers:
     def test_impure_sampler_is_refused(self):
-        """A sampler with randomness of its own cannot be reproduced, so it is refused."""
+        """A sampler with randomness of its own would give an estimate that cannot be reproduced."""
         hidden = np.random.default_rng(3)
         with pytest.raises(NotReproducibleError, match="draw"):
             estimate(np.mean, sampler=samplers.from_function(lambda n, rng: hidden.random(n)))
 
     def test_wrong_count_is_refused(self):
-        """A sampler that draws too few records is named."""
+        """A sampler that draws too few records would be reported as a function that fails."""
         with pytest.raises(SamplerError, match="asked for 51 records and drew 50"):
             estimate(np.mean, sampler=samplers.from_function(lambda n, rng: rng.random(n - 1)))
 
     def test_failing_sampler_is_named(self):
-        """A sampler's own exception is shown as what it is."""
+        """A sampler's own exception would be reported as one of the function."""
         with pytest.raises(SamplerError, match="ZeroDivisionError") as caught:
             estimate(np.mean, sampler=samplers.from_function(lambda n, rng: 1 / 0))
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
     def test_aligned_tuples(self):
-        """(X, y) stays aligned in both neighbours."""
+        """In (X, y) a record would be replaced in one array and not in the other."""
 
         def xy(n, rng):
             x = rng.random(n)
@@ -341,8 +341,8 @@ class TestSamplers:
         assert found.failed == 0 and found.value > 0
 
 
-def test_outputs_may_be_one_buffer_used_again_and_again():
-    """A function that returns its own buffer, overwritten at each call, has the gaps that it has."""
+def test_one_buffer_for_all_outputs():
+    """A function that returns the same buffer at each call would overwrite its first output."""
     buffer = np.zeros(4)
 
     def counts(x):
@@ -353,15 +353,15 @@ def test_outputs_may_be_one_buffer_used_again_and_again():
     assert np.array_equal(estimate(counts, min_sensitivity=0.01).gaps, plain.gaps)
 
 
-def test_values_beyond_the_range_are_infinite_or_raised():
-    """Estimates stay where floats have all their digits."""
+def test_values_that_are_too_large_or_too_small():
+    """Estimates would be so large or small that floats lose digits."""
     with pytest.raises(InfiniteSensitivityError, match="1e300"):
         estimate(lambda x: 1e304 * x.mean())
     assert estimate(lambda x: 1e-310 * x.mean()).value == 1e-300
 
 
 def test_a_function_that_drifts_is_refused():
-    """A function whose globals grow while it is calibrated is not the one that would be released."""
+    """A function whose globals change while it is calibrated would be another one when it is released."""
     state = {"factor": 1.0}
 
     def drifting(x):
@@ -384,7 +384,7 @@ class TestRounding:
 
         return mean
 
-    def test_what_is_below_the_last_digits_is_tolerated_and_covered(self):
+    def test_rounding_is_accepted_and_widens_the_estimate(self):
         """A user of such a library would be refused, or get noise for a smaller gap than there is."""
         found, exact = estimate(self.shaky(0.0)), estimate(lambda x: float(x.mean()))
         assert 0 < found.jitter < 1e-15 and exact.jitter == 0
@@ -392,17 +392,17 @@ class TestRounding:
         assert found.value == pytest.approx(exact.value, rel=1e-4)
         assert found.at(0.5).value >= exact.at(0.5).value * (1 + 2**-17)
 
-    def test_what_is_not_small_beside_the_estimate_is_refused(self):
+    def test_rounding_that_is_too_large_for_the_estimate(self):
         """Noise for a gap of 0.02 would not hide what rounding at 1e12 adds to it."""
         with pytest.raises(NotReproducibleError, match=r"rounds differently.*fixed order"):
             estimate(self.shaky(1e12))
 
     def test_more_than_rounding_is_refused(self):
-        """A function with randomness of its own would pass for one that rounds."""
+        """A function with randomness of its own would be accepted as one that rounds."""
         with pytest.raises(NotReproducibleError, match="answer"):
             estimate(self.shaky(0.0, steps=10_000))
 
-    def test_a_further_look_is_refused_where_the_estimate_is_too_small_for_it(self):
+    def test_rounding_that_is_too_large_for_a_further_look(self):
         """An estimate that was read later would be smaller than what rounding adds."""
 
         def mostly_flat(x):
@@ -417,7 +417,7 @@ class TestRounding:
 
 
 def test_randomness_for_some_data_only_is_refused():
-    """Hidden randomness that shows for the largest gaps only is found at the end."""
+    """Hidden randomness that affects only the largest gaps would go unnoticed."""
 
     def sometimes(x):
         return x.mean() + (np.random.default_rng().random() if x.max() > 0.999 else 0.0)
@@ -427,14 +427,14 @@ def test_randomness_for_some_data_only_is_refused():
 
 
 def test_a_sampler_that_ignores_its_generator_is_refused():
-    """One dataset for every pair is no sample of P."""
+    """All pairs would be the same dataset, which is no sample of P."""
     fixed = samplers.from_function(lambda n, rng: np.random.default_rng(0).random(n))
     with pytest.raises(NotReproducibleError, match="two different generators"):
         estimate(np.mean, sampler=fixed)
 
 
 def test_a_norm_of_fixed_dimension():
-    """A user's norm with one weight per coordinate is never called on anything else."""
+    """A user's norm with one weight per coordinate would be called on vectors of another length."""
     weights = np.array([1.0, 2.0])
     found = estimate(
         lambda x: np.array([x.mean(), x.mean()]), norm=lambda gap: float(np.abs(weights * gap).sum())
@@ -443,13 +443,13 @@ def test_a_norm_of_fixed_dimension():
 
 
 def test_nothing_keeps_a_run_alive_after_a_failed_pair():
-    """The frames of a pair that failed in a successful calibration are let go of."""
+    """A pair that failed would keep the caller's local variables in memory after the calibration."""
 
-    class Kept:
+    class Local:
         pass
 
-    kept = [Kept()]
-    gone = weakref.ref(kept[0])
+    objects = [Local()]
+    reference = weakref.ref(objects[0])
 
     def f(x):
         if x[0] > 0.98:
@@ -457,12 +457,12 @@ def test_nothing_keeps_a_run_alive_after_a_failed_pair():
         return x.mean()
 
     def caller():
-        local = kept[0]  # noqa: F841 - it must not be kept alive by a traceback
+        local = objects[0]  # noqa: F841 - it must not be kept alive by a traceback
         return estimate(f, plan=plan(0.2, 300))
 
     assert caller().failed > 0
-    kept.clear()
-    assert gone() is None
+    objects.clear()
+    assert reference() is None
 
 
 class TestPair:
@@ -472,11 +472,11 @@ class TestPair:
         return mean, mean + (replacement - data[position]) / len(data)
 
     def test_pair_gives_the_same_estimate(self):
-        """Amortized evaluation measures the same gaps."""
+        """A correct `pair=` would give other gaps."""
         assert np.allclose(estimate(np.mean, pair=self.of_mean).gaps, estimate(np.mean).gaps, atol=1e-12)
 
     def test_wrong_pair_is_refused(self):
-        """A pair= that reports smaller gaps than the function has is found out."""
+        """A pair= that gives smaller gaps than the function has would mean too little noise."""
 
         def small(data, position, replacement):
             mean = data.mean()
@@ -487,7 +487,7 @@ class TestPair:
         assert caught.value.evaluated > caught.value.pair
 
     def test_pair_wrong_on_large_gaps_only_is_refused(self):
-        """The largest gaps, which decide, are always among those that are checked."""
+        """The largest gaps, which decide the estimate, would not be checked."""
 
         def capped(data, position, replacement):
             mean = data.mean()
@@ -498,7 +498,7 @@ class TestPair:
             estimate(np.mean, pair=capped, plan=plan(0.05, 2000))
 
     def test_pair_that_returns_one_object_twice(self):
-        """Two values in one buffer are one value, and no gap."""
+        """Two values in the same buffer would be equal, so that all gaps are 0."""
         buffer = np.zeros(1)
 
         def overwritten(data, position, replacement):
@@ -509,7 +509,7 @@ class TestPair:
             estimate(lambda x: np.array([x.mean()]), pair=overwritten)
 
     def test_pair_for_a_function_of_large_values(self):
-        """Rounding of large values does not hide a wrong gap."""
+        """A wrong gap would be accepted as the rounding of large values."""
 
         def wrong(data, position, replacement):
             value = 1e12 + data.sum()
@@ -519,9 +519,9 @@ class TestPair:
             estimate(lambda x: 1e12 + x.sum(), pair=wrong)
 
     def test_pair_that_rounds_differently(self):
-        """Where many gaps are the estimate but for rounding, a part of them would be beyond it.
+        """If many gaps are equal to the estimate, up to rounding, some of them would be beyond it.
 
-        Without room for rounding, 145 of 1,000 fresh pairs were beyond; with it none can be.
+        Without widening, 145 of 1,000 fresh pairs were beyond the estimate; with it none can be.
         """
         law = samplers.choice([0.0, 0.1])
         found = estimate(np.mean, 12345, law, plan=plan(0.1), pair=self.of_mean, seed=2)
@@ -531,8 +531,8 @@ class TestPair:
         assert found.value == pytest.approx(0.1 / 12345, rel=1e-4)
 
     @pytest.mark.parametrize("which", ["pair", "batch"])
-    def test_a_small_difference_is_named(self, which):
-        """A pair= that is a little off would be called a function that is not reproducible."""
+    def test_a_small_difference_is_reported(self, which):
+        """A pair= that is slightly wrong would be reported as a function that is not reproducible."""
 
         def off(data, position, replacement):
             mean = data.mean()
@@ -553,7 +553,7 @@ class TestPair:
         assert estimate(np.mean, 50, law, plan=plan(0.1), pair=off).value < 1
 
     def test_pair_where_the_gap_is_not_finite(self):
-        """A pair= that gives a small gap where the function's is infinite would be taken for close to it."""
+        """A pair= that gives a small gap where that of the function is infinite would be accepted."""
 
         def finite(data, position, replacement):
             return 0.0, 0.01 * ((data[0] > 0.5) != (replacement > 0.5))
@@ -562,7 +562,7 @@ class TestPair:
             estimate(lambda x: math.copysign(1.7e308, x[0] - 0.5), n=1, pair=finite)
 
     def test_pair_where_the_function_fails(self):
-        """A pair= that hides a failure of the function is found out."""
+        """A pair= that works where the function fails would hide the failure."""
 
         def f(x):
             raise ValueError
@@ -572,8 +572,8 @@ class TestPair:
 
 
 class TestLooks:
-    def test_another_gamma_evaluates_nothing_and_is_paid_for(self):
-        """A second look at the same gaps adds its rho to the gamma of all looks."""
+    def test_another_gamma_evaluates_nothing_and_counts(self):
+        """A second look at the same gaps would be free, though it could be chosen for a smaller estimate."""
         calls = []
         found = estimate(lambda x: calls.append(1) or x.mean(), plan=plan(0.2, 300))
         before, runs = found.gamma, len(calls)
@@ -589,7 +589,7 @@ class TestLooks:
         assert "looks=2" in repr(other)
 
     def test_dkw_holds_for_all_gamma_at_once(self):
-        """The paper's uniform bound pays nothing, however often it is looked at."""
+        """With the paper's uniform bound, further looks would raise gamma without need."""
         found = estimate(np.mean, plan=plan(0.2, 300, bound="dkw"))
         looks = [found.at(g) for g in (0.25, 0.3, 0.4)]
         assert [look.gamma for look in looks] == [0.25, 0.3, 0.4]
@@ -599,14 +599,14 @@ class TestLooks:
         assert mixed.gamma == pytest.approx(1 - mixed.k / 300 + error + rho) and mixed.gamma > 0.3
 
     def test_a_look_that_fails_is_a_look(self):
-        """An estimate of zero was seen as well, so it counts."""
+        """A look that ends in an error would not count, though its estimate of zero was seen."""
         found = estimate(lambda x: float(x.max()), plan=plan(0.02, 2000), n=20)
         with pytest.raises(ZeroSensitivityError):
             found.at(0.97, bound="dkw")
         assert found.looks == 2
 
     def test_marginal_refuses_a_second_look(self):
-        """The bound that holds on average only cannot be chosen after looking."""
+        """The bound that holds only on average could be chosen after the gaps were seen."""
         found = estimate(np.mean, plan=plan(0.2, 300))
         with pytest.raises(PlanError, match="one look"):
             found.at(0.2, bound="marginal")
@@ -614,7 +614,7 @@ class TestLooks:
             estimate(np.mean, plan=plan(0.2, 300, bound="marginal")).at(0.3)
 
     def test_an_infeasible_look_is_refused(self):
-        """Fewer pairs than a smaller gamma needs are not stretched."""
+        """A smaller gamma would be reported than that number of pairs can support."""
         with pytest.raises(PlanError, match="out of reach"):
             estimate(np.mean).at(0.001)
 
@@ -646,13 +646,13 @@ def test_global_versus_sampled_mean_of_the_unit_cube():
 
 
 def test_large_and_small_n():
-    """One record and a hundred thousand are calibrated alike."""
+    """Datasets of one record, or of a hundred thousand, could not be calibrated."""
     assert estimate(np.mean, n=1).value > 0.1
     assert 0 < estimate(np.mean, n=100_000, gamma=0.5).value < 1e-5
 
 
 def test_importing_does_not_load_scipy():
-    """`import privatize` and a small calibration stay quick: scipy loads only when needed."""
+    """`import privatize` and a small calibration would wait for scipy and pandas to load."""
     code = (
         "import sys, numpy as np\n"
         "from privatize import privatize, samplers\n"
@@ -666,18 +666,18 @@ def test_importing_does_not_load_scipy():
 # --- many pairs -------------------------------------------------------------------------------
 
 
-def test_more_pairs_than_can_be_kept_are_refused():
-    """A plan that nothing can carry out would run for days, and then out of memory."""
+def test_too_many_pairs_are_refused():
+    """A plan with too many pairs would run for days, and then run out of memory."""
     many = Plan(m=10**8 + 1, k=10**8, gamma=0.5, rho=0.1, bound="tolerance")
     with pytest.raises(PlanError, match=r"m=100000001 pairs .* at most 100000000 .*larger gamma") as caught:
         estimate(np.mean, plan=many)
     assert caught.value.m == many.m
 
 
-def test_a_few_wrong_gaps_among_many_are_looked_for_at_random():
-    """Looks at the largest gaps alone would never see gaps that are too small."""
+def test_random_pairs_are_checked():
+    """A check of the largest gaps alone would never find gaps that are too small."""
 
-    def low(stack):  # right for every third dataset: eight looks miss that once in 15,000 times
+    def low(stack):  # right for 3 of 10 datasets: eight random ones miss that once in 15,000 times
         return np.where(stack[:, 0] > 0.7, stack.mean(axis=1), 0.5)
 
     found = 0
@@ -690,7 +690,7 @@ def test_a_few_wrong_gaps_among_many_are_looked_for_at_random():
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian])
 @pytest.mark.parametrize("scaled", ["total", "relative"])
-def test_weights_count_in_sums(kind, scaled):
+def test_weights_are_used_in_sums(kind, scaled):
     """Noise is divided by weights, so gaps without them would leave some numbers with too little of it."""
     mechanism = kind(scaled=scaled)
     wide = samplers.uniform([0, 0], [1, 100])
@@ -705,7 +705,7 @@ def test_weights_count_in_sums(kind, scaled):
 
 
 def test_a_long_cause_is_cut():
-    """A user's error that quotes a whole dataset would fill the store and the report."""
+    """A user's error message that has an entire dataset in it would fill the store and the report."""
 
     def fails(x):
         if x[0] > 0.99:
@@ -718,11 +718,11 @@ def test_a_long_cause_is_cut():
     assert found.failed and found.cause.startswith("ValueError: xxx") and len(found.cause) < 600
 
 
-class TestNamesOfColumns:
+class TestWordsOfOurs:
     @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")
     @pytest.mark.parametrize("name", ["polars", "timeout=", "Sparse", "category of numbers"])
-    def test_they_change_nothing(self, name):
-        """A column whose name is a word of ours, such as polars, made the estimate another one."""
+    def test_names_of_columns(self, name):
+        """A column whose name is a word that the library looks for, such as polars, changed the estimate."""
         found = []
         for called in ("age", name):
             sampler = samplers.table({called: samplers.uniform(0, 1)}, frame="pandas")
@@ -739,8 +739,8 @@ class TestNamesOfColumns:
             )
         assert found[0] == found[1]
 
-    def test_advice_does_not_depend_on_what_a_function_says(self):
-        """A function that fails with our own words in its message got advice about something else."""
+    def test_messages_of_functions(self):
+        """A function whose error message has a word that the library looks for got the wrong advice."""
 
         def fails(x):
             raise ValueError("retry with timeout=5, not finite, SIGKILL")
@@ -767,7 +767,7 @@ class TestAverageGamma:
         return estimate_sensitivity(np.mean, **(facts | {"plan": plan(0.05)} | rest))
 
     def test_golden(self):
-        """A user who adds up many answers would be told another sum than the one that is proven."""
+        """A user who adds up many answers would get another sum than the one that is proven."""
         found = self.estimate()
         assert (found.m, found.k) == (557, 544)
         exact = 1 - Fraction(544, 558)
@@ -777,21 +777,21 @@ class TestAverageGamma:
 
     @pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
     @pytest.mark.parametrize("gamma", [0.5, 0.1, 0.03])
-    def test_it_is_never_above_gamma(self, bound, gamma):
+    def test_not_above_gamma(self, bound, gamma):
         """A user would be shown an average that is worse than what holds for nearly every calibration."""
         found = self.estimate(plan=plan(gamma, bound=bound))
         assert 1 - Fraction(found.k, found.m + 1) <= Fraction(found.average_gamma)
         assert found.average_gamma <= found.gamma * (1 + 1e-15)
 
-    def test_further_looks_have_none(self):
-        """A user who chose among plans after seeing the gaps would believe in an average that was chosen."""
+    def test_further_looks(self):
+        """A user who chose a plan after seeing the gaps would see an average that does not hold for it."""
         found = self.estimate()
         other = found.at(0.1)
         assert other.average_gamma == other.gamma
         assert found.average_gamma == found.gamma > 0.05
 
-    def test_a_release_says_it(self):
-        """A user would have to look for the estimate to learn it."""
+    def test_shown_in_a_release(self):
+        """A user would find the average only in the estimate, and not in a release."""
         private = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1), seed=1, store=None)(
             np.mean
         )

@@ -1,4 +1,4 @@
-"""Public streams and the guard of the global generators: nothing of the caller's randomness is touched."""
+"""Public streams, and the guard of the global generators, which leaves the caller's states unchanged."""
 
 import hashlib
 import random
@@ -23,12 +23,12 @@ TAGS = [streams.RECORDS, streams.POSITIONS, streams.COINS, streams.PILOT, stream
 
 @pytest.fixture(autouse=True)
 def _without_torch(monkeypatch):
-    """Torch's generators, where it is loaded, count as used: tests/integration/test_torch.py has them."""
+    """Hide torch: if it is loaded, generators count as used (see tests/integration/test_torch.py)."""
     monkeypatch.delitem(sys.modules, "torch", raising=False)
 
 
 def caller_state():
-    """Return the whole of the caller's randomness, as something that compares."""
+    """Return the states of the caller's generators, as values that can be compared."""
     state = np.random.get_state(legacy=False)
     inner = {
         name: hashlib.sha256(value).hexdigest() if isinstance(value, np.ndarray) else value
@@ -67,7 +67,7 @@ def test_streams_are_not_those_a_user_would_build():
 
 
 def test_streams_are_reproducible():
-    """A remembered estimate could not be continued or checked."""
+    """A stored estimate could not be continued or checked."""
     for tag in TAGS:
         one, other = streams.stream(3, tag, 5), streams.stream(3, tag, 5)
         assert np.array_equal(one.integers(2**63, size=100), other.integers(2**63, size=100))
@@ -95,12 +95,12 @@ def test_streams_are_the_same_in_another_process():
     ("n", "size"), [(1, 256), (1022, 256), (1023, 256), (1024, 255), (10_000, 26), (2**18 - 1, 1), (10**9, 1)]
 )
 def test_block_size(n, size):
-    """Blocks of another size would hold other pairs than the ones remembered."""
+    """Blocks of another size would have other pairs than those of stored estimates."""
     assert streams.block_size(n) == size
 
 
 def test_seeds_are_fresh():
-    """A calibration seed that could be foreseen could be chosen for its estimate."""
+    """Somebody who can predict seeds could wait for one with a small estimate."""
     seeds = {streams.fresh_seed() for _ in range(100)}
     assert len(seeds) == 100
     assert all(0 <= seed < 2**64 for seed in seeds)
@@ -108,8 +108,8 @@ def test_seeds_are_fresh():
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**64, 2**200, np.int64(5), np.uint8(5)])
-def test_seeds_that_are_taken(seed):
-    """A seed that a user has at hand would be refused."""
+def test_seeds_that_are_accepted(seed):
+    """A seed of a user, such as an integer of numpy, would be refused."""
     assert streams.check_seed(seed) == seed
     assert type(streams.check_seed(seed)) is int
 
@@ -129,7 +129,7 @@ def test_seeds_that_are_refused(seed):
 
 
 def test_coin_seeds_fit_numpy():
-    """``numpy.random.seed`` takes 32 bits: a larger coin seed would fail at the first evaluation."""
+    """``numpy.random.seed`` takes 32 bits: a larger seed would fail at the first evaluation."""
     found = [streams.coin_seed(seed) for seed in (*range(200), 2**64 - 1, 2**200)]
     assert all(type(s0) is int and 0 <= s0 < 2**32 for s0 in found)
     assert len(set(found)) > 195
@@ -154,8 +154,8 @@ def test_the_callers_randomness_is_untouched(cached):
     assert caller_state() == before
 
 
-def test_a_cached_normal_deviate_is_given_back():
-    """The second of a pair of normal deviates would be lost to the caller."""
+def test_a_cached_normal_deviate_is_restored():
+    """The caller would lose the second of a pair of normal deviates."""
     np.random.seed(3)
     random.seed(3)
     expected = np.random.standard_normal(3).tolist(), [random.gauss(0, 1) for _ in range(3)]
@@ -171,7 +171,7 @@ def test_a_cached_normal_deviate_is_given_back():
     assert (numbers, gausses) == expected
 
 
-def test_no_deviate_of_the_public_coins_is_left_behind():
+def test_no_public_deviate_is_left_behind():
     """The caller's next normal number would be a public one, the same every time."""
     np.random.seed(3)
     expected = np.random.standard_normal()
@@ -196,8 +196,8 @@ def test_the_callers_randomness_is_untouched_after_errors(error):
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("depth", [2, 3, 4])
-def test_nested_coins_leave_the_outer_ones_untouched(depth, cached):
-    """A private function that calls private functions would be calibrated with other coins than it runs."""
+def test_nested_guards(depth, cached):
+    """A private function that calls private functions would have other random numbers when it runs."""
 
     def inside(level):
         if level == 0:
@@ -206,19 +206,19 @@ def test_nested_coins_leave_the_outer_ones_untouched(depth, cached):
             rng.reseed()
             random.random()
             np.random.random()
-            if cached:  # then numpy's whole state is put back, not only its bit generator
+            if cached:  # then numpy's entire state is restored, not only its bit generator
                 use_everything()
             before = caller_state()
             inside(level - 1)
-            assert caller_state() == before, f"{level - 1} levels further in, something moved these coins"
+            assert caller_state() == before, f"a guard at level {level - 1} has changed this state"
 
     before = caller_state()
     inside(depth)
     assert caller_state() == before
 
 
-def test_nested_coins_leave_the_outer_ones_untouched_after_errors():
-    """A failing inner function would change the coins of the outer one."""
+def test_nested_guards_after_errors():
+    """A failing inner function would change the random numbers of the outer one."""
     before = caller_state()
     with rng_guard(1) as rng:
         rng.reseed()
@@ -232,7 +232,7 @@ def test_nested_coins_leave_the_outer_ones_untouched_after_errors():
     assert caller_state() == before
 
 
-def test_another_bit_generator_of_the_callers_is_kept():
+def test_the_callers_own_bit_generator_is_restored():
     """A caller who chose PCG64 for numpy's global generator would find it replaced."""
     mtrand.set_bit_generator(np.random.PCG64(3))
     np.random.standard_normal()
@@ -247,7 +247,7 @@ def test_another_bit_generator_of_the_callers_is_kept():
 
 
 def test_a_function_may_change_the_bit_generator():
-    """A function that swaps numpy's global generator would keep it swapped for the caller."""
+    """A function that replaces numpy's bit generator would replace it for the caller too."""
     mine, before = mtrand.get_bit_generator(), caller_state()
     with rng_guard(5) as rng:
         rng.reseed()
@@ -270,10 +270,10 @@ def test_seeding_inside_stays_inside():
     assert caller_state() == before
 
 
-# --- the public coins ---
+# --- the public seed ---
 
 
-def test_a_toss_makes_the_global_generators_reproducible():
+def test_reseeding_makes_the_global_generators_reproducible():
     """A function that uses global randomness would be refused as not reproducible."""
 
     def noisy():
@@ -298,7 +298,7 @@ def test_a_toss_makes_the_global_generators_reproducible():
         assert noisy() != found[0]
 
 
-def test_the_coins_are_those_of_the_seed():
+def test_random_numbers_are_those_of_the_seed():
     """A user could not reproduce a run on public data with ``random.seed`` and ``numpy.random.seed``."""
     with rng_guard(11) as rng:
         rng.reseed()
@@ -322,13 +322,13 @@ def test_the_coins_are_those_of_the_seed():
     ],
 )
 def test_use_is_noticed(use):
-    """A random function would be evaluated with coins that run on, not with the recorded ones."""
+    """A random function would not be evaluated with the recorded seed each time."""
     with rng_guard(11) as rng:
         rng.reseed()
         assert not rng.may_be_used()
         use()
         assert rng.may_be_used()
-        assert not rng.may_be_used()  # and they are back at the start
+        assert not rng.may_be_used()  # they have been reseeded
 
 
 def test_own_generators_are_not_use():
@@ -342,7 +342,7 @@ def test_own_generators_are_not_use():
 
 
 def test_threads_take_turns():
-    """Two private functions in two threads would draw from each other's coins."""
+    """Two private functions in two threads would use each other's random numbers."""
 
     def work(s0, found):
         for _ in range(20):
@@ -369,8 +369,8 @@ def test_threads_take_turns():
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_the_turn_is_given_up(failing):
-    """A failure in one thread would leave every other private function waiting for ever."""
+def test_the_lock_is_released(failing):
+    """A failure in one thread would leave every other private function waiting forever."""
     entered = threading.Event()
 
     def other():
@@ -407,15 +407,15 @@ ACTS = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from([*ACTS, "coins", "nested", "save", "restore"]), max_size=30))
-def test_the_callers_stream_is_the_one_without_coins(acts):
-    """A caller's numbers must not depend on whether private functions were called in between."""
+@given(st.lists(st.sampled_from([*ACTS, "guard", "nested", "save", "restore"]), max_size=30))
+def test_the_callers_numbers_are_those_without_guards(acts):
+    """A caller's random numbers would depend on whether private functions were called in between."""
     mine, saved = np.random.RandomState(3), None
-    kept = np.random.get_state()
+    before = np.random.get_state()
     try:
         np.random.seed(3)
         for act in acts:
-            if act in ("coins", "nested"):
+            if act in ("guard", "nested"):
                 with rng_guard(5) as rng:
                     rng.reseed()
                     np.random.randn(3)
@@ -434,12 +434,12 @@ def test_the_callers_stream_is_the_one_without_coins(acts):
                 assert ACTS[act](mine) == ACTS[act](np.random)
         assert mine.randn() == np.random.randn() and mine.randn() == np.random.randn()
     finally:
-        np.random.set_state(kept)
+        np.random.set_state(before)
 
 
-def test_a_deviate_that_is_put_back_at_the_same_place_is_kept():
-    """Saving a state, going on and restoring it is what a test of a user's may do."""
-    kept = np.random.get_state()
+def test_a_deviate_that_the_caller_restores():
+    """A user's test that saves a state and restores it later would lose its cached normal deviate."""
+    before = np.random.get_state()
     try:
         np.random.seed(0)
         np.random.randn()
@@ -453,12 +453,12 @@ def test_a_deviate_that_is_put_back_at_the_same_place_is_kept():
                 pass
             assert np.random.randn() == expected
     finally:
-        np.random.set_state(kept)
+        np.random.set_state(before)
 
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.SFC64, np.random.Philox, np.random.MT19937])
-def test_a_deviate_of_another_bit_generator_is_kept(kind):
-    """Whoever has set a bit generator has a deviate there too."""
+def test_a_deviate_of_another_bit_generator(kind):
+    """A user who has set another bit generator would lose its cached normal deviate."""
     before = mtrand.get_bit_generator()
     try:
         mtrand.set_bit_generator(kind(1))
@@ -476,8 +476,8 @@ def test_a_deviate_of_another_bit_generator_is_kept(kind):
 
 
 @pytest.mark.parametrize("use", [random.random, np.random.random, np.random.randn, lambda: np.random.seed(1)])
-def test_use_of_any_kind_is_seen_afterwards(use):
-    """A function that sees other coins in a stack than by itself must be found out."""
+def test_used(use):
+    """A function that gets other random numbers in a stack than by itself would go unnoticed."""
     with rng_guard(5) as rng:
         rng.reseed()
         assert not rng.used()

@@ -1,4 +1,4 @@
-"""Warnings of the user's function in calibration: each place once, and nothing else changes."""
+"""Warnings of the user's function in calibration are shown once for each place in the code."""
 
 import threading
 import warnings
@@ -14,7 +14,7 @@ UNIT = samplers.uniform(0, 1)
 
 
 class OwnWarning(UserWarning):
-    """A category of the user's own."""
+    """A warning class of the user."""
 
 
 def warns(x):
@@ -39,7 +39,7 @@ def estimate(function, workers="inline", **rest):
 
 @pytest.mark.parametrize("workers", ["inline", 2])
 def test_every_place_warns_once(workers):
-    """A thousand runs would show a thousand warnings, and the one that matters would drown."""
+    """A thousand runs would show a thousand warnings, and hide the one that matters."""
     before = warnings.showwarning
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
@@ -51,7 +51,7 @@ def test_every_place_warns_once(workers):
 
 
 def test_warnings_that_are_errors_are_failures():
-    """A filter that the user has set would count for nothing."""
+    """A filter that the user has set would be ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", OwnWarning)
@@ -69,7 +69,7 @@ def test_a_function_sees_its_own_warnings():
 
 
 def test_other_threads_are_shown_at_once():
-    """Warnings of another thread would be taken for the function's."""
+    """Warnings of another thread would be shown as those of the function."""
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         with rng_guard(1), collected_warnings(set()) as found:

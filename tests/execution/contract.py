@@ -1,4 +1,4 @@
-"""What every place that evaluates pairs must do: the tests that all executors share.
+"""The tests that all executors share: what each of them must do, wherever it evaluates pairs.
 
 A test module derives from these classes and has a fixture `workers`: what a user passes as `workers=`.
 """
@@ -81,7 +81,7 @@ class UnpicklableError(Exception):
 
 
 def harmful(how, below=0.01):
-    """Make a function that does something about one pair in a hundred."""
+    """Make a function that fails, as `how` says, on about one pair in a hundred."""
 
     def f(x):
         if x[0] < below:
@@ -115,7 +115,7 @@ def breaking_elsewhere():
 
 
 def noted(file, pause):
-    """Make a function that takes a while, and notes where it runs."""
+    """Make a function that takes a while, and writes its process id to a file."""
 
     def f(x):
         if file:
@@ -129,7 +129,7 @@ def noted(file, pause):
 
 @contextlib.contextmanager
 def killing(file, evaluations, choose):
-    """Kill a process once a function has been evaluated so many times."""
+    """Kill one of the processes in a file once it has so many lines."""
     killed, stop = [], threading.Event()
 
     def task():
@@ -165,8 +165,8 @@ class SameGaps:
     """What holds wherever pairs are evaluated."""
 
     @pytest.mark.parametrize("function", [np.mean, plain_mean, subsample, solved], ids=lambda f: f.__name__)
-    def test_as_inline(self, workers, function):
-        """An estimate would depend on where it was made, so it could be made again until it is small."""
+    def test_same_gaps_as_inline(self, workers, function):
+        """An estimate would depend on where it was made, so somebody could repeat it until it is small."""
         check(function, workers)
 
     def test_pair(self, workers):
@@ -174,12 +174,12 @@ class SameGaps:
         check(plain_mean, workers, pair=mean_pair)
 
     def test_sums_over_records(self, workers):
-        """Sums would be measured in other blocks there, or would not know their own gap."""
+        """Sums over records would have other gaps there than here."""
         check(sums.histogram([0, 0.2, 1]), workers, n=5000)
         check(sums.kde([0.0, 0.5, 1.0], 0.1), workers, n=5000)
 
     def test_weights(self, workers):
-        """Pilot pairs would not come back from a workers, or with other weights than here."""
+        """Weights that workers have learned would be missing here, or differ from those learned here."""
 
         def facts(x):
             return [float(x.mean()), 1000 * float(x[0])]
@@ -188,7 +188,7 @@ class SameGaps:
         assert found.weights[0] < found.weights[1] == 0
 
     def test_large_datasets(self, workers):
-        """Pairs that share no stream with others would be drawn wrongly when spans are cut anew."""
+        """Pairs that share no stream with others would be drawn wrongly when spans are divided again."""
         check(plain_mean, workers, n=100_000, gamma=0.1)
 
     def test_lists(self, workers):
@@ -220,7 +220,7 @@ class SameGaps:
         check(Model(3.0), workers, norm="l2")
 
     def test_globals_changed_at_run_time(self, workers, monkeypatch):
-        """A worker would evaluate the module as it is on disk, not as it is."""
+        """A worker would evaluate the module as it is on disk, not as it is in this process."""
         before = check(scaled, workers)
         monkeypatch.setattr(sys.modules[__name__], "FACTOR", 4.0)
         assert np.array_equal(check(scaled, workers).gaps, 4 * before.gaps)
@@ -236,7 +236,7 @@ class SameGaps:
         assert np.array_equal(check(edited.f, workers).gaps, 8 * before.gaps)
 
     def test_imported_when_run_then_edited(self, workers, tmp_path, monkeypatch):
-        """A worker that has imported a module once would go on with its old form after an edit."""
+        """A worker that has imported a module once would go on with its old version after an edit."""
         name = f"privatize_{type(self).__name__.lower()}_lazy"
         edited = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
         scope = {"__name__": __name__}
@@ -279,8 +279,8 @@ class SameGaps:
         for name, n in asked.items():
             assert np.array_equal(found[name], estimate(subsample, n=n).gaps)
 
-    def test_lists_like_the_private_data(self, workers):
-        """A function that is called with a list would be calibrated with arrays on the cluster."""
+    def test_lists_as_private_data(self, workers):
+        """A function that is called with a list would be calibrated on arrays on the cluster."""
         promise = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "seed": 1, "store": None, "workers": workers}
 
         def f(x):
@@ -288,7 +288,7 @@ class SameGaps:
 
         assert math.isfinite(privatize(**promise)(f)(np.linspace(0, 1, 50).tolist()))
 
-    def test_surroundings_are_this_runs(self, workers):
+    def test_settings_of_numpy_are_those_of_this_run(self, workers):
         """A worker would treat floating-point errors as in an earlier run, and count pairs that fail here."""
 
         def f(x):
@@ -302,7 +302,7 @@ class SameGaps:
         assert lenient.failed == 0 < strict.failed
 
     def test_a_large_closure(self, workers):
-        """A function that holds a table would be warned about, or fail where warnings are errors."""
+        """A function with a large table would give warnings, or fail where warnings are errors."""
         table = np.arange(3_000_000.0)
         check(lambda x: float(x.mean() + table[int(x[0] * 1000)]), workers, gamma=0.2)
 
@@ -314,7 +314,7 @@ class LostWorkers:
     """What holds where a process may end and the others go on."""
 
     def test_killed_from_outside(self, workers, tmp_path):
-        """A machine that goes away would take hours of calibration with it, or change the estimate."""
+        """A machine that is switched off would cost hours of calibration, or change the estimate."""
         file = tmp_path / "pids"
         with killing(file, 20, lambda pids: pids[-1]) as killed:
             there = estimate(noted(str(file), 0.02), workers, gamma=0.2)
@@ -322,7 +322,7 @@ class LostWorkers:
         self.at_most_one_infinite(there, estimate(noted("", 0), gamma=0.2))
         check(plain_mean, workers)
 
-    def test_killed_guard(self, workers, tmp_path):
+    def test_killed_with_a_timeout(self, workers, tmp_path):
         """The out-of-memory killer, which ends the process that evaluates, would cost more than its pair."""
         file = tmp_path / "pids"
         with killing(file, 20, lambda pids: pids[-1]) as killed:
@@ -337,20 +337,20 @@ class LostWorkers:
 
     @pytest.mark.parametrize("how", ["kill", "exit"])
     def test_functions_that_end_their_worker(self, workers, how):
-        """A crash in compiled code on some data would end the run, hang it, or be left out of it."""
+        """A crash in compiled code on some data would end or hang the run, or its pair would be missing."""
         here = estimate(harmful("raise"))
         there = estimate(harmful(how), workers)
         assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
         check(plain_mean, workers)
 
     def test_functions_that_always_end_their_worker(self, workers):
-        """A function that crashes on all data would be tried on a cluster until all of it is gone."""
+        """A function that crashes on all data would be tried on a cluster until no worker is left."""
         with pytest.raises((InfiniteSensitivityError, ExecutionError)):
             estimate(harmful("kill", below=2), workers, gamma=0.2)
         check(plain_mean, workers)
 
     def test_functions_that_hang(self, workers):
-        """An endless loop on some data would hold up the run, whatever `timeout=` says."""
+        """An endless loop on some data would stop the run, in spite of `timeout=`."""
         here = estimate(harmful("raise", below=0.005))
         there = estimate(harmful("sleep", below=0.005), workers, timeout=20)
         assert 1 <= here.failed == there.failed and np.array_equal(there.gaps, here.gaps)
@@ -363,24 +363,24 @@ class Failures:
     """What holds wherever pairs are evaluated in other processes."""
 
     def import_there(self, workers, folder, name):
-        """Import a module in the workers' own processes, where that can be done."""
+        """Import a module in the workers' own processes, if a subclass can do that."""
 
     @pytest.mark.parametrize("how", ["unpicklable", "system exit", "raise"])
     def test_exceptions_are_infinite_gaps(self, workers, how):
-        """Pairs that fail would be missing, and so the estimate too small; or end the worker."""
+        """Pairs that fail would be missing, and the estimate too small; or they would end the worker."""
         here = estimate(harmful("raise"))
         for rest in ({}, {"timeout": 60}):
             there = estimate(harmful(how), workers, **rest)
             assert np.array_equal(there.gaps, here.gaps) and there.failed == here.failed >= 1
 
-    def test_the_first_cause_is_told(self, workers):
-        """Nobody would learn why a function fails on a workers, and where."""
+    def test_the_error_has_the_first_cause(self, workers):
+        """Nobody would learn why a function fails in a worker, and in which line."""
         with pytest.raises(InfiniteSensitivityError, match="ValueError: as public data may") as caught:
             estimate(harmful("raise", below=0.5), workers)
         assert "in f" in str(caught.value.__cause__)
 
     def test_outputs_that_cannot_be_released(self, workers):
-        """A function that returns text would be told that it crashes."""
+        """The error for a function that returns text would say that it crashes."""
         with pytest.raises(OutputError):
             estimate(lambda x: "text", workers)
 
@@ -389,19 +389,19 @@ class Failures:
         with pytest.raises(NotReproducibleError):
             estimate(lambda x: float(x.mean() + time.time_ns() % 1000), workers)
 
-    def test_the_process_is_not_part_of_the_data(self, workers):
-        """A function that answers otherwise in other processes would be calibrated for those."""
+    def test_functions_of_the_process(self, workers):
+        """A function that returns something else in other processes would be calibrated for those."""
         with pytest.raises(NotReproducibleError):
             estimate(lambda x: float(x.mean() * os.getpid()), workers)
 
     def test_samplers_that_raise(self, workers):
-        """A sampler that breaks on a worker only would be taken for a function that fails."""
+        """A sampler that breaks on a worker only would be reported as a function that fails."""
         with pytest.raises(PrivatizeError, match="no such file there"):
             estimate(plain_mean, workers, sampler=breaking_elsewhere())
         check(plain_mean, workers)
 
     def test_samplers_that_raise_are_not_remembered(self, workers):
-        """A file that a worker lacks would be remembered as a failure of the function, for good."""
+        """A file that a worker lacks would be stored as a failure of the function, forever."""
         promise = {
             "epsilon": 1,
             "gamma": 0.2,
@@ -414,10 +414,10 @@ class Failures:
             privatize(**promise, workers=workers)(plain_mean).estimate(50)
         assert privatize(**promise, workers="inline")(plain_mean).estimate(50).failed == 0
 
-    @pytest.mark.parametrize("rest", [{}, {"timeout": 60}], ids=["plain", "guarded"])
+    @pytest.mark.parametrize("rest", [{}, {"timeout": 60}], ids=["no timeout", "timeout"])
     @pytest.mark.parametrize("way", ["statement", "import_module", "sys.modules"])
     def test_modules_that_differ_are_refused(self, workers, tmp_path, monkeypatch, way, rest):
-        """A module that was changed here but not there would give a wrong number, too small perhaps."""
+        """A module that was changed here but not there would give a wrong sensitivity, perhaps too small."""
         name = f"privatize_{type(self).__name__.lower()}_{way.replace('.', '_')}_{len(rest)}"
         changed = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
         self.import_there(workers, str(tmp_path), name)
@@ -436,20 +436,20 @@ class Failures:
             there = estimate(scope["f"], workers, **rest)
             assert np.array_equal(there.gaps, here.gaps)
 
-    def test_what_cannot_be_shipped(self, workers, tmp_path):
-        """An open file in a closure would give a traceback of pickle's, or hang."""
+    def test_closures_that_cannot_be_sent(self, workers, tmp_path):
+        """An open file in a closure would give a traceback of pickle, or hang."""
         with (tmp_path / "file").open("w") as file, pytest.raises(ExecutionError, match="workers='inline'"):
             estimate(lambda x: float(x.mean() + file.tell()), workers)
 
 
-# --- what goes where ------------------------------------------------------------------------------
+# --- replies --------------------------------------------------------------------------------------
 
 
 class Replies:
     """What comes back from other processes."""
 
-    def test_gaps_are_all_that_comes_back(self, workers, monkeypatch):
-        """Outputs or records of every pair would travel, and be kept by the cluster."""
+    def test_replies_have_gaps_only(self, workers, monkeypatch):
+        """Outputs or records of every pair would be sent, and stored by the cluster."""
         seen = []
         read = Reply.read
 

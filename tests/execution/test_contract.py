@@ -1,4 +1,4 @@
-"""Executors that need no other library keep the contract of all executors."""
+"""Executors that need no other library pass the tests that all executors share."""
 
 import concurrent.futures
 import multiprocessing
@@ -10,7 +10,7 @@ from tests.execution.contract import Failures, LostWorkers, Replies, SameGaps
 
 @pytest.fixture(scope="module")
 def spawned():
-    """Return two processes of the standard library's."""
+    """Return two processes of the standard library."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as pool:
         yield pool
@@ -33,14 +33,14 @@ class TestProcesses(SameGaps, LostWorkers, Failures, Replies):
 class TestExecutor(SameGaps, Failures, Replies):
     @pytest.fixture
     def workers(self, spawned):
-        """Evaluate in two processes of the standard library's."""
+        """Evaluate in two processes of the standard library."""
         return spawned
 
 
 class TestMap(SameGaps):
     @pytest.fixture
     def workers(self):
-        """Evaluate with something that has a `map` and nothing else, and does the last order first."""
+        """Evaluate with something that has a `map` and nothing else, and evaluates the last order first."""
 
         class Mapper:
             def map(self, function, items):

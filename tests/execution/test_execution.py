@@ -1,4 +1,4 @@
-"""Pairs have the same gaps wherever they are evaluated, and nobody waits or is surprised without need."""
+"""Pairs have the same gaps wherever they are evaluated, and processes are used only where they save time."""
 
 import collections
 import concurrent.futures
@@ -119,9 +119,9 @@ def of_mean(data, position, replacement):
 
 
 FUNCTIONS = {
-    "plain": (mean, {}),
-    "coins": (subsample, {}),
-    "coins for some data": (sometimes, {}),
+    "mean": (mean, {}),
+    "random": (subsample, {}),
+    "random for some data": (sometimes, {}),
     "blas": (blas, {}),
     "pair": (mean, {"pair": of_mean}),
     "list": (from_list, {"like": records.describe([0.5, 0.25])}),
@@ -131,7 +131,7 @@ FUNCTIONS = {
 
 
 class Mapper:
-    """Has a map and nothing else, and does the last order first."""
+    """Has a map and nothing else, and evaluates the last order first."""
 
     def map(self, function, items):
         return [function(item) for item in list(items)[::-1]][::-1]
@@ -139,7 +139,7 @@ class Mapper:
 
 @pytest.fixture(scope="module")
 def spawned():
-    """Return two processes of the standard library's."""
+    """Return two processes of the standard library."""
     with concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield pool
 
@@ -162,7 +162,7 @@ class TestTheSameEverywhere:
 
     @pytest.mark.parametrize("where", ["inline", 2, "executor", "map"])
     def test_classes_in_the_output(self, where, spawned):
-        """A private function that returns a dataclass returns it, wherever it was calibrated."""
+        """A private function would return another class than the user's if it was calibrated in workers."""
         workers = {"executor": spawned, "map": Mapper()}.get(where, where)
         for raw, kind in ((point, Point), (row, Row)):
             f = privatize(epsilon=1, gamma=0.1, sampler=UNIT, seed=1, workers=workers, store=None)(raw)
@@ -181,10 +181,10 @@ class TestTheSameEverywhere:
     @pytest.mark.parametrize("function", [mean, subsample, sometimes, failing])
     @settings(max_examples=12, deadline=None, derandomize=True)
     @given(cuts=st.sets(st.integers(1, 599) | st.sampled_from([255, 256, 257, 511, 512, 513]), max_size=12))
-    def test_any_way_to_cut_the_pairs(self, function, cuts):
+    def test_any_division_into_spans(self, function, cuts):
         """A gap does not depend on the span that it was evaluated in, nor on the order of spans."""
         pairs = evaluator(function, n=20, sampler=UNIT, norm=l1, seed=1)
-        whole = pairs.evaluate((0, 600), pairs.learned).gaps
+        expected = pairs.evaluate((0, 600), pairs.learned).gaps
         edges = [0, *sorted(cuts), 600]
         spans = list(itertools.pairwise(edges))
         random.Random(len(cuts)).shuffle(spans)
@@ -192,16 +192,16 @@ class TestTheSameEverywhere:
         gaps = np.full(600, np.nan)
         for start, stop in spans:
             gaps[start:stop] = other.evaluate((start, stop), other.learned).gaps
-        assert np.array_equal(gaps, whole)
+        assert np.array_equal(gaps, expected)
 
-    def test_more_blocks_than_one(self):
+    def test_several_blocks(self):
         """Tasks that span several streams, or parts of them, draw the same records."""
         chosen = plan(0.1, 1500)
         assert np.array_equal(estimate(mean, plan=chosen).gaps, estimate(mean, 2, plan=chosen).gaps)
         assert np.array_equal(estimate(subsample, plan=chosen).gaps, estimate(subsample, 2, plan=chosen).gaps)
 
     def test_the_callers_generators_are_untouched(self):
-        """Calibrating elsewhere does not disturb the random numbers of the program around it."""
+        """Calibrating in workers would change the random numbers of the program that calls it."""
         for workers in (2, Mapper()):
             random.seed(5)
             np.random.seed(5)
@@ -230,11 +230,11 @@ def row(x):
 
 
 class Odd(UserWarning):
-    """A warning of the user's own."""
+    """A warning class of the user."""
 
 
 class TestSurroundings:
-    """What a function can see besides its data: the parent's is what counts."""
+    """What a function can read besides its data is the same in workers as in this process."""
 
     def test_warnings_that_are_errors(self):
         """A function that fails under the user's filters fails in workers too."""
@@ -251,8 +251,8 @@ class TestSurroundings:
             found = estimate(warns, 2)
             assert np.array_equal(found.gaps, estimate(mean).gaps) and found.failed == 0
 
-    def test_filters_for_a_category_of_the_users(self):
-        """A filter for a warning class of the user's own is the same class in workers."""
+    def test_filters_for_the_users_own_warnings(self):
+        """A filter for the user's own warning class works in workers too."""
 
         def warns(x):
             if x[0] > 0.96:
@@ -267,7 +267,7 @@ class TestSurroundings:
 
     @pytest.mark.parametrize("mode", ["ignore", "raise"])
     def test_floating_point_errors(self, mode):
-        """np.seterr of the user's holds in workers."""
+        """The user's np.seterr holds in workers."""
 
         def divides(x):
             y = np.array([1.0, 1.0]) / np.array([1.0, 0.0 if x[0] > 0.96 else 1.0])
@@ -279,7 +279,7 @@ class TestSurroundings:
             assert np.array_equal(estimate(divides, 2).gaps, expected.gaps)
 
     def test_floating_point_callback(self):
-        """np.seterrcall of the user's does not make a function fail in workers that works here."""
+        """The user's np.seterrcall does not make a function fail in workers that works here."""
 
         def divides(x):
             y = np.array([1.0, 1.0]) / np.array([1.0, 0.0])
@@ -309,7 +309,7 @@ class TestSurroundings:
             sys.setrecursionlimit(before)
 
     def test_decimal_precision(self):
-        """The decimal context of the user's holds in workers."""
+        """The user's decimal context holds in workers."""
 
         def rounded(x):
             return float(decimal.Decimal(float(x.sum())) / 7)
@@ -319,7 +319,7 @@ class TestSurroundings:
             assert np.array_equal(estimate(rounded, 2).gaps, estimate(rounded).gaps)
 
     def test_environment(self, monkeypatch):
-        """An environment variable that the program sets is seen by workers that were there before."""
+        """An environment variable that the program sets is seen by workers that already run."""
 
         def scaled(x):
             return float(x.mean() * float(os.environ.get("PRIVATIZE_TEST_FACTOR", "1")))
@@ -329,7 +329,7 @@ class TestSurroundings:
         assert np.array_equal(estimate(scaled, 2).gaps, estimate(scaled).gaps)
 
     def test_working_folder(self, tmp_path, monkeypatch):
-        """A file by a relative name is the same file in workers, also after the program has moved."""
+        """A relative path is the same file in workers, also after the program has changed its folder."""
 
         def scaled(x):
             return float(x.mean() * float(Path("factor.txt").read_text()))
@@ -382,8 +382,8 @@ class TestSurroundings:
         assert done.stdout.split() == ["1"] and done.stderr == ""
 
     @pytest.mark.parametrize("where", [2, "map", "executor"])
-    def test_classes_that_are_local(self, where, spawned):
-        """A function may use classes that were defined beside it, inside another function."""
+    def test_local_classes(self, where, spawned):
+        """A function may use classes that are defined inside another function, as it is."""
 
         class Total:
             def __init__(self, x):
@@ -436,7 +436,7 @@ class TestThreads:
         "kind", [concurrent.futures.ThreadPoolExecutor, multiprocessing.pool.ThreadPool, ThreadPool]
     )
     def test_threads_are_refused(self, kind):
-        """A thread has not the state that the caller's has: the noise was 100 times too small."""
+        """A thread does not have the state of the caller's thread: the noise was 100 times too small."""
         STATE.factor = 1.0
         try:
             with kind(2) as pool:
@@ -450,12 +450,12 @@ class TestThreads:
 
     @pytest.mark.parametrize("pool", [OddPool(), OddExecutor()], ids=["map", "submit"])
     def test_threads_under_another_name_are_refused(self, pool):
-        """What an executor is called does not tell where it evaluates: its first task does."""
+        """An executor with another name that runs in threads would give too little noise as well."""
         with pytest.raises(ExecutionError, match=r"threads of this process.*workers=2"):
             estimate(mean, pool)
 
     def test_threads_of_other_processes_are_not_used(self, monkeypatch, tmp_path):
-        """Workers of others that have several threads evaluate in a process of its own, which has one."""
+        """A cluster's worker with several threads evaluates in a separate process, which has one thread."""
         folder = str(tmp_path)
 
         def named(x):
@@ -475,11 +475,11 @@ class TestThreads:
                 orders._pools.pop().close()
         assert np.array_equal(found.gaps, estimate(mean).gaps)
         seen = {path.name for path in Path(folder).iterdir()}
-        # Here, in the thread of the caller, some are evaluated again.
+        # Some pairs are evaluated again in the caller's thread of this process.
         assert all(name.startswith("True") for name in seen) and len(seen) == 2
 
-    def test_a_function_that_calibrates(self):
-        """A function that calibrates another one inside does not wait for itself forever."""
+    def test_a_function_that_calibrates_another(self):
+        """A function that calibrates another one inside would wait for a lock forever."""
 
         def inner(x):
             return float(x.mean())
@@ -491,8 +491,8 @@ class TestThreads:
 
     @pytest.mark.parametrize("below", [0.95, 0.6])
     @pytest.mark.parametrize("m", [22, 219])
-    def test_what_differs_in_workers_is_found(self, below, m):
-        """Gaps that only workers find too small, for some data only, were believed if there were few."""
+    def test_a_difference_in_workers_is_found(self, below, m):
+        """A function whose gaps are too small in workers, on some data only, would get too little noise."""
         here = os.getpid()
 
         def differs(x):
@@ -504,15 +504,15 @@ class TestThreads:
 
 
 class TestAuto:
-    def test_a_cheap_function_starts_nothing(self):
-        """A mean of a few records does not cost a pool of processes."""
+    def test_a_cheap_function_starts_no_processes(self):
+        """A mean of a few records would wait until a pool of processes has started."""
         done = script(
             """
             import itertools, sys, types, psutil
             import numpy as np
             from privatize import estimate_sensitivity, plan, samplers
             from privatize.calibration.evaluators import base
-            # A clock that goes on by 10 microseconds whenever somebody looks.
+            # A clock that advances by 10 microseconds whenever it is read.
             base.time = types.SimpleNamespace(perf_counter=itertools.count(0.0, 1e-5).__next__)
             made = dict(n=20, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.05), seed=1)
             estimate_sensitivity(np.mean, **made)
@@ -524,7 +524,7 @@ class TestAuto:
 
     @several_cores
     def test_an_expensive_function_gets_all_cores(self):
-        """What takes long is spread over the cores without being asked, and ends the same."""
+        """A slow function would run on one core by default, or have other gaps on several cores."""
         done = script(
             """
             import sys, time, psutil
@@ -540,8 +540,8 @@ class TestAuto:
         assert done.stdout.split() == [repr(estimate(mean).value), "True"]
 
     @several_cores
-    def test_in_the_middle_of_a_run(self, monkeypatch, caplog):
-        """The pairs before and after the step to processes fit together."""
+    def test_processes_start_in_the_middle_of_a_run(self, monkeypatch, caplog):
+        """Pairs would be missing or evaluated twice when a run moves on to processes."""
         monkeypatch.setattr(choose, "_START", 0.0)
         monkeypatch.setattr(choose, "_WARM", 0.0)
         caplog.set_level(logging.INFO, "privatize.execution")
@@ -551,7 +551,7 @@ class TestAuto:
         assert caplog.text.count("pairs are left") == 3
 
     @several_cores
-    def test_what_cannot_be_shipped_stays_here(self, monkeypatch, tmp_path, caplog):
+    def test_functions_that_cannot_be_sent_run_inline(self, monkeypatch, tmp_path, caplog):
         """A function with an open file works by default, and is refused if processes were asked for."""
         monkeypatch.setattr(choose, "_START", 0.0)
         monkeypatch.setattr(choose, "_WARM", 0.0)
@@ -584,17 +584,17 @@ class TestAuto:
         assert "pairs are left" in caplog.text and "on one core" not in caplog.text
 
 
-class TestWork:
+class TestSpanQueue:
     @settings(max_examples=150, deadline=None, derandomize=True)
     @given(data=st.data())
     def test_every_missing_pair_exactly_once(self, data):
         """No pair is evaluated twice at the same time, none is forgotten, whatever happens to workers."""
         known = data.draw(st.lists(st.booleans(), min_size=1, max_size=400))
         missing, at = [], None
-        for i, gone in enumerate([*known, False]):
-            if gone and at is None:
+        for i, unknown in enumerate([*known, False]):
+            if unknown and at is None:
                 at = i
-            if not gone and at is not None:
+            if not unknown and at is not None:
                 missing.append((at, i))
                 at = None
         wanted = {i for start, stop in missing for i in range(start, stop)}
@@ -636,23 +636,23 @@ class TestWork:
         assert done == wanted and work.left == 0
 
     def test_sizes_follow_the_cost(self, monkeypatch):
-        """Cheap pairs come in large tasks, dear ones alone, and everybody has something at the end."""
+        """Quick pairs come in large tasks, slow ones alone, and tasks shrink at the end to keep all busy."""
         monkeypatch.setattr(span_queue, "_TASK", 0.3)
-        cheap, dear = (SpanQueue([(0, 10_000)], 256, describe(0.0)) for _ in range(2))
-        for work, cost in ((cheap, 1e-6), (dear, 1.0)):
+        quick, slow = (SpanQueue([(0, 10_000)], 256, describe(0.0)) for _ in range(2))
+        for work, cost in ((quick, 1e-6), (slow, 1.0)):
             sizes = []
             while (span := work.next(2)) is not None and len(sizes) < 200:
                 sizes.append(span[1] - span[0])
                 work.learn(SpanResult(span[0], np.zeros(sizes[-1]), cost * sizes[-1], describe(0.0)))
             assert sizes[0] == 1
-            assert max(sizes) == 1 if work is dear else max(sizes) >= 1000
-            if work is cheap:
+            assert max(sizes) == 1 if work is slow else max(sizes) >= 1000
+            if work is quick:
                 assert sizes[-1] < 100 and sum(sizes) == 10_000
 
     @settings(max_examples=60, deadline=None, derandomize=True)
     @given(st.integers(1, 5000), st.integers(1, 300), st.floats(1e-8, 1e-2), st.integers(1, 8))
     def test_tasks_end_where_streams_do(self, total, block, cost, workers):
-        """A task that reaches the end of a stream stops there, so that nothing is drawn in vain."""
+        """A task that reaches the end of a stream stops there, so that no draw is wasted."""
         work = SpanQueue([(0, total)], block, describe(0.0))
         while (span := work.next(workers)) is not None:
             start, stop = span
@@ -672,31 +672,31 @@ class TestResume:
         )
 
     @pytest.mark.parametrize("where", ["inline", None, 2, "map"])
-    def test_only_what_is_missing_is_evaluated(self, where):
-        """What an interrupted run has found is neither evaluated nor saved again."""
-        whole = estimate(mean)
-        gone = np.random.default_rng(1).random(whole.m) < 0.3
-        gone[100:150] = True
-        known = np.where(gone, np.nan, whole.gaps)
+    def test_only_missing_pairs_are_evaluated(self, where):
+        """Pairs that an interrupted run has evaluated would be evaluated and saved again."""
+        full = estimate(mean)
+        missing = np.random.default_rng(1).random(full.m) < 0.3
+        missing[100:150] = True
+        known = np.where(missing, np.nan, full.gaps)
         saved = []
-        memory = self.memory(known, whole.structure, saved)
+        memory = self.memory(known, full.structure, saved)
         workers = Mapper() if where == "map" else where
         found = estimate(mean, workers, memory=memory)
-        assert np.array_equal(found.gaps, whole.gaps)
+        assert np.array_equal(found.gaps, full.gaps)
         indices = [i for start, gaps in saved for i in range(start, start + len(gaps))]
-        assert sorted(indices) == np.flatnonzero(gone).tolist()
+        assert sorted(indices) == np.flatnonzero(missing).tolist()
         for start, gaps in saved:
-            assert np.array_equal(gaps, whole.gaps[start : start + len(gaps)])
+            assert np.array_equal(gaps, full.gaps[start : start + len(gaps)])
 
-    def test_nothing_missing_starts_nothing(self):
-        """A remembered estimate is there at once, also if a function could not be shipped by now."""
-        whole = estimate(mean)
+    def test_no_missing_pair_starts_nothing(self):
+        """A stored estimate would be sent to workers, although no pair is missing."""
+        full = estimate(mean)
         saved = []
-        memory = self.memory(whole.gaps.copy(), whole.structure, saved)
-        assert np.array_equal(estimate(mean, 2, memory=memory).gaps, whole.gaps) and saved == []
+        memory = self.memory(full.gaps.copy(), full.structure, saved)
+        assert np.array_equal(estimate(mean, 2, memory=memory).gaps, full.gaps) and saved == []
 
-    def test_every_index_counts(self, monkeypatch):
-        """An executor that loses pairs is an error, never an estimate from fewer."""
+    def test_lost_pairs_are_an_error(self, monkeypatch):
+        """If an executor loses pairs, the estimate would be from fewer pairs than the plan needs."""
 
         class Forgetful(choose.Inline):
             def run(self, task, work):
@@ -708,8 +708,8 @@ class TestResume:
         with pytest.raises(ExecutionError, match="not evaluated"):
             estimate(mean)
 
-    def test_what_was_found_before_a_failure_is_saved(self):
-        """A run that ends in an error has not been in vain."""
+    def test_gaps_before_a_failure_are_saved(self):
+        """The gaps of a run that ends in an error would have to be measured again."""
         saved = []
         memory = self.memory(np.full(0, np.nan), None, saved)
 
@@ -758,7 +758,7 @@ class TestProgress:
 
     @pytest.mark.parametrize(("progress", "shown"), [("None", True), ("False", False)])
     def test_on_a_terminal(self, progress, shown):
-        """Somebody who waits for more than a second sees how far it is, and no data."""
+        """A user who waits for more than a second would not see the progress, or the bar would show data."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
         process = self.run(progress, "0.004" if shown else "0.003", stderr=theirs)
@@ -775,7 +775,7 @@ class TestProgress:
 
     @pytest.mark.parametrize("progress", ["True", "None"])
     def test_without_a_stderr(self, progress):
-        """A program without a stderr, as services and windows have none, calibrates all the same."""
+        """A program without a stderr, such as a service, could not calibrate."""
         done = subprocess.run(
             [
                 "sh",
@@ -789,12 +789,12 @@ class TestProgress:
         )
         assert done.returncode == 0 and done.stdout == b"done\n"
 
-    def test_resumed_runs_begin_where_they_were(self, capsys):
-        """The bar of a run that goes on does not begin at nought."""
-        whole = estimate(mean)
-        known = whole.gaps.copy()
+    def test_the_bar_of_a_resumed_run(self, capsys):
+        """The bar of a resumed run would begin at 0."""
+        full = estimate(mean)
+        known = full.gaps.copy()
         known[150:] = np.nan
-        memory = TestResume.memory(known, whole.structure, [])
+        memory = TestResume.memory(known, full.structure, [])
         estimate(mean, memory=memory, progress=True)
         shown = capsys.readouterr().err
         assert "150/219" in shown and " 0/219" not in shown
@@ -819,8 +819,8 @@ class TestSettings:
         with pytest.raises(SettingsError, match="timeout="):
             privatize(epsilon=1, gamma=0.1, sampler=UNIT, timeout=bad)(mean)
 
-    def test_timeout_where_nothing_can_be_ended(self):
-        """A time limit that could not be kept is refused, not ignored."""
+    def test_timeout_inline(self):
+        """A time limit that cannot be enforced would be ignored."""
         with pytest.raises(SettingsError, match="timeout="):
             estimate(pytest.fail, "inline", timeout=5)
 
@@ -830,13 +830,13 @@ class TestSettings:
         assert np.array_equal(estimate(mean, 2, timeout=good).gaps, estimate(mean).gaps)
 
     def test_numpy_integers_are_numbers_of_processes(self):
-        """A number of workers that was computed is a number, as n= may be."""
+        """A number of workers that numpy has computed would be refused."""
         assert np.array_equal(estimate(mean, np.int64(2)).gaps, estimate(mean).gaps)
 
 
-class TestOthersExecutors:
+class TestExecutors:
     def test_a_broken_executor_is_named(self):
-        """An executor of the user's that fails is told apart from a function that does."""
+        """An executor that fails would be reported as a function that fails."""
 
         class Broken:
             def map(self, function, items):
@@ -846,7 +846,7 @@ class TestOthersExecutors:
             estimate(mean, Broken())
 
     def test_an_executor_that_was_shut_down(self):
-        """An executor that is gone is an error of this library's."""
+        """An executor that was shut down would raise an error that is not one of this library."""
         with concurrent.futures.ProcessPoolExecutor(
             1, mp_context=multiprocessing.get_context("spawn")
         ) as pool:
@@ -879,7 +879,7 @@ class TestOthersExecutors:
 
     @pytest.mark.parametrize("where", ["executor", "map", "daemonic"])
     def test_a_function_that_ends_its_process(self, where, spawned):
-        """A crash on some data costs its pair, on other people's processes too, and no process of theirs."""
+        """A crash on some data would end a process of the user's executor, or cost more than its pair."""
 
         def dies(x):
             if x[0] > 0.96:
@@ -907,7 +907,7 @@ class TestOthersExecutors:
             estimate(mean, Short())
 
     def test_timeout_on_an_executor(self, spawned):
-        """A time limit holds on other people's processes too: the pair that hangs counts alone."""
+        """A time limit would not hold on the user's executor, or would cost more than the pair that hangs."""
 
         def hangs(x):
             if x[0] > 0.995:
@@ -919,14 +919,14 @@ class TestOthersExecutors:
                 raise ValueError
             return float(x.mean())
 
-        # So long that a busy machine does not take as long over a mean, so few that it is waited for once.
+        # The timeout is longer than a mean takes on a busy machine, and just one of these few pairs hangs.
         expected = estimate(raises, plan=plan(0.2, 150))
         assert expected.failed == 1
         found = estimate(hangs, spawned, timeout=20, plan=plan(0.2, 150))
         assert np.array_equal(found.gaps, expected.gaps)
 
 
-def test_a_reply_does_not_depend_on_how_things_are_pickled(monkeypatch):
+def test_a_reply_does_not_depend_on_pickle(monkeypatch):
     """A function that registers a reducer for arrays in a worker would change its own gaps on the way."""
     monkeypatch.setitem(copyreg.dispatch_table, np.ndarray, lambda array: (np.zeros, (array.shape,)))
     cause = Cause.of(4, ValueError("no"))
@@ -950,10 +950,10 @@ def test_a_reply_does_not_depend_on_how_things_are_pickled(monkeypatch):
 
 
 @pytest.mark.parametrize("spans", [[(0, 2)], [(1, 4)], [(0, 2), (1, 3)], [(0, 3), (3, 4)], []])
-def test_a_cluster_answers_about_the_pairs_that_were_asked_for(spans):
-    """Gaps of other pairs would take the places of those that were asked for."""
+def test_results_of_other_pairs_are_refused(spans):
+    """Gaps of other pairs would be stored for those that were ordered."""
     results = [SpanResult(start, np.zeros(stop - start), 0.0) for start, stop in spans]
-    with pytest.raises(ExecutionError, match="another question"):
+    with pytest.raises(ExecutionError, match="gaps of other pairs"):
         checked(results, (0, 3))
     fine = [SpanResult(1, np.zeros(2), 0.0), SpanResult(0, np.zeros(1), 0.0)]
     assert checked(fine, (0, 3)) == fine

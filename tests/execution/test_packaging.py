@@ -1,7 +1,7 @@
-"""A worker evaluates what this process would evaluate at that moment, or refuses; it never guesses.
+"""A worker evaluates exactly what this process would evaluate at that moment, or refuses.
 
-A worker that runs an old form of a module, or one without what was changed at run time, measures the
-sensitivity of another function: too little noise, and nobody sees it. A refusal costs some time.
+A worker that runs an old version of a module, or one without a change made at run time, measures the
+sensitivity of another function. That can mean too little noise, which nobody notices. A refusal costs time.
 """
 
 import collections
@@ -62,12 +62,12 @@ def job(function, **rest):
 
 
 def digests(sent):
-    """Return the fingerprints that travel with a package."""
+    """Return the fingerprints in a package."""
     return pickle.loads(sent.payload)[1]
 
 
 def in_a_child(function):
-    """Do something in a forked process: a job that is unpacked makes its process like the sender's."""
+    """Run a function in a forked process, since unpacking a job changes the settings of its process."""
     child = multiprocessing.get_context("fork").Process(target=function)
     child.start()
     child.join(120)
@@ -82,7 +82,7 @@ class Mapper:
 
 
 def refused_or(function):
-    """Return what workers find, or what this process finds if they refuse or fail."""
+    """Return the gaps from workers, or from this process if they refuse or fail."""
     try:
         return gaps(function, 2)
     except (ExecutionError, InfiniteSensitivityError):
@@ -91,7 +91,7 @@ def refused_or(function):
 
 @pytest.fixture
 def unchecked(monkeypatch):
-    """Leave out the look at two pairs afterwards: what differs on rare data only would pass it."""
+    """Skip the check of two pairs at the end, which cannot find differences on rare data."""
     monkeypatch.setattr(Run, "check_again", lambda *_, **__: None)
 
 
@@ -122,13 +122,13 @@ def project(tmp_path, monkeypatch):
     origin.cache_clear()
 
 
-# --- what is read by another way than by its name -------------------------------------------------
+# --- attributes that are not read by name ---------------------------------------------------------
 
 CONFIG = """
     LIMIT_A = 5.0
     W_ONE, W_TWO = 2.0, 3.0
 """
-MADE_UP = {
+COMPUTED = {
     "getattr": "return getattr(config, 'LIMIT_' + KEY) * x.mean()",
     "getattr with a default": "return getattr(config, 'LIMIT_' + KEY, 1.0) * x.mean()",
     "getattr, anything caught": """
@@ -166,10 +166,10 @@ MADE_UP = {
 }
 
 
-@pytest.mark.parametrize("way", MADE_UP)
-def test_what_is_read_by_a_made_up_name(way, project, unchecked):
-    """Names that nobody can see in the code must not be missing in a worker, where a default would do."""
-    body = textwrap.dedent(MADE_UP[way]).strip()
+@pytest.mark.parametrize("way", COMPUTED)
+def test_names_that_are_built_at_run_time(way, project, unchecked):
+    """A worker would lack attributes whose names are not in the code, and use a default in their place."""
+    body = textwrap.dedent(COMPUTED[way]).strip()
     heading = """
         import importlib, inspect, operator, sys
         import box.lid, config, lazy
@@ -194,8 +194,8 @@ LITERAL = {
 
 
 @pytest.mark.parametrize("way", LITERAL)
-def test_what_is_named_by_a_text(way, project, unchecked):
-    """Ways to name a global or a module by a text are right on all cores, or refused with the reason."""
+def test_names_in_strings(way, project, unchecked):
+    """A global or module that is named by a string would be missing in a worker; it is refused instead."""
     if way == "pandas":
         pytest.importorskip("pandas")
     source = f"""
@@ -209,13 +209,13 @@ def test_what_is_named_by_a_text(way, project, unchecked):
     """
     user = project(user=source, box__lid="DEPTH = 1.0", box__="")
     sys.modules["box.lid"].DEPTH = 4.0
-    with pytest.raises(ExecutionError, match="which can find what is not plainly named"):
+    with pytest.raises(ExecutionError, match="which can find what the code does not name"):
         gaps(user.f, 2)
     assert gaps(user.f, None) == gaps(user.f, "inline")
 
 
-def test_a_rare_difference_is_no_difference(project):
-    """What happens on rare data only passes the look at two pairs afterwards: it must be right at once."""
+def test_names_that_are_built_on_rare_data(project):
+    """The check of two pairs at the end would not find a wrong value that is read on rare data only."""
     user = project(
         user="""
         import config
@@ -228,7 +228,7 @@ def test_a_rare_difference_is_no_difference(project):
     assert refused_or(user.f) == gaps(user.f, "inline")
 
 
-# --- what is changed at run time ------------------------------------------------------------------
+# --- changes at run time --------------------------------------------------------------------------
 
 HELPERS = """
     import enum
@@ -255,47 +255,47 @@ USER = """
 """
 
 
-def test_what_changed_at_run_time(project):
-    """Globals, elements, defaults, methods and class attributes are what they are at this moment."""
+def test_changes_at_run_time(project):
+    """Workers would have globals, elements, defaults, methods or class attributes from before a change."""
     user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
     seen = [gaps(user.f, 2)]
 
-    def look():
+    def compare():
         assert same(user.f) and same(user.late)
         seen.append(gaps(user.f, 2))
 
     helpers.SCALE = 3.0
-    look()
+    compare()
     helpers.TABLE["a"][0] = 4.0
-    look()
+    compare()
     helpers.TABLE["a"].insert(0, 9.0)
-    look()
+    compare()
     helpers.Base.factor = 5.0
-    look()
+    compare()
     helpers.scaled.__defaults__ = (2.5,)
-    look()
+    compare()
     helpers.scaled = lambda x: x.max() + x.mean()
-    look()
+    compare()
     helpers.Child.go = lambda self, x: 7 * x.mean()
-    look()
+    compare()
     helpers.Child = types.SimpleNamespace(go=lambda x: 2 * x.mean())
     helpers.Child = lambda: types.SimpleNamespace(go=lambda x: 2 * x.mean())
-    look()
+    compare()
     assert len(set(map(tuple, seen))) == len(seen)
 
 
-def test_what_was_taken_away_at_run_time(project):
-    """An attribute that a class no longer has is gone in workers that have seen the class with it."""
+def test_attributes_deleted_at_run_time(project):
+    """An attribute that was deleted from a class would still be there in workers that had received it."""
     user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
-    plain = gaps(user.f, 2)
+    before = gaps(user.f, 2)
     helpers.Child.extra = 3.0
     assert same(user.f)
     del helpers.Child.extra
-    assert gaps(user.f, 2) == plain
+    assert gaps(user.f, 2) == before
 
 
 def test_edited_and_reloaded(project, tmp_path):
-    """Warm workers see what was reloaded; what was only edited is not there yet, nor in this process."""
+    """Workers see a reloaded module; as in this process, they do not see one that was only edited."""
     user = project(user=USER, helpers=HELPERS)
     first = gaps(user.f, 2)
     (tmp_path / "helpers.py").write_text(textwrap.dedent(HELPERS).replace("SCALE = 1.0", "SCALE = 6.0"))
@@ -304,8 +304,8 @@ def test_edited_and_reloaded(project, tmp_path):
     assert same(user.f) and same(user.late) and gaps(user.late, 2) != first
 
 
-def test_modules_that_are_gone(project, unchecked, monkeypatch):
-    """What an earlier calibration brought to a worker is not found by a later one."""
+def test_modules_that_were_removed(project, unchecked, monkeypatch):
+    """A later calibration would find a module that an earlier one sent to the worker."""
     made = types.ModuleType("made_by_hand")
     made.LIMIT = 8.0
     user = project(
@@ -329,7 +329,7 @@ def test_modules_that_are_gone(project, unchecked, monkeypatch):
 
 
 def test_modules_that_functions_write_to(project, unchecked):
-    """A setting that a function makes in a module is seen by that module's own functions."""
+    """A module's own functions would not see a global that the function sets in that module."""
     user = project(
         user="""
         import helpers
@@ -345,7 +345,7 @@ def test_modules_that_functions_write_to(project, unchecked):
 
 
 def test_arrays_that_share_memory(unchecked):
-    """A function that writes into an array and reads a view of it does so in a worker, too."""
+    """A function that writes into an array would not find the values in a view of it, in a worker."""
     buffer = np.zeros(100)
     head = buffer[:50]
 
@@ -376,9 +376,9 @@ def deep(x):
 
 
 @pytest.mark.parametrize("function", [environment, folder, third, deep])
-def test_surroundings_that_changed(function, tmp_path, monkeypatch, unchecked):
-    """Environment, folder, decimal context and recursion limit are this process's, also in warm workers."""
-    assert same(np.mean)  # they are warm
+def test_settings_that_changed(function, tmp_path, monkeypatch, unchecked):
+    """Running workers would have an old environment, folder, decimal context or recursion limit."""
+    assert same(np.mean)  # starts the workers
     limit = sys.getrecursionlimit()
     try:
         monkeypatch.setenv("PRIVATIZE_TEST_LIMIT", "7")
@@ -391,8 +391,8 @@ def test_surroundings_that_changed(function, tmp_path, monkeypatch, unchecked):
         sys.setrecursionlimit(limit)
 
 
-def test_main_is_the_users(tmp_path):
-    """What a script reads from its own module is not looked for in the worker's main module."""
+def test_main_is_the_users_module(tmp_path):
+    """A script that reads from its own module would read from the worker's main module instead."""
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent(
@@ -444,7 +444,7 @@ def test_main_is_the_users(tmp_path):
         assert "wrong" not in done.stdout
 
 
-# --- what users write -----------------------------------------------------------------------------
+# --- code of users --------------------------------------------------------------------------------
 
 
 def test_packages_with_all_kinds_of_imports(project):
@@ -484,7 +484,7 @@ def test_packages_with_all_kinds_of_imports(project):
 
 
 def test_imports_of_installed_modules_in_functions(project):
-    """`import fractions` inside a function works, whether or not anybody has imported it before."""
+    """An import inside a function works, whether or not the module was imported before."""
     user = project(
         user="""
         def h(x):
@@ -498,8 +498,8 @@ def test_imports_of_installed_modules_in_functions(project):
     sys.modules.update(known)
 
 
-def test_modules_of_all_kinds_of_places(project, monkeypatch):
-    """Namespace packages and names of standard modules work, also when they change."""
+def test_namespace_packages_and_standard_names(project, monkeypatch):
+    """Namespace packages, and modules with a name of the standard library, work and can change."""
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)  # Python's own, if somebody has imported it
     user = project(
         user="""
@@ -519,7 +519,7 @@ def test_modules_of_all_kinds_of_places(project, monkeypatch):
 
 
 def test_installed_files_without_a_version(project, tmp_path, monkeypatch):
-    """A file that lies among installed packages is the user's own: what changes in it is seen."""
+    """A file among installed packages, without a version, counts as the user's own: changes are seen."""
     monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
     loose = project("loose", **{"site-packages__loose": "K = 2.0\ndef f(x):\n    return K * x.mean()"})
     for value in (2.0, 5.0, 7.0):
@@ -528,7 +528,7 @@ def test_installed_files_without_a_version(project, tmp_path, monkeypatch):
 
 
 def test_collisions_of_names(project):
-    """A module that is called like a method somebody uses neither disturbs nor is disturbed."""
+    """A module with the name of a method of the data would be confused with it."""
     user = project(
         user="""
         import mean, other
@@ -539,25 +539,25 @@ def test_collisions_of_names(project):
         other="K = 2.0\nT = 1.0",
     )
     assert same(user.f)
-    # An attribute of the data is not the module's of that name, which is not used at all.
+    # The function reads `T` of the data, so `other.T`, which cannot be sent, does not matter.
     sys.modules["other"].T = (i for i in range(3))
     assert same(user.f)
 
 
-def test_what_is_not_used_does_not_stand_in_the_way(project):
-    """Open files, connections and generators in a module are nobody's business unless they are used."""
+def test_objects_that_are_not_used(project):
+    """A function would be refused for an open file or connection in its module that it does not use."""
     user = project(
         user="""
-        import sqlite3, threading, held
+        import sqlite3, threading, shared
         BASE, STREAM, THREAD = sqlite3.connect(":memory:"), (i for i in range(3)), threading.Thread()
         def unused(x):
-            return held.plain(x)
+            return shared.triple(x)
         def used(x):
             return BASE.execute("select 2").fetchone()[0] * x.mean()
         def through(x):
-            return held.FILE.fileno() * x.mean()
+            return shared.FILE.fileno() * x.mean()
         """,
-        held="FILE = open(__file__)\ndef plain(x):\n    return 3 * x.mean()",
+        shared="FILE = open(__file__)\ndef triple(x):\n    return 3 * x.mean()",
     )
     try:
         assert same(user.unused)
@@ -566,7 +566,7 @@ def test_what_is_not_used_does_not_stand_in_the_way(project):
                 gaps(function, 2)
             assert gaps(function, None) == gaps(function, "inline")
     finally:
-        user.held.FILE.close()
+        user.shared.FILE.close()
         user.BASE.close()
 
 
@@ -796,8 +796,8 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("what", WRITTEN)
-def test_what_users_write(what):
-    """Plain Python runs on all cores, twice, and gives what it gives here."""
+def test_ordinary_python(what):
+    """Ordinary Python would be refused in workers, or have other gaps there, the first or second time."""
     assert same(WRITTEN[what])
     assert same(WRITTEN[what])
 
@@ -811,12 +811,12 @@ GENERATORS = {
 
 @pytest.mark.parametrize("which", GENERATORS)
 def test_global_generators_by_any_name(which, project):
-    """`from random import gauss` is the global generator in a worker as well, with public coins."""
+    """`from random import gauss` would not have the public seed in a worker."""
     assert same(project(user=GENERATORS[which]).f)
 
 
-def test_samplers_norms_and_pairs_of_the_users(project):
-    """User code arrives as a sampler, as a norm and as pair=, not only as the function."""
+def test_the_users_samplers_norms_and_pairs(project):
+    """User code in a sampler, a norm or pair= would not be sent, only that of the function."""
     user = project(
         user="""
         import numpy as np
@@ -841,7 +841,7 @@ def test_samplers_norms_and_pairs_of_the_users(project):
 
 
 def test_models_and_tables():
-    """Fitted models and tables that a function holds arrive as they are."""
+    """Fitted models and tables that a function uses would arrive changed."""
     pd = pytest.importorskip("pandas")
     linear = pytest.importorskip("sklearn.linear_model")
     from sklearn.pipeline import make_pipeline
@@ -926,7 +926,7 @@ RELEASED = {
 
 @pytest.mark.parametrize("what", RELEASED)
 def test_private_functions(what):
-    """What is calibrated in workers is what is calibrated here, also where private functions call some."""
+    """Workers would measure other gaps for private functions, such as those that call private functions."""
     function = RELEASED[what]
     here = function.replace(workers="inline") if "method" not in what else None
     found = function.release(DATA).sensitivity
@@ -936,8 +936,8 @@ def test_private_functions(what):
     assert found > 0
 
 
-def test_classes_in_outputs_are_the_users():
-    """A release is of the user's own class, not of a copy from a worker."""
+def test_outputs_have_the_users_classes():
+    """A release would have a copy of the user's class, from a worker."""
     released = answer(DATA)
     assert type(released) is Answer and released.ends.shape == (2,)
 
@@ -945,8 +945,8 @@ def test_classes_in_outputs_are_the_users():
 # --- packages -------------------------------------------------------------------------------------
 
 
-def test_this_process_is_left_alone(project):
-    """Orders to the process of the user's program do not touch its modules, classes or functions."""
+def test_this_process_is_not_changed(project):
+    """Orders that run in the user's own process would change its modules, classes or functions."""
     user, helpers = project(user=USER, helpers=HELPERS), sys.modules["helpers"]
     modules, method, attributes = dict(sys.modules), helpers.Child.go, dict(vars(helpers))
     members = dict(vars(helpers.Child))
@@ -959,19 +959,19 @@ def test_this_process_is_left_alone(project):
     assert user.f(DATA) == 7 * before
 
 
-def test_cloudpickle_is_left_alone(project):
-    """Packing, also if it fails, leaves cloudpickle's list of modules that go by value as it was."""
-    user = project(user="import held\ndef f(x):\n    return x.mean()", held="")
-    cloudpickle.register_pickle_by_value(user.held)
+def test_cloudpickle_is_not_changed(project):
+    """Packing would change which modules cloudpickle pickles by value, for example if it fails."""
+    user = project(user="import shared\ndef f(x):\n    return x.mean()", shared="")
+    cloudpickle.register_pickle_by_value(user.shared)
     try:
         before = set(cloudpickle.list_registry_pickle_by_value())
         pack(job(user.f))
         local = threading.local()  # has an identity, but cannot be pickled
         with pytest.raises(ExecutionError, match="cannot be pickled"):
             pack(job(lambda x: x.mean() if local else 0.0))
-        assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"held"}
+        assert set(cloudpickle.list_registry_pickle_by_value()) == before == {"shared"}
     finally:
-        cloudpickle.unregister_pickle_by_value(user.held)
+        cloudpickle.unregister_pickle_by_value(user.shared)
 
 
 BEYOND = {
@@ -982,15 +982,15 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("what", BEYOND)
-def test_what_cannot_be_shipped_is_refused(what):
-    """What pickling cannot rebuild is refused with two workers, and runs here if nobody says otherwise."""
+def test_what_cannot_be_rebuilt_is_refused(what):
+    """What pickle cannot rebuild is refused with workers=2, and runs inline by default."""
     with pytest.raises(ExecutionError, match=r"refused|cannot be evaluated in other processes"):
         gaps(BEYOND[what], 2)
     assert gaps(BEYOND[what], None) == gaps(BEYOND[what], "inline")
 
 
 def test_packages_can_be_packed_again(project):
-    """A job is the same after a journey, and after another one."""
+    """A job that was unpacked and packed again would be another job."""
     user = project(user=USER, helpers=HELPERS)
     first = pack(job(user.f))
     assert digests(pack(job(user.f))) == digests(first)
@@ -1004,8 +1004,8 @@ def test_packages_can_be_packed_again(project):
     in_a_child(check)
 
 
-def test_what_is_not_what_was_sent_is_refused():
-    """A package whose content is another one's does not run, and neither does a damaged one."""
+def test_other_packages_are_refused():
+    """A package with the content of another, or a damaged one, would run."""
     one, two = pack(job(lambda x: x.mean())), pack(job(lambda x: x.max()))
     path, known, inner = pickle.loads(one.payload)
     damaged = pickle.dumps((path, known, inner[:-20]))
@@ -1014,7 +1014,7 @@ def test_what_is_not_what_was_sent_is_refused():
     def check():
         with pytest.raises(Refused, match="not what was sent"):
             unpack(dataclasses.replace(one, payload=two.payload))
-        with pytest.raises(Refused, match="cannot be made there"):
+        with pytest.raises(Refused, match="cannot be rebuilt there"):
             unpack(Package(hashlib.sha256(damaged).hexdigest(), damaged, one.module))
         with pytest.raises(Refused, match="its function is not the same there"):
             unpack(Package(hashlib.sha256(mixed).hexdigest(), mixed, one.module))
@@ -1023,7 +1023,7 @@ def test_what_is_not_what_was_sent_is_refused():
 
 
 def test_folders_of_another_machine(monkeypatch):
-    """Packages that lie elsewhere on a cluster's machines could not be imported there."""
+    """Libraries in other folders on a cluster's machines could not be imported there."""
     here, there = pack(job(np.mean)), pack(job(np.mean), local=False)
     monkeypatch.setattr(package, "_OWN_PATH", ["only there", *sys.path])
     mine = list(sys.path)
@@ -1037,8 +1037,8 @@ def test_folders_of_another_machine(monkeypatch):
     in_a_child(check)
 
 
-def test_packages_are_small_and_hold_no_data(project):
-    """The private data stays here, and a plain function does not take the whole program along."""
+def test_packages_are_small_and_have_no_data(project):
+    """Private data would be sent, or the entire program with a small function."""
     user = project(
         user="""
         import numpy as np
@@ -1052,8 +1052,8 @@ def test_packages_are_small_and_hold_no_data(project):
     assert len(package.payload) < 10_000
 
 
-def test_attributes_of_data_take_no_data_along(project):
-    """`x.values` is the data's: a table called `values` in a module that is used stays here."""
+def test_attributes_of_data_send_no_data(project):
+    """`x.values` is an attribute of the data: a table `values` in a module must not be sent for it."""
     user = project(
         user="import study\ndef f(x):\n    return study.clean(getattr(x, 'values', x)).mean()",
         study="import numpy as np\nvalues = np.full(9, 1234.5678)\ndef clean(x):\n    return x",
@@ -1062,7 +1062,7 @@ def test_attributes_of_data_take_no_data_along(project):
 
 
 def test_other_hash_seeds_agree(project, tmp_path):
-    """The digest of a job does not depend on the process that packs it."""
+    """The digest of a job would depend on the process that packs it, so all workers would refuse it."""
     user = project(user=USER + "    WORDS = {'a', 'b', 'c'}\n", helpers=HELPERS)
     here = digests(pack(job(user.f)))
     code = """
@@ -1088,7 +1088,7 @@ print(pickle.loads(made.payload)[1])
 
 
 def test_secrets_in_the_environment_stay_on_this_machine(monkeypatch):
-    """Passwords in the environment go to processes of our own, and never to a cluster."""
+    """Passwords in the environment would be sent to a cluster."""
     monkeypatch.setenv("PRIVATIZE_TEST_PASSWORD", "sesame-4711")
     assert b"sesame-4711" in pack(job(np.mean)).payload
     assert b"sesame-4711" not in pack(job(np.mean), local=False).payload
@@ -1099,16 +1099,16 @@ def middle(x):
 
 
 def test_installed_code_that_was_patched(monkeypatch):
-    """A worker, which has the library as it was installed, does not stand in for a patched one."""
-    plain = gaps(middle, "inline")
+    """A worker has libraries as installed, so it would evaluate another function than the patched one."""
+    before = gaps(middle, "inline")
     monkeypatch.setattr(statistics, "fmean", lambda x: 100 * float(np.mean(x)))
     with pytest.raises(ExecutionError, match=r"statistics\.fmean \(which was patched\)"):
         gaps(middle, 2)
-    assert gaps(middle, None) == gaps(middle, "inline") != plain
+    assert gaps(middle, None) == gaps(middle, "inline") != before
 
 
 def test_installed_classes_that_were_patched(monkeypatch):
-    """The same for a method of somebody else's class."""
+    """A worker would evaluate the installed method of a class, and not the patched one."""
     made = fractions.Fraction
 
     def f(x):
@@ -1121,7 +1121,7 @@ def test_installed_classes_that_were_patched(monkeypatch):
 
 
 def test_parts_of_an_array_arrive_as_parts():
-    """A table and one of its columns share their memory there as they do here."""
+    """A table and one of its columns would not share memory in a worker."""
     table = np.arange(12.0).reshape(4, 3)
     column = table[:, 1]
 
@@ -1133,7 +1133,7 @@ def test_parts_of_an_array_arrive_as_parts():
 
 
 def test_arrays_that_overlap_are_refused():
-    """Two arrays of which neither is part of the other cannot be sent, and the message says which."""
+    """Arrays that overlap cannot be sent unless one is part of the other; the message gives their shapes."""
     base = np.arange(10.0)
     one, two = base[:6], base[4:]
     with pytest.raises(ExecutionError, match=r"share memory, of shapes \(6,\) and \(6,\)"):
@@ -1141,7 +1141,7 @@ def test_arrays_that_overlap_are_refused():
 
 
 def test_packages_of_installed_libraries_without_an_init():
-    """A folder inside an installed library is the library's, and no reason to refuse it."""
+    """A folder without an __init__ in an installed library would be refused as the user's own module."""
     pytest.importorskip("sklearn")
 
     def f(x):
@@ -1167,14 +1167,14 @@ def test_packages_of_installed_libraries_without_an_init():
     ],
 )
 def test_bounds_of_memory_are_numpys(view):
-    """Arrays that share memory would go unnoticed, on some version of numpy or another."""
+    """Arrays that share memory would go unnoticed, on some versions of numpy."""
     array = np.asarray(view(np.arange(12.0).reshape(4, 3)))
     first, last = np.lib.array_utils.byte_bounds(array)
     assert bounds(array) == ((first, last) if array.size else (first, first))
 
 
 def test_modules_that_functions_delete_from(project, unchecked):
-    """`del helpers.SCALE` in a function, error swallowed, is not passed over in a worker."""
+    """A worker would go on after `del helpers.SCALE` if the function catches the error."""
     user = project(
         user="""
         import helpers
@@ -1199,8 +1199,8 @@ def test_modules_that_functions_delete_from(project, unchecked):
         gaps(user.g, 2)
 
 
-def test_a_refusal_is_not_held_against_the_next_function(project):
-    """In somebody else's process, which lives on, one function that was refused does not spoil the others."""
+def test_a_refusal_does_not_affect_the_next_function(project):
+    """In the user's own process, one function that was refused would make the next ones fail."""
     user = project(
         user="""
         import config
@@ -1215,30 +1215,30 @@ def test_a_refusal_is_not_held_against_the_next_function(project):
 
         map = staticmethod(lambda function, items: list(map(function, items)))
 
-    with pytest.raises(ExecutionError, match="made up at run time"):
+    with pytest.raises(ExecutionError, match="built at run time"):
         gaps(user.f, Here())
     assert gaps(np.mean, Here()) == gaps(np.mean, "inline")
 
 
-# --- modules of others that cannot be looked at ---------------------------------------------------
+# --- modules that cannot be inspected -------------------------------------------------------------
 
 
 class Lazy(types.ModuleType):
-    """A module that is loaded when it is used, and cannot be."""
+    """A module that is to be loaded on first use, which fails."""
 
     def __getattr__(self, name):
         raise RuntimeError(f"cannot load {name}")
 
 
 class Opaque(types.ModuleType):
-    """A module that answers nothing."""
+    """A module that raises an error for every attribute."""
 
     def __getattribute__(self, name):
         raise OSError(name)
 
 
 class Unfiled(types.ModuleType):
-    """A module whose file and name cannot be had."""
+    """A module whose file and name cannot be read."""
 
     @property
     def __file__(self):
@@ -1250,14 +1250,14 @@ class Unfiled(types.ModuleType):
 
 
 class Misfiled(types.ModuleType):
-    """A module whose file and path are something else."""
+    """A module whose file and path are numbers."""
 
     __file__ = 17
     __path__ = 3
 
 
 class Thing:
-    """Something in the place of a module."""
+    """An object in sys.modules that is no module."""
 
     def __getattr__(self, name):
         raise KeyError(name)
@@ -1290,8 +1290,8 @@ BROKEN = {
 
 class TestBrokenModules:
     @pytest.mark.parametrize("kind", BROKEN)
-    def test_they_are_nobodys_business(self, kind, monkeypatch):
-        """One broken module somewhere in the program crashed every calibration that starts workers."""
+    def test_unused_ones_do_not_matter(self, kind, monkeypatch):
+        """One broken module somewhere in the program would crash every calibration that starts workers."""
         sine = np.sin  # pickled by a search through all modules
 
         def waves(x):
@@ -1305,8 +1305,8 @@ class TestBrokenModules:
         assert np.isfinite(private(np.full(20, 0.5)))
 
     @pytest.mark.parametrize("kind", ["opaque", "thing"])
-    def test_those_that_are_used_are_named(self, kind, monkeypatch):
-        """A function that uses such a module is told so, and not stopped by whatever that raises."""
+    def test_used_ones_are_refused(self, kind, monkeypatch):
+        """A function that uses such a module would fail with an error of the module, not of this library."""
         broken = BROKEN[kind]("a_broken_module")
         monkeypatch.setitem(sys.modules, "a_broken_module", broken)
 

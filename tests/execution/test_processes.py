@@ -1,4 +1,4 @@
-"""Whatever a function does to its process, only its own pair suffers, and nothing is left behind."""
+"""Whatever a function does to its process, only its own pair fails, and no process is left behind."""
 
 import contextlib
 import ctypes
@@ -43,7 +43,7 @@ def mean(x):
 
 
 def raises(x):
-    """Fail where the others do what they do."""
+    """Raise on the data on which the functions below harm their process."""
     if x[0] > 0.96:
         raise ValueError("too large")
     return float(x.mean())
@@ -61,7 +61,7 @@ def until(condition, seconds=120.0):
 
 @pytest.fixture
 def hung(monkeypatch, tmp_path):
-    """Return a folder in which a function that hangs notes its process: only that is late, not a slow one."""
+    """Return a folder where a hanging function creates a file: only then it is late, not when it is slow."""
     folder = tmp_path / "hung"
     folder.mkdir()
 
@@ -86,7 +86,7 @@ def servers():
 
 
 def below_servers():
-    """Return the processes that come from the fork servers, and still run."""
+    """Return the processes that the fork servers started and that still run."""
     found = set()
     for server in servers():
         with contextlib.suppress(psutil.Error):
@@ -113,7 +113,7 @@ def _nothing_is_left():
     assert all(worker.span is None for worker in processes.pool().workers)
 
 
-# --- what functions do to their process ------------------------------------------------------------
+# --- functions that harm their process --------------------------------------------------------------
 
 
 def is_killed(x):
@@ -160,7 +160,7 @@ def interrupts_itself(x):
     return float(x.mean())
 
 
-class Held(Exception):
+class Unpicklable(Exception):
     """Cannot be pickled."""
 
     def __init__(self, what):
@@ -183,7 +183,7 @@ class Unreadable(Exception):
 
 def raises_unpicklable(x):
     if x[0] > 0.96:
-        raise Held("x")
+        raise Unpicklable("x")
     return float(x.mean())
 
 
@@ -198,7 +198,7 @@ def raises_from_unreadable(x):
         try:
             raise Unreadable
         except Unreadable as error:
-            raise Held("\udc80 not text") from error
+            raise Unpicklable("\udc80 not text") from error
     return float(x.mean())
 
 
@@ -221,14 +221,14 @@ def recurses(x):
 
 
 def exhausts_memory(x):
-    room = np.ones(3_000_000)  # 24 MB that every pair needs
+    needed = np.ones(3_000_000)  # 24 MB, for every pair
     if x[0] > 0.96:
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, resource.RLIM_INFINITY))
         hoard = []
         while True:
             hoard.append(np.ones(1_000_000))
-    return float(x.mean() + 0 * room[0])
+    return float(x.mean() + 0 * needed[0])
 
 
 def closes_files(x):
@@ -279,7 +279,7 @@ class TestCulprits:
         ids=lambda function: function.__name__,
     )
     def test_only_the_culprits_are_infinite(self, function):
-        """A pair that kills or spoils its worker fails alone, and the others keep their gaps."""
+        """A pair that kills or damages its worker would change the gaps of other pairs, or end the run."""
         expected = estimate(raises, "inline")
         found = estimate(function)
         assert np.array_equal(found.gaps, expected.gaps)
@@ -288,7 +288,7 @@ class TestCulprits:
 
     @pytest.mark.parametrize("count", [1, 2])
     def test_hangs(self, count, hung):
-        """A pair that never ends is ended after its time, alone."""
+        """A pair that never ends would stop the run in spite of its timeout, or cost other pairs."""
 
         def hangs(x):
             if x[0] > 0.98:
@@ -304,8 +304,8 @@ class TestCulprits:
         found = estimate(hangs, count, timeout=1)
         assert np.array_equal(found.gaps, estimate(fails, "inline").gaps) and found.failed > 0
 
-    def test_hangs_without_letting_go(self, hung):
-        """A pair that hangs in compiled code, or ignores signals, is ended too."""
+    def test_hangs_and_ignores_signals(self, hung):
+        """A pair that hangs in compiled code, or ignores signals, would never be ended."""
 
         def hangs(x):
             if x[0] > 0.98:
@@ -324,7 +324,7 @@ class TestCulprits:
         assert np.array_equal(found.gaps, estimate(fails, "inline").gaps) and found.failed > 0
 
     def test_many_culprits_among_many_pairs(self):
-        """Failures that the plan has room for do not end the run, however close together they are."""
+        """Failures that the plan allows would end the run if they are close together."""
         chosen = plan(0.05, 5000)
 
         def dies(x):
@@ -343,8 +343,8 @@ class TestCulprits:
         assert np.array_equal(found.gaps, expected.gaps)
 
     @pytest.mark.parametrize("function", [is_killed, crashes, exits_at_once])
-    def test_the_cause_is_told(self, function, caplog):
-        """Whoever reads the log learns which pair it was, and what it did."""
+    def test_the_cause_is_logged(self, function, caplog):
+        """The log would not say which pair killed its worker, and how."""
         estimate(function)
         words = {"is_killed": "SIGKILL", "crashes": "SIGSEGV", "exits_at_once": "exit code 0"}
         infinite = np.flatnonzero(np.isinf(estimate(raises, "inline").gaps))
@@ -366,8 +366,8 @@ class TestCulprits:
                 estimate(act, plan=plan(0.1, 3000))
             assert getattr(caught.value, "failed", 0) <= 30
 
-    def test_lateness_follows_the_clock(self, monkeypatch):
-        """A pair is ended when its own time is over, and neither before it nor between two pairs."""
+    def test_late(self, monkeypatch):
+        """A worker would be ended before the time of its pair is over, or between two pairs."""
         worker = object.__new__(processes.Worker)
         for index, since, late in ((3.0, 100.0, True), (3.0, 102.5, False), (processes.IDLE, 100.0, False)):
             worker.slot = [index, since]
@@ -377,12 +377,12 @@ class TestCulprits:
             assert found is late
 
     def test_every_pair_hangs(self):
-        """A function that always hangs is not waited for m times."""
+        """A function that always hangs would be waited for m times."""
         with pytest.raises((ExecutionError, InfiniteSensitivityError), match=r"timeout=0\.1"):
             estimate(lambda x: time.sleep(1000), plan=plan(0.5), timeout=0.1)
 
     def test_a_package_that_kills_its_worker(self):
-        """What dies while it is unpacked ends the run with an error, not in a loop."""
+        """A function that kills workers while it is unpacked would have them restarted forever."""
 
         class Deadly:
             def __init__(self):
@@ -400,11 +400,11 @@ def deadly(thing):
 
 
 class TestNoHarm:
-    """Things that a function may well do."""
+    """Side effects that a function may have."""
 
     @pytest.mark.parametrize("chosen", ["forks", "forks_a_child_that_ends", "threads", "prints", "moves"])
     def test_no_pair_fails(self, chosen, tmp_path):
-        """What a function does besides its result does not make its pairs fail."""
+        """Pairs would fail because of a side effect of the function."""
         folder = str(tmp_path)
 
         def forks(x):
@@ -444,8 +444,8 @@ class TestNoHarm:
         found = estimate(function)
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
 
-    def test_the_folder_of_one_job_is_not_the_next_ones(self, tmp_path, monkeypatch):
-        """A function that changes the working folder of its worker does not move later functions."""
+    def test_the_folder_is_reset_for_the_next_job(self, tmp_path, monkeypatch):
+        """A function that changes the working folder of its worker would change it for later functions."""
         (tmp_path / "here").mkdir()
         (tmp_path / "here" / "factor.txt").write_text("2")
         (tmp_path / "there").mkdir()
@@ -464,7 +464,7 @@ class TestNoHarm:
         assert np.array_equal(estimate(scaled).gaps, estimate(scaled, "inline").gaps)
 
     def test_large_outputs(self):
-        """An output of 50 MB stays in its worker; what travels is its gap."""
+        """Outputs of 50 MB would be sent to this process, where only the gaps are needed."""
 
         def large(x):
             return np.full(6_250_000, x.mean())
@@ -476,17 +476,17 @@ class TestNoHarm:
         # In KB: a few outputs for the checks at the end, not all of them.
         assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000
 
-    def test_a_leak_is_contained(self, monkeypatch):
-        """A worker that grows and grows is replaced before it takes the machine down."""
+    def test_a_worker_that_leaks_is_replaced(self, monkeypatch):
+        """A worker that leaks memory would grow until the machine has none left."""
         monkeypatch.setattr(processes, "_GROWN", 2**24)
         monkeypatch.setattr(processes, "_memory", lambda: 0)
         estimate(mean)
         before = workers()
 
         def leaks(x):
-            kept = getattr(np, "_of_a_test", [])
-            kept.append(np.ones(200_000))
-            np._of_a_test = kept if len(kept) < 2000 else []
+            leaked = getattr(np, "_of_a_test", [])
+            leaked.append(np.ones(200_000))
+            np._of_a_test = leaked if len(leaked) < 2000 else []
             time.sleep(0.002)
             return float(x.mean())
 
@@ -497,8 +497,8 @@ class TestNoHarm:
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
         assert not before <= workers()
 
-    def test_processes_that_a_pair_was_waiting_for(self, hung):
-        """A program that a pair started and waited for too long for does not outlive it."""
+    def test_programs_that_a_function_has_started(self, hung):
+        """A program that a function has started would run on after the function's timeout."""
 
         def waits(x):
             if x[0] > 0.98:
@@ -524,16 +524,16 @@ class TestNoHarm:
 
 
 def guarded(function):
-    """Return a function that does its tricks in workers only."""
+    """Return a function that has its side effects in workers only."""
     here = os.getpid()
 
-    def tricky(x):
+    def in_workers(x):
         return function(x) if os.getpid() != here else float(x.mean())
 
-    return tricky
+    return in_workers
 
 
-# --- what others do to the processes ----------------------------------------------------------------
+# --- processes that are ended from outside ----------------------------------------------------------
 
 
 def slow(x):
@@ -547,7 +547,7 @@ def middle(x):
 
 class TestFromOutside:
     def attacked(self, attack):
-        """Calibrate, and do something to the pool in the middle of it."""
+        """Calibrate, and call `attack` in the middle of it."""
         results = []
 
         def when_busy():
@@ -566,7 +566,7 @@ class TestFromOutside:
 
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
     def test_a_worker_is_killed(self, number):
-        """Somebody kills a worker: at most its pair counts as infinite, and all others are right."""
+        """If somebody kills a worker, more than its pair would be infinite, or other gaps would be wrong."""
         found = self.attacked(lambda: os.kill(processes.pool().workers[0].process.pid, number))
         expected = estimate(mean, "inline").gaps
         fine = np.isfinite(found.gaps)
@@ -574,12 +574,12 @@ class TestFromOutside:
         assert np.array_equal(found.gaps[fine], expected[fine])
 
     def test_an_interrupt_for_a_worker_is_ignored(self):
-        """Ctrl-C goes to the whole group; the parent alone decides what it means."""
+        """Ctrl-C goes to all processes of the group; only the parent decides what happens."""
         found = self.attacked(lambda: [os.kill(pid, signal.SIGINT) for pid in workers()])
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
 
     def test_an_interrupt_waits_until_the_fork_server_runs(self):
-        """Ctrl-C during the first start would print a traceback of a server that is half made."""
+        """Ctrl-C during the first start would print a traceback of a server that is only half started."""
         code = (
             "import signal\n"
             "from multiprocess import resource_tracker\n"
@@ -592,7 +592,7 @@ class TestFromOutside:
         assert found.stdout == "True\n"
 
     def test_the_fork_server_is_killed(self):
-        """Without its fork server a run ends well or with a clear error, and the next one works."""
+        """Without its fork server a run would give wrong gaps or hang, or the next one would fail."""
         estimate(mean)
         with contextlib.suppress(ExecutionError):
             found = self.attacked(lambda: [server.kill() for server in servers()])
@@ -602,7 +602,7 @@ class TestFromOutside:
             assert np.array_equal(found.gaps[fine], expected[fine])
 
     def test_idle_workers_are_killed(self):
-        """Workers that were lost between two runs cost nobody a pair."""
+        """If workers are killed between two runs, pairs of the next run would fail."""
         estimate(mean)
         for pid in workers():
             os.kill(pid, signal.SIGKILL)
@@ -610,7 +610,7 @@ class TestFromOutside:
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
 
     def test_the_idle_fork_server_is_killed(self):
-        """A fork server that was lost between two runs costs nobody a pair."""
+        """If the fork server is killed between two runs, pairs of the next run would fail."""
         estimate(mean)
         for server in servers():
             server.kill()
@@ -618,7 +618,7 @@ class TestFromOutside:
         assert np.array_equal(found.gaps, estimate(mean, "inline").gaps) and found.failed == 0
 
     def test_a_stopped_worker_is_ended_with_a_timeout(self, monkeypatch):
-        """A worker that somebody has stopped is a pair that takes too long."""
+        """A worker that was stopped by a signal would be waited for in spite of the timeout."""
         results = []
         stopped = lambda w, _: psutil.Process(w.process.pid).status() == psutil.STATUS_STOPPED  # noqa: E731
         monkeypatch.setattr(processes.Worker, "late", stopped)
@@ -637,9 +637,9 @@ class TestFromOutside:
         assert found.failed <= 1 and np.array_equal(found.gaps[fine], expected[fine])
 
 
-class TestSideBySide:
+class TestSharedPool:
     def test_two_threads(self):
-        """Two calibrations at the same time, one of which loses workers, do not mix."""
+        """Calibrations at the same time, one of which loses workers, would get each other's gaps."""
         expected = {
             f: estimate(raises if f is is_killed else f, "inline").gaps for f in (is_killed, middle, mean)
         }
@@ -651,20 +651,20 @@ class TestSideBySide:
             thread.join()
         assert all(np.array_equal(found[f], expected[f]) for f in expected)
 
-    def test_a_failed_run_leaves_the_pool_to_others(self):
-        """After a refusal in the middle of a run the pool is free at once."""
+    def test_a_failed_run_frees_the_pool(self):
+        """After an error in the middle of a run, the next run could not use the pool."""
         with pytest.raises(InfiniteSensitivityError):
             estimate(lambda x: 1 / 0 if x[0] > 0.3 else 1.0)
 
-    def test_workers_are_kept(self):
-        """The second calibration does not start processes again."""
+    def test_workers_are_used_again(self):
+        """The second calibration would wait for new processes to start."""
         estimate(mean)
         before = workers()
         estimate(slow)
         assert before and before <= workers()
 
 
-# --- whole programs ---------------------------------------------------------------------------------
+# --- entire programs --------------------------------------------------------------------------------
 
 PROGRAM = """
 import os, sys, time
@@ -713,10 +713,10 @@ class Program:
         return self.process
 
     def known(self):
-        """Return how many pairs are remembered by now."""
+        """Return how many pairs are stored by now."""
         try:
             return sum(entry["pairs"] for entry in Store(self.store).entries())
-        except Exception:  # the file is not there yet, or half made
+        except Exception:  # the file is missing or incomplete
             return 0
 
     def alive(self):
@@ -734,7 +734,7 @@ class Program:
 
 @pytest.fixture
 def program(tmp_path):
-    """Return a program, and see to it that nothing of it is left."""
+    """Return a program, and end all its processes after the test."""
     made = Program(tmp_path)
     yield made
     for pid in made.alive():
@@ -745,7 +745,7 @@ def program(tmp_path):
 class TestPrograms:
     @pytest.mark.parametrize("way", ["group", "parent", "kill"])
     def test_interrupted(self, program, way):
-        """Ctrl-C or a kill ends everything soon, what was found is kept, and the next run goes on from it."""
+        """Ctrl-C or a kill would leave processes running, or the next run would evaluate all pairs again."""
         process = program.start()
         assert until(lambda: program.known() > 0 or process.poll() is not None)
         assert process.poll() is None and len(program.alive()) >= 4
@@ -766,7 +766,7 @@ class TestPrograms:
         out, _ = program.start().communicate(timeout=300)
         assert program.process.returncode == 0, out
         assert np.array_equal(np.load(program.gaps), estimate(mean, "inline", seed=3).gaps)
-        # Twice each that was missing, twice the 12 that are checked again, and once the private data.
+        # Two runs for each missing pair and each of the 12 that are checked again, and one on private data.
         assert 2 * (219 - known) <= program.runs() - before <= 2 * (219 - known) + 25
         assert until(lambda: not program.alive())
 
@@ -799,7 +799,7 @@ class TestPrograms:
 
     @pytest.mark.parametrize("way", ["file", "stdin", "command", "module"])
     def test_unguarded_scripts(self, way, tmp_path):
-        """A script without the idiom of the main module runs once, and gives the right result."""
+        """A script without `if __name__ == "__main__"` would run again in every worker."""
         (tmp_path / "plain_script.py").write_text(self.CODE)
         done = {
             "file": lambda: self.run(None, str(tmp_path / "plain_script.py")),
@@ -812,7 +812,7 @@ class TestPrograms:
 
     @pytest.mark.parametrize("library", ["multiprocessing", "multiprocess"])
     def test_inside_a_daemonic_worker(self, library, tmp_path):
-        """Somebody's worker, which may have no children, calibrates by itself."""
+        """A worker of a multiprocessing pool, which may not start processes, could not calibrate."""
         file = tmp_path / "daemonic.py"
         file.write_text(
             textwrap.dedent(
@@ -832,7 +832,7 @@ class TestPrograms:
         assert self.run(None, str(file)).stdout.split() == [repr(estimate(mean, "inline").value)]
 
     def test_a_program_that_forks(self):
-        """A child of the user's program calibrates with workers of its own, and leaves the parent's alone."""
+        """A forked child of the user's program would use or end the parent's workers."""
         code = """
         import os, sys
         import numpy as np
@@ -852,7 +852,7 @@ class TestPrograms:
             _, status = os.waitpid(child, 0)
             assert status == 0, status
             again = estimate_sensitivity(np.median, workers=2, **made).gaps
-            assert pids() == before, "the parent's workers are gone"
+            assert pids() == before, "the parent's workers have changed"
             assert np.array_equal(again, estimate_sensitivity(np.median, workers="inline", **made).gaps)
         print(np.array_equal(first, expected))
         """
@@ -860,7 +860,7 @@ class TestPrograms:
         assert done.stdout.split() == ["True"] and done.stderr == ""
 
     def test_a_fork_in_the_middle_of_a_run(self):
-        """A child that is forked while another thread calibrates can calibrate, and does not hang."""
+        """A child that is forked while another thread calibrates would hang when it calibrates."""
         code = """
         import os, sys, threading, time
         import numpy as np
@@ -886,7 +886,7 @@ class TestPrograms:
         assert done.stdout.split() == ["0", "True"] and done.stderr == ""
 
     def test_nothing_is_printed_by_a_run_with_crashes(self):
-        """Culprits are in the log; a program that does not ask for it sees no tracebacks of workers."""
+        """Tracebacks of workers would be printed by a program that shows no logs."""
         code = """
         import os
         from privatize import estimate_sensitivity, plan, samplers
@@ -902,7 +902,7 @@ class TestPrograms:
         assert "Traceback" not in done.stderr
 
     def test_a_program_that_ignores_its_children(self):
-        """SIGCHLD ignored, as some services do, is no reason to fail."""
+        """A program that ignores SIGCHLD, as some services do, could not calibrate."""
         code = """
         import signal
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -914,15 +914,15 @@ class TestPrograms:
             assert np.array_equal(found, estimate_sensitivity(f, workers="inline", **made).gaps)
         """
         done = self.run(None, "-c", textwrap.dedent(code))
-        # From Python 3.12 on, the library's own resource tracker complains at exit that its child is gone.
+        # From Python 3.12 on, the library's own resource tracker complains at exit that its child is missing.
         assert done.stderr == "" or "resource_tracker" in done.stderr
 
 
-def test_what_an_interrupted_run_left_behind():
-    """Workers that two quick interrupts left in the midst of one function do not answer for another."""
+def test_workers_that_an_interrupted_run_left_busy():
+    """A worker that is still busy with an interrupted function would return its gaps for the next one."""
     estimate(mean, 2)
     left = processes.pool().workers[0]
-    left.span = (0, 5)  # as if nobody had come to end it
+    left.span = (0, 5)  # as if an interrupt had come before it was ended
     found = estimate(raises, 2)
     assert np.array_equal(found.gaps, estimate(raises, "inline").gaps)
     assert left.ended and left not in processes.pool().workers
@@ -947,8 +947,8 @@ for workers in ("inline", 2):
 """
 
 
-def test_nothing_is_imported_from_the_working_folder_of_a_script_elsewhere(tmp_path):
-    """Somebody's numpy.py in a folder of data must not run in workers, with the rights of the caller."""
+def test_nothing_is_imported_from_the_working_folder(tmp_path):
+    """A numpy.py in a folder of data would run in workers, with the rights of the caller."""
     (tmp_path / "script").mkdir()
     (tmp_path / "data").mkdir()
     script = tmp_path / "script" / "script.py"
@@ -970,14 +970,14 @@ def test_nothing_is_imported_from_the_working_folder_of_a_script_elsewhere(tmp_p
     assert here == there
 
 
-def test_programs_that_a_function_starts_look_where_they_always_do():
-    """The safe path is for our own server, and no setting of the user's."""
+def test_functions_do_not_see_the_safe_path():
+    """PYTHONSAFEPATH, which is set for our fork server, would change programs that a function starts."""
 
-    def told(x):
+    def shows_setting(x):
         return float(x.mean()) + 10 * ("PYTHONSAFEPATH" in os.environ)
 
     assert "PYTHONSAFEPATH" not in os.environ
-    assert estimate(told).value == estimate(told, workers="inline").value < 1
+    assert estimate(shows_setting).value == estimate(shows_setting, workers="inline").value < 1
     assert "PYTHONSAFEPATH" not in os.environ
 
 
@@ -996,7 +996,7 @@ def middle(x):
 made = dict(n=30, sampler=samplers.uniform(0, 1), norm="l1", plan=plan(0.2), seed=1)
 print(estimate_sensitivity(middle, **made, workers="inline").value)
 from multiprocess import spawn
-theirs = spawn.get_preparation_data  # the server shall not have our folders
+theirs = spawn.get_preparation_data  # so that the server does not have our folders
 spawn.get_preparation_data = lambda name: {k: v for k, v in theirs(name).items() if k != "sys_path"}
 try:
     print(estimate_sensitivity(middle, **made, workers=2).value)
@@ -1007,7 +1007,7 @@ except ExecutionError as error:
 
 @pytest.mark.parametrize("changed", [True, False])
 def test_a_worker_with_other_code_of_this_library_refuses(changed, tmp_path):
-    """Half of the gaps would be of one version, and half of another."""
+    """Some gaps would be measured by one version of this library, and some by another."""
     copy = tmp_path / "other" / "privatize"
     shutil.copytree(Path(package.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
     if changed:

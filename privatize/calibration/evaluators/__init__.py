@@ -1,1 +1,1 @@
-"""Evaluators turn pairs into gaps: plainly, with `pair=`, in batches, or for sums over records."""
+"""Evaluators turn pairs into gaps: one by one, with `pair=`, in batches, or for sums over records."""

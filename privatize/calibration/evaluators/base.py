@@ -1,4 +1,4 @@
-"""What all evaluators share: a function, its pairs and a norm, under the guard of the generators."""
+"""The base class of evaluators: run a function on pairs under the guard of the global generators."""
 
 import contextlib
 import copy
@@ -39,17 +39,17 @@ class Evaluator(ABC):
     s0 : int
         The public seed of the global generators.
     worker_context : callable
-        Makes a context that other processes evaluate the pairs in.
+        Makes a context in which other processes evaluate the pairs.
     version, timeout
         See `privatize.execution.job.Job`.
     coordinate_gaps : dict or None
-        The gaps of all numbers of the output by the pair's index, where they are wanted.
+        By the index of a pair: the gap of each number of the output. None unless they are needed.
     structure : Structure or None
         Structure of the output, once one pair has worked.
     uses_global_rng : bool
         Whether the function has been seen to use the global generators.
     rounding_noise : float
-        By how much the same evaluation has been seen to differ, by rounding.
+        The largest difference by rounding that was seen between two evaluations of the same pair.
     warned : set
         Places in the code that have warned: see `collected_warnings`.
     cause, heartbeat
@@ -57,7 +57,7 @@ class Evaluator(ABC):
     """
 
     trusted: ClassVar[str] = ""
-    """The option whose word for the gaps is compared with plain evaluation afterwards."""
+    """The option that computes the gaps, if they must be compared with plain evaluation afterwards."""
     together: ClassVar[bool] = False
     """Whether the pairs of a block are evaluated in one call."""
 
@@ -80,7 +80,7 @@ class Evaluator(ABC):
         self.block = self.pairs.block
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy, in another process say, must have what it learns for itself.
+        # A copy, for example in another process, must not share what this one learns.
         wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
         own = {"pairs": copy.copy(self.pairs), "cause": None, "coordinate_gaps": wanted}
         return vars(self) | own
@@ -107,13 +107,13 @@ class Evaluator(ABC):
     def known_structure(self) -> Structure:
         """The structure of the output, once a pair has worked."""
         if self.structure is None:
-            raise AssertionError("No pair has worked.")  # callers look first
+            raise AssertionError("No pair has worked.")  # callers check first
         return self.structure
 
     def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
-        """Take note of what was seen elsewhere or earlier."""
+        """Note what other processes or earlier calibrations have seen."""
         if self.structure is None:
-            self.structure = copy.deepcopy(structure)  # without its classes: here they may be others
+            self.structure = copy.deepcopy(structure)  # without its classes, which may be different ones here
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
 
     # -- spans of pairs --
@@ -128,8 +128,8 @@ class Evaluator(ABC):
         learned : Learned
             What other pairs have shown.
         heartbeat : callable, optional
-            Called with every index before its pair is evaluated. Given in workers, where an interrupt
-            is not the user's, and which need the caller's context.
+            Called with every index before its pair is evaluated. Workers pass it. With it an interrupt,
+            which is not the user's, counts as a failure, and the caller's context is entered.
         """
         if self.structure != learned.structure:
             self.structure = copy.deepcopy(learned.structure)  # as in `learn`
@@ -167,14 +167,14 @@ class Evaluator(ABC):
         one, other = self.pairs.neighbours(*pair)
         if reseed:
             rng.reseed()
-        # Flat at once: the function may return one and the same object again and again.
+        # Flattened at once: the function may return the same object both times.
         a = self.flat(self.function(one))
         if reseed:
             rng.reseed()
         return a, self.flat(self.function(other))
 
     def flat(self, value: Any) -> Any:
-        """Return an output as a vector, or as a float if that is all there is to measure."""
+        """Return an output as a vector, or as a float if it is one number in an absolute norm."""
         structure = self.structure
         if structure is None:
             structure = self.structure = describe(value)
@@ -197,7 +197,7 @@ class Evaluator(ABC):
     # -- failures --
 
     def reraise(self, error: BaseException) -> None:
-        """Raise what is no failure of the function."""
+        """Raise an error that is not a failure of the function; return for all others."""
         if isinstance(error, Refused) or (self.heartbeat is None and isinstance(error, KeyboardInterrupt)):
             raise error
 
@@ -209,8 +209,8 @@ class Evaluator(ABC):
             return self.note(index, "structure", what)
         if self.cause is None:
             cause = Cause.of(index, error)
-            # In a worker as text at once: the exception's frames hold what the next pairs may need.
-            self.cause = cause if self.heartbeat is None else cause.plain()
+            # In a worker as text at once: the exception's frames hold memory that the next pairs may need.
+            self.cause = cause if self.heartbeat is None else cause.as_text()
         return math.inf
 
     def note(self, index: int, kind: CauseKind, what: str) -> float:

@@ -1,4 +1,4 @@
-"""Evaluate many datasets in one call: stacks of them, and the rows of numbers that come out."""
+"""Evaluate many datasets in one call: a stack of them goes in, and rows of numbers come out."""
 
 import math
 import traceback
@@ -21,7 +21,7 @@ Batch = bool | Callable[..., Any]
 
 
 def check_batch(batch: Any, **others: Any) -> None:
-    """Refuse what is no way to evaluate a stack of datasets, and settings that do not go with it."""
+    """Refuse a `batch=` that is neither a bool nor a function, and settings that do not go with it."""
     if not isinstance(batch, bool) and not callable(batch):
         raise SettingsError(
             f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array "
@@ -58,7 +58,7 @@ class BatchedEvaluator(RawEvaluator):
         self._stacked, self._stop = self.structure is not None, span[1]
         rng.reseed()
         found = super().gaps(span, rng)
-        if self._stacked:  # once for all blocks: a look takes as long as a small one of them
+        if self._stacked:  # once for all blocks: it takes as long as a small block
             _refuse_use(rng)
         return found
 
@@ -72,7 +72,7 @@ class BatchedEvaluator(RawEvaluator):
             gaps: Any = self._measure(at, stack, positions)
             if isinstance(gaps, BaseException):
                 _refuse_use(rng)
-                # One after the other: only those that fail are infinite.
+                # Evaluate the pairs one after the other, so that only those that fail are infinite.
                 error, count = gaps, len(positions)
                 gaps = super().evaluate_block(at, at + count, rng)
                 if max(gaps) < math.inf and isinstance(error, Exception):
@@ -83,8 +83,8 @@ class BatchedEvaluator(RawEvaluator):
     def _measure(self, start: int, stack: Stack, positions: NDArray[np.int64]) -> Vector | BaseException:
         """Return the gaps of a stack of pairs, or what was raised if it cannot be evaluated at once."""
         count, n = len(positions), self.pairs.n
-        # The first datasets are copies, since the function may change what it gets; in memory that is used
-        # again, since getting it costs as much as drawing does.
+        # The first datasets are copies, since the function may change what it gets. Their memory is reused,
+        # since allocating it takes as long as drawing.
         wanted = [(part[:, :n].shape, part.dtype) for part in stack]
         if [(each.shape, each.dtype) for each in self._buffers] != wanted:
             self._buffers = [np.empty(shape, dtype) for shape, dtype in wanted]
@@ -95,7 +95,7 @@ class BatchedEvaluator(RawEvaluator):
             for part in stack:
                 part[np.arange(count), positions] = part[:, n]
             b = self._rows(tuple(part[:, :n] for part in stack), count)
-        except BaseException as error:  # whatever it is, plain evaluation will show what counts
+        except BaseException as error:  # plain evaluation will show which pairs fail
             self.reraise(error)
             return error
         with np.errstate(all="ignore"):
@@ -105,7 +105,7 @@ class BatchedEvaluator(RawEvaluator):
         return self.finite(self.norm.gaps(steps), start)
 
     def _rows(self, stack: Stack, count: int) -> Vector:
-        """Return what the function of a stack makes of it, as rows."""
+        """Return the outputs for a stack of datasets, as rows."""
         batch: Any = self.function if self.batch is True else self.batch
         return self.known_structure.rows(batch(stack if self.pairs.aligned else stack[0]), count)
 
@@ -115,7 +115,7 @@ def _refuse_use(rng: rng_guard) -> None:
     if rng.used():
         raise PairError(
             "batch= evaluates many datasets in one call, and the function uses the global random "
-            "generators, so each dataset would see other coins than by itself. Leave batch= out."
+            "generators, so each dataset would get other random numbers than by itself. Leave batch= out."
         )
 
 

@@ -1,4 +1,4 @@
-"""Choose how pairs are evaluated: plainly, with `pair=`, in batches, or as a sum over records."""
+"""Choose how pairs are evaluated: one by one, with `pair=`, in batches, or as a sum over records."""
 
 from typing import Any
 
@@ -29,9 +29,9 @@ def evaluator(
     entire: bool = False,
     **rest: Any,
 ) -> Evaluator:
-    """Return the evaluator of a function's pairs; with ``entire``, on entire datasets in any case."""
+    """Return the evaluator of a function's pairs; with ``entire``, always one for entire datasets."""
     rest |= {"function": function, "norm": Norm(norm), "s0": coin_seed(seed) if s0 is None else s0}
-    # Two records make a pair of a sum over records, if P surely draws them independently.
+    # For a sum over records two records make a pair, but only if P is known to draw them independently.
     rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:
         return SummedEvaluator(pairs=RecordSampler(sampler, n, seed, target), summand=rows, **rest)

@@ -14,7 +14,7 @@ from privatize.data import records
 from privatize.errors import OutputError, PairError
 
 PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
-# Blocks with fewer pairs are reseeded before every evaluation: to look for use would cost as much.
+# Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
 _FEW = 16
 
 
@@ -41,8 +41,8 @@ class RawEvaluator(Evaluator):
 
         Every evaluation must find the public seed unused. Reseeding each time costs more than
         evaluating a cheap function, so as long as the function has not been seen to use the
-        generators, one look at the end of the block tells whether any evaluation did; if so, the
-        block is done again, reseeded each time from then on.
+        generators, one check at the end of the block tells whether any evaluation did. If so, the
+        block is evaluated again, and from then on generators are reseeded each time.
         """
         before = self.cause
         while True:
@@ -56,7 +56,7 @@ class RawEvaluator(Evaluator):
                 # A call of its own, so that the records are freed before the next are drawn.
                 found.append(self._gap(index, next(pairs), rng, reseed))
             if always or not rng.may_be_used():
-                next(pairs, None)  # which has come to its end
+                next(pairs, None)  # so that it notes where it stopped
                 return found
             self.uses_global_rng = True
             self.cause = before
@@ -76,7 +76,7 @@ class RawEvaluator(Evaluator):
             ) from None
         except BaseException as error:
             described = self.structure is not None
-            if first:  # it counts when a pair has worked
+            if first:  # only a pair that worked decides it
                 self.structure = None
             if not isinstance(error, OutputError):
                 return self.failed(index, error)
@@ -88,9 +88,9 @@ class RawEvaluator(Evaluator):
                 self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
         if first:
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
-            if self.heartbeat is not None:  # what follows is not the pair's own time
+            if self.heartbeat is not None:  # the check below does not count as the pair's time
                 self.heartbeat(index)
-            if self.trusted != "pair=":  # what that says is compared with plain evaluation afterwards
+            if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
                 check_repeats(self, a, again, rng)
         return gap if gap <= LARGEST else self.note(index, "not_finite", NOT_FINITE)
 
@@ -99,7 +99,7 @@ class RawEvaluator(Evaluator):
 
 @dataclass(kw_only=True, eq=False)
 class PairedEvaluator(RawEvaluator):
-    """Has both outputs of a pair from the user's `pair=`."""
+    """Gets both outputs of a pair from the user's `pair=`."""
 
     trusted = "pair="
     pair: PairFunction

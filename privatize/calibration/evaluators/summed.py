@@ -20,16 +20,16 @@ from privatize.outputs.structure import StructureChanged
 
 @dataclass(frozen=True)
 class Steps:
-    """What the pairs of one block do to a sum over records.
+    """How far the pairs of one block move a sum over records.
 
     Attributes
     ----------
     rows : array
-        What the sum's function makes of their records: two rows for each pair. NaN where it fails.
+        What the function returns for their records: two rows for each pair, NaN where it fails.
     steps : array
         By how much each pair moves the output.
     slack : float
-        What rounding may add to a gap.
+        How much rounding may add to a gap.
     gaps : array
         Their gaps.
     """
@@ -42,7 +42,7 @@ class Steps:
 
 @dataclass(kw_only=True, eq=False)
 class SummedEvaluator(RawEvaluator):
-    """Runs what is added up over records, on the two records of each pair of a block at once."""
+    """Runs the function that is added up over records, on the records of all pairs of a block at once."""
 
     together = True
     pairs: RecordSampler
@@ -68,7 +68,7 @@ class SummedEvaluator(RawEvaluator):
             if self.heartbeat is not None:
                 self.heartbeat(index)
             gap = 0.0
-            if self.structure is None:  # it is seen on an entire dataset
+            if self.structure is None:  # an entire dataset shows it
                 gap = self._gap(index, self.pairs.pair_at(index), rng, True)
             if self.structure is not None and gap < math.inf:
                 made = self.steps_of(index // self.block, rng)
@@ -79,7 +79,7 @@ class SummedEvaluator(RawEvaluator):
         return found
 
     def rows(self, data: Any) -> NDArray[Any]:
-        """Return what is added up over records: one row for each."""
+        """Return the rows that are added up: one for each record."""
         count = records.count(data)
         rows: NDArray[Any] = self.summand.of(records.fresh(data))
         if len(rows) != count:
@@ -90,7 +90,7 @@ class SummedEvaluator(RawEvaluator):
         return rows
 
     def steps_of(self, block: int, rng: rng_guard) -> Steps:
-        """Evaluate all pairs of a block at once; the last block's are kept."""
+        """Evaluate all pairs of a block at once; the result for the last block is cached."""
         if self._steps is not None and self._steps[0] == block:
             return self._steps[1]
         drawn = self.pairs.records(block)
@@ -104,7 +104,7 @@ class SummedEvaluator(RawEvaluator):
         with np.errstate(all="ignore"):
             steps = self.difference(rows)
         slack = self.slack(rows, exact=found.dtype.kind != "f")
-        # The same rows in the same places are added up to the same sums.
+        # If both records have the same rows, the two sums are exactly equal.
         measured = self.norm.gaps(steps) + np.where(steps.any(axis=1), slack, 0.0)
         made = Steps(rows, steps, slack, self.finite(measured, block * self.block))
         self._steps = (block, made)
@@ -116,7 +116,7 @@ class SummedEvaluator(RawEvaluator):
         return steps / self.pairs.n if self.summand.average else steps
 
     def forget_steps(self) -> None:
-        """Have the last block evaluated again if it is asked for."""
+        """Clear the cache, so that the last block is evaluated again."""
         self._steps = None
 
     def _one_by_one(self, block: int, rng: rng_guard) -> Vector:
@@ -133,13 +133,13 @@ class SummedEvaluator(RawEvaluator):
         return found
 
     def slack(self, rows: Vector, *, exact: bool) -> float:
-        """Return what rounding may add to the gap of two sums.
+        """Return how much rounding may add to the gap of two sums.
 
         A pairwise sum of n numbers is off by less than (log2(n) + 16) 2⁻⁵³ times the sum of their sizes,
         with what numpy adds up one after the other (16 numbers), the division and the conversion. There
-        are two of them. For the sizes of the records of a dataset stand the largest ones of a block. Of
-        norms, there are those that grow with every size, and half the range of differences: they take
-        these errors with equal signs, or with different ones. Sums of integers below 2^53 are exact.
+        are two of them. The records of a dataset are taken to be as large as the largest of a block. Norms
+        grow with the size of every number, or are half the range of differences: they are largest for
+        errors with equal signs, or with different ones. Sums of integers below 2^53 are exact.
         """
         n = self.pairs.n
         largest = np.abs(rows).max(axis=0)

@@ -1,1 +1,1 @@
-"""Other people's processes: executors, anything with `map`, Dask, Ray."""
+"""Processes that are not ours: executors, anything with `map`, Dask, Ray."""

@@ -1,4 +1,4 @@
-"""Executors on other people's processes: `concurrent.futures`, Dask, Ray, and anything with a `map`."""
+"""Evaluate on processes that are not ours: `concurrent.futures`, Dask, Ray, and anything with a `map`."""
 
 import concurrent.futures
 import functools
@@ -18,11 +18,11 @@ from privatize.execution.packaging.package import Package, pack
 from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")
-_SMALL = 100_000  # bytes of a package that goes with every order; a larger one only to those who lack it
+_SMALL = 100_000  # bytes; a larger package is sent only to processes that lack it, not with every order
 
 
 class Futures:
-    """On a `concurrent.futures` executor; other kinds override what they do differently."""
+    """Evaluates on a `concurrent.futures` executor; subclasses override what differs for theirs."""
 
     exact = False
 
@@ -30,16 +30,16 @@ class Futures:
         self._pool = pool
 
     def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do; when a process is lost, its span is ordered again."""
+        """Evaluate all spans of the queue; when a process is lost, its span is ordered again."""
         queue.moved = True
         try:
             yield from self._run(job, pack(job, local=False), queue)
         except (PrivatizeError, Refused):
             raise
-        except Exception as error:  # of somebody else's executor: anything
+        except Exception as error:  # somebody else's executor may raise anything
             raise ExecutionError(
-                f"{type(self).__name__} failed: {type(error).__name__}: {error}. What was found so far is "
-                f"kept. Workers that are a number are the library's own, which survive functions that crash."
+                f"{type(self).__name__} failed: {type(error).__name__}: {error}. All gaps so far are saved. "
+                f"With a number, as in workers=2, the library has its own processes and replaces lost ones."
             ) from error
 
     def _run(self, job: Job, package: Package, queue: SpanQueue) -> Generator[SpanResult, None, None]:
@@ -69,7 +69,7 @@ class Futures:
                         for found in checked(reply.read(), span):
                             queue.learn(found)
                             yield found
-        finally:  # nobody waits for these any more
+        finally:  # nobody needs these any more
             for future in running:
                 self.cancel(future)
 
@@ -78,11 +78,11 @@ class Futures:
         return int(getattr(self._pool, "_max_workers", os.cpu_count() or 1))
 
     def submit(self, order: Order) -> Any:
-        """Have an order fulfilled, and return a future of it."""
+        """Submit an order, and return its future."""
         return self._pool.submit(fulfil, order)
 
     def wait(self, futures: list[Any]) -> Any:
-        """Wait until something is done, and return the futures of what is."""
+        """Wait until an order is done, and return the futures of all that are."""
         return concurrent.futures.wait(futures, return_when=concurrent.futures.FIRST_COMPLETED).done
 
     def reply(self, future: Any) -> Any:
@@ -90,32 +90,32 @@ class Futures:
         return future.result()
 
     def cancel(self, future: Any) -> None:
-        """Give an order up."""
+        """Cancel an order."""
         future.cancel()
 
 
 class Dask(Futures):
-    """On a Dask cluster, by its client."""
+    """Evaluates on a Dask cluster, through its client."""
 
     def cores(self) -> int:
         """Return how many orders are evaluated at the same time."""
         return sum(self._pool.ncores().values())
 
     def submit(self, order: Order) -> Any:
-        """Have an order fulfilled."""
+        """Submit an order."""
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sending large graph")  # it is what must be sent
+            warnings.filterwarnings("ignore", "Sending large graph")  # the package must be sent
             return self._pool.submit(fulfil, order, pure=False)
 
     def wait(self, futures: list[Any]) -> Any:
-        """Wait until something is done; not forever, if there is nobody left to do it."""
-        distributed, alone = importlib.import_module("distributed"), 0
+        """Wait until an order is done, but only a minute if the cluster has no workers."""
+        distributed, empty = importlib.import_module("distributed"), 0
         while True:
             try:
                 return distributed.wait(futures, timeout=10, return_when="FIRST_COMPLETED").done
             except TimeoutError:
-                alone = 0 if self._pool.ncores() else alone + 1
-                if alone > 6:
+                empty = 0 if self._pool.ncores() else empty + 1
+                if empty > 6:
                     raise ExecutionError("The Dask cluster has had no workers for a minute.") from None
 
     def reply(self, future: Any) -> Any:
@@ -124,14 +124,14 @@ class Dask(Futures):
         if future.status in ("cancelled", "lost"):
             return None
         try:
-            # It is there; but if its worker is lost just now, the cluster may wait for it forever.
+            # The result exists, but if its worker is lost just now, the client may wait for it forever.
             return future.result(timeout=30)
         except (killed, TimeoutError, concurrent.futures.CancelledError):
             return None
 
 
 class Ray(Futures):
-    """On the Ray cluster of this process; one is started if there is none."""
+    """Evaluates on the Ray cluster of this process; one is started if there is none."""
 
     def __init__(self) -> None:
         super().__init__(None)
@@ -152,11 +152,11 @@ class Ray(Futures):
         return int(self._ray.cluster_resources().get("CPU", 1))
 
     def submit(self, order: Order) -> Any:
-        """Have an order fulfilled."""
+        """Submit an order."""
         return self._remote.remote(order)
 
     def wait(self, futures: list[Any]) -> Any:
-        """Wait until something is done."""
+        """Wait until an order is done."""
         return self._ray.wait(futures)[0]
 
     def reply(self, future: Any) -> Any:
@@ -169,25 +169,25 @@ class Ray(Futures):
             return None
 
     def cancel(self, future: Any) -> None:
-        """Give an order up, with the process that evaluates it."""
+        """Cancel an order, and end the process that evaluates it."""
         self._ray.cancel(future, force=True)
 
 
 class Mapped(Futures):
-    """On anything that has a `map`, a wave of orders at a time."""
+    """Evaluates with anything that has a `map`, several orders in one call."""
 
     def cores(self) -> int:
         """Return how many orders are evaluated at the same time."""
         return getattr(self._pool, "_processes", None) or os.cpu_count() or 1
 
     def submit(self, order: Order) -> Any:
-        """Put an order into the next wave."""
+        """Save an order for the next call of `map`."""
         future: Any = concurrent.futures.Future()
         future.order = order
         return future
 
     def wait(self, futures: list[Any]) -> Any:
-        """Have the wave fulfilled."""
+        """Evaluate all orders in one call of `map`."""
         replies = list(self._pool.map(fulfil, [future.order for future in futures]))
         for future, reply in zip(futures, replies, strict=True):
             future.set_result(reply)
@@ -195,18 +195,18 @@ class Mapped(Futures):
 
 
 def _check_lost(span: Span, times: int) -> None:
-    """Accept that the process of a span was lost, which happens; but not again and again."""
+    """Log that the process of a span was lost; raise an error if that happened more than three times."""
     if times > 3:
         raise ExecutionError(
-            f"Pairs {span[0]} to {span[1] - 1} were lost again and again with their worker. Is there "
-            f"enough memory, and are the workers still there?"
+            f"The worker that evaluated pairs {span[0]} to {span[1] - 1} was lost {times} times. Is there "
+            f"enough memory, and are the workers still running?"
         )
     _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)
 
 
 def checked(found: list[SpanResult], span: Span) -> list[SpanResult]:
-    """Refuse an answer that is not about the very pairs of the order, each once."""
+    """Return results, or raise an error unless they have every pair of the order exactly once."""
     at = sorted(index for each in found for index in range(each.start, each.start + len(each.gaps)))
     if at != list(range(*span)):
-        raise ExecutionError("A worker answered another question than it was asked.")
+        raise ExecutionError("A worker returned gaps of other pairs than it was sent.")
     return found

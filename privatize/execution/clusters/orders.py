@@ -1,8 +1,8 @@
 """Orders to processes that are not ours: what they are sent, and how it is evaluated there.
 
 An order is a span of pairs, and the package that it belongs to. A large package reaches a process once and
-is cached there. It is opened and evaluated in a worker process of our own, which may be lost without harm and
-tells which pair it was that did it; and which has one thread: with several, each may have other state.
+is cached there. It is unpacked and evaluated in a worker process of our own. If that crashes, nothing else
+is lost, and we know with which pair. It also has only one thread: with several, each may have other state.
 """
 
 import atexit
@@ -19,17 +19,17 @@ from privatize.execution.packaging.package import Package
 from privatize.execution.processes.pool import Pool, pool
 from privatize.execution.span_queue import SpanQueue
 
-_mark = os.urandom(16).hex()
+_random_id = os.urandom(16).hex()
 
 
 def here() -> tuple[str, int]:
-    """Return which process this is, also among those of other machines and forked ones, and which thread."""
-    return f"{_mark} {os.getpid()}", threading.get_ident()
+    """Return an id of this process, unique across machines and forks, and the id of this thread."""
+    return f"{_random_id} {os.getpid()}", threading.get_ident()
 
 
 @dataclass(frozen=True)
 class Order:
-    """A span of pairs for a process that is not ours; the package's bytes travel along, or have before."""
+    """A span of pairs for a process that is not ours; the package's payload may have been sent before."""
 
     package: Package
     span: Span
@@ -39,7 +39,7 @@ class Order:
     sender: tuple[str, int]
 
 
-_packages: dict[str, Package] = {}  # that this process has been sent, the latest few of them
+_packages: dict[str, Package] = {}  # the latest few that this process has received
 _pools: list[Pool] = []  # of one worker each
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pools.clear)  # a forked child needs processes of its own
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def _lent_pool() -> Iterator[Pool]:
-    """Lend a pool of one worker to a thread: other people's processes may have several."""
+    """Lend a pool of one worker to this thread: a process that is not ours may have several threads."""
     try:
         lent = _pools.pop()
     except IndexError:

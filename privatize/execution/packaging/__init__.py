@@ -1,1 +1,1 @@
-"""A job as bytes, and back, with what makes it the same on both sides."""
+"""Turn a job into bytes and back, and check that it is the same in both processes."""

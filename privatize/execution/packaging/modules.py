@@ -1,4 +1,4 @@
-"""The user's own modules in another process: what was sent of them, and nothing else."""
+"""The user's own modules in another process: only what was sent of them can be used there."""
 
 import contextlib
 import sys
@@ -13,14 +13,14 @@ _refusals: list[str] = []
 
 
 def refuse(text: str) -> None:
-    """Refuse, also if the function swallows the exception: see `refusing`."""
+    """Raise `Refused`, and note it, because the function may catch it: see `refusing`."""
     _refusals.append(text)
     raise Refused(text)
 
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Raise at the end what was refused meanwhile, whatever the function made of it."""
+    """Raise `Refused` at the end if anything was refused meanwhile, even if the function caught that."""
     _refusals.clear()  # those of an earlier job have been raised
     yield
     if _refusals:
@@ -28,20 +28,18 @@ def refusing() -> Iterator[None]:
 
 
 class SentModule(types.ModuleType):
-    """A module of the user's, as far as it is used: the attributes that code plainly reads."""
+    """A module of the user, with only those attributes that the code reads by name."""
 
-    _left: frozenset[str] = frozenset()
+    _not_sent: frozenset[str] = frozenset()
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._left:
+        if name in self._not_sent:
             # Not an AttributeError, which hasattr() and getattr() with a default would swallow.
-            refuse(
-                f"{self.__name__}.{name} is read by a name that is made up at run time, so it was not sent"
-            )
+            refuse(f"{self.__name__}.{name} is read by a name that is built at run time, so it was not sent")
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # The module's own functions have globals of their own, and would not see it.
+        # The module's functions have globals of their own, where the change would be missing.
         refuse(f"the function sets {self.__name__}.{name}")
 
     def __delattr__(self, name: str) -> None:
@@ -49,8 +47,8 @@ class SentModule(types.ModuleType):
 
 
 def sent_module(name: str) -> SentModule:
-    """Return a module that `fill` has yet to fill."""
-    # A class of its own, so that what was left out is not among the module's attributes.
+    """Return an empty module, for `fill`."""
+    # Each has its own class, for the names that were not sent: they must not be attributes of the module.
     kind: Any = type("SentModule", (SentModule,), {"__module__": __name__})
     made: SentModule = kind(name)
     return made
@@ -59,43 +57,43 @@ def sent_module(name: str) -> SentModule:
 def fill(module: SentModule, state: tuple[dict[str, Any], frozenset[str]]) -> None:
     """Give a module the attributes that were sent, and the names of those that were not."""
     vars(module).update(state[0])
-    type.__setattr__(type(module), "_left", state[1])
+    type.__setattr__(type(module), "_not_sent", state[1])
 
 
 class ImportGuard:
-    """Looks after what functions import in this process: what was sent, and nothing else of the user's."""
+    """Lets functions in this process import only those modules of the user that were sent."""
 
     def __init__(self) -> None:
-        self.brought: set[str] = set()
+        self.sent: set[str] = set()
         self.refused: frozenset[str] = frozenset()
 
     def clear(self) -> None:
-        """Take away what the last job brought."""
+        """Remove the modules of the last job."""
         for name, module in own_modules().items():
-            file: Any = True  # a lazy module may raise anything when it is asked: it goes
+            file: Any = True  # a lazy module may raise anything here: it is removed
             with contextlib.suppress(Exception):
                 file = getattr(module, "__file__", None)
-            if name in self.brought or file:
+            if name in self.sent or file:
                 del sys.modules[name]
-        self.brought, self.refused = set(), frozenset()
+        self.sent, self.refused = set(), frozenset()
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
     def fill(self, named: dict[str, types.ModuleType]) -> None:
-        """Put there what this job brings."""
-        brought = {name: module for name, module in named.items() if name != "__main__"}
-        sys.modules.update(brought)
-        self.brought = set(brought)
+        """Make the modules that were sent with this job importable."""
+        sent = {name: module for name, module in named.items() if name != "__main__"}
+        sys.modules.update(sent)
+        self.sent = set(sent)
 
-    def watch(self, mine: list[str]) -> None:
-        """Know what the sender has besides."""
-        self.refused = frozenset(mine) - self.brought
+    def refuse_others(self, own: list[str]) -> None:
+        """Refuse imports of those modules of the sender that were not sent."""
+        self.refused = frozenset(own) - self.sent
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Refuse what the sender has in a form that may not be the one that is found here."""
+        """Refuse a module that the sender has and did not send: one that is found here may differ."""
         del path, target
         if name in self.refused:
-            refuse(f"the module {name} is imported in a way that could not be foreseen")
+            refuse(f"the module {name} is imported in a way that could not be foreseen, so it was not sent")
 
 
 guard: Any = ImportGuard()

@@ -1,8 +1,8 @@
-"""A job as bytes: packed with the user's own code by value and its surroundings, and checked on arrival.
+"""Pack a job as bytes, with the user's own code and the settings of this process; check it on arrival.
 
 cloudpickle sends functions of importable modules by name, so a worker would evaluate whatever it
-imports itself: an old form of a module that was edited and reloaded, or one without the globals
-that were changed at run time. Here the user's own modules go by value, and whoever receives them
+imports itself: an old version of a module that was edited and reloaded, or one without the globals
+that were changed at run time. Here the user's own modules go by value, and the process that receives them
 fingerprints what arrived and refuses it if it is not what was sent.
 """
 
@@ -31,7 +31,7 @@ from privatize.identity.origin import origin, own_modules
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Environment variables that limit the threads of libraries when they are loaded."""
-_OWN_PATH = list(sys.path)  # before any job has come
+_OWN_PATH = list(sys.path)  # before a job changes it
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Package:
     Attributes
     ----------
     name : str
-        Which one it is.
+        SHA-256 of the payload.
     payload : bytes
-        The job, with the fingerprints of its parts; nothing where it comes another way.
+        The job, with the fingerprints of its parts; empty if the receiver may have it already.
     module : str
         Where the job's class is defined: what a worker imports first.
     local : bool
@@ -58,7 +58,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the sender's process is like."""
+    """Settings of the sender's process that can change what a function returns."""
 
     filters: tuple[Any, ...]
     floating: dict[str, Any]
@@ -69,7 +69,7 @@ class Surroundings:
 
     @classmethod
     def here(cls, *, local: bool) -> Self:
-        """Return what this process is like; with its folder and environment only if that is `local`."""
+        """Return the settings of this process; with folder and environment only if `local`."""
         folder = None
         with contextlib.suppress(OSError):  # it may have been deleted
             folder = os.getcwd()  # noqa: PTH109 - a string
@@ -82,8 +82,8 @@ class Surroundings:
             dict(os.environ) if local else None,
         )
 
-    def settle(self) -> None:
-        """Make this process like the sender's, for good."""
+    def apply(self) -> None:
+        """Give this process the sender's settings, until the next job."""
         sys.setrecursionlimit(self.recursion)
         warnings.filters[:] = self.filters  # type: ignore[index]
         warnings._filters_mutated()  # type: ignore[attr-defined]
@@ -104,7 +104,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A job in another process, and the surroundings that it is to be evaluated in."""
+    """A job in another process, and the sender's settings that it is evaluated with."""
 
     job: Any
     surroundings: Surroundings
@@ -126,11 +126,11 @@ def pack(job: Job, *, local: bool = True) -> Package:
         parts = {name: reach(part, version=job.version) for name, part in job.identity().items()}
     except Unencodable as error:
         raise not_packable(f"it depends on {error}, whose content cannot be compared") from error
-    except Exception as error:  # whatever somebody's class does when it is looked at
-        raise not_packable(f"looking at it raised {type(error).__name__}: {error}") from error
+    except Exception as error:  # a user's class may raise anything
+        raise not_packable(f"inspecting it raised {type(error).__name__}: {error}") from error
     if lookups := sorted(set().union(*(part.lookups for part in parts.values()))):
         raise not_packable(
-            f"its code uses {lookups[0]!r}, which can find what is not plainly named and so not sent along"
+            f"its code uses {lookups[0]!r}, which can find what the code does not name and so is not sent"
         )
     wanted = _wanted([part.modules for part in parts.values()])
     owners = set(wanted).union(*(part.owners for part in parts.values()))
@@ -153,40 +153,40 @@ def _wanted(used: list[Any]) -> dict[str, set[str]]:
         wanted.setdefault(name, set()).update(attributes)
     for name in wanted:
         try:
-            made_up = "__getattr__" in vars(sys.modules.get(name, types))
-        except Exception as error:  # what stands in the place of a module is anybody's code
+            computed = "__getattr__" in vars(sys.modules.get(name, types))
+        except Exception as error:  # sys.modules can hold any object
             raise not_packable(f"the module {name} cannot be inspected ({type(error).__name__})") from error
-        if made_up:
-            raise not_packable(f"the module {name} makes attributes up ({name}.__getattr__)")
+        if computed:
+            raise not_packable(f"the module {name} computes attributes at run time ({name}.__getattr__)")
     return wanted
 
 
 def unpack(package: Package) -> Unpacked:
-    """Return the job of a package, in a process that has nothing else to do.
+    """Return the job of a package, in a process that does nothing else.
 
     Its ``sys.path``, folder and environment become the sender's, and what functions import when they run is
-    what was sent. On another machine, whose packages may lie elsewhere, its own folders come after those.
+    what was sent. Another machine may have packages in other folders, so its own ``sys.path`` comes after.
 
     Raises
     ------
     Refused
-        If it is not what was sent, or cannot be made here.
+        If it is not what was sent, or cannot be rebuilt here.
     """
     if hashlib.sha256(package.payload).hexdigest() != package.name:
         raise Refused("what arrived there is not what was sent")
-    # It is from the process that this one works for.
+    # Unpickling is safe: the bytes are from the process that this one works for.
     path, digests, inner = pickle.loads(package.payload)  # noqa: S301
     sys.path[:] = path if package.local else [*path, *(each for each in _OWN_PATH if each not in path)]
     guard.clear()
     origin.cache_clear()
     try:
-        _, (job, named, surroundings, mine) = pickle.loads(inner)  # noqa: S301 - the same
+        _, (job, named, surroundings, own) = pickle.loads(inner)  # noqa: S301 - the same
         guard.fill(named)
-        surroundings.settle()
+        surroundings.apply()
         found = {name: reach(part, version=job.version).digest for name, part in job.identity().items()}
-        guard.watch(mine)
+        guard.refuse_others(own)
     except Exception as error:  # unpickling runs anybody's code
-        raise Refused(f"it cannot be made there ({type(error).__name__}: {error})") from error
+        raise Refused(f"it cannot be rebuilt there ({type(error).__name__}: {error})") from error
     differing = [name for name in digests if found.get(name) != digests[name]]
     if differing:
         raise Refused(

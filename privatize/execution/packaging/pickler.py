@@ -38,7 +38,7 @@ if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
 
 
 def packing() -> bool:
-    """Tell whether a job is being packed at the moment, for which nothing is ever spent."""
+    """Tell whether a job is being packed at the moment. A job never spends any budget."""
     return _packing.active
 
 
@@ -59,15 +59,15 @@ def dumps(contents: Any, owners: set[str], wanted: dict[str, set[str]]) -> bytes
     wanted : dict
         The attributes of modules that code reads: only these go along.
     """
-    wholes: list[Any] = []  # arrays that others are part of: they must come first
+    bases: list[Any] = []  # arrays that others are part of: they must come first
     with _turn, _by_value(owners):
         while True:
             buffer = io.BytesIO()
             try:
-                _pickler(buffer, wanted).dump((wholes, contents))
+                _pickler(buffer, wanted).dump((bases, contents))
                 return buffer.getvalue()
             except _PartFirstError as error:
-                wholes.insert(0, error.args[0])
+                bases.insert(0, error.args[0])
 
 
 @contextlib.contextmanager
@@ -91,7 +91,7 @@ def _by_value(owners: set[str]) -> Iterator[None]:
 
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_WRITTEN = frozenset({"__builtins__", "__loader__", "__spec__", "__cached__", "__doc__"})
+_NEVER_SENT = frozenset({"__builtins__", "__loader__", "__spec__", "__cached__", "__doc__"})
 
 
 def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
@@ -106,9 +106,9 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
                 return reduced
             made = super().reducer_override(thing)
             if isinstance(thing, type) and isinstance(made, tuple) and "skeleton" in made[0].__name__:
-                # cloudpickle finds classes again by this, and would change the ones that are there.
+                # cloudpickle looks for an existing class by this id, and would change that class.
                 args = [*made[1][:-2], os.urandom(16).hex(), *made[1][-1:]]
-                if isinstance(args[3], dict):  # attributes, among which cloudpickle forgets this one
+                if isinstance(args[3], dict):  # attributes of the class; cloudpickle leaves this one out
                     args[3] = args[3] | {"__qualname__": thing.__qualname__}
                 return (made[0], tuple(args), *made[2:])
             return made
@@ -117,18 +117,18 @@ def _pickler(buffer: io.BytesIO, wanted: dict[str, set[str]]) -> Any:
 
 
 def _reduced(thing: Any, wanted: dict[str, set[str]], met: list[Any]) -> tuple[Any, ...] | None:
-    """Return how to make a thing again, where that is not left to cloudpickle."""
+    """Return how to rebuild a thing, or None to leave that to cloudpickle."""
     if isinstance(thing, types.ModuleType) and origin(thing.__name__) is None:
         used = wanted.get(thing.__name__, set()) | {"__file__", "__package__", "__path__"}
-        sent = {name: value for name, value in vars(thing).items() if name in used - _WRITTEN}
-        left = frozenset(vars(thing)) - frozenset(sent) - _WRITTEN
-        return modules.sent_module, (thing.__name__,), (sent, left), None, None, modules.fill
+        sent = {name: value for name, value in vars(thing).items() if name in used - _NEVER_SENT}
+        not_sent = frozenset(vars(thing)) - frozenset(sent) - _NEVER_SENT
+        return modules.sent_module, (thing.__name__,), (sent, not_sent), None, None, modules.fill
     if type(thing) is np.ndarray:
         return _array(thing, met)
     if isinstance(thing, functools._lru_cache_wrapper) and origin(thing.__module__) is None:
         state = {k: v for k, v in vars(thing).items() if k != "__wrapped__"}
         return _cached, (thing.__wrapped__, thing.cache_parameters()), state
-    if isinstance(thing, _LOCKS):  # as the fingerprint sees them: one is like another
+    if isinstance(thing, _LOCKS):  # all are the same to the fingerprint, too
         return threading.Lock if isinstance(thing, _LOCKS[0]) else threading.RLock, ()
     if isinstance(thing, types.MappingProxyType):
         return types.MappingProxyType, (dict(thing),)
@@ -144,7 +144,7 @@ class _PartFirstError(Exception):
 
 
 def _array(array: Any, met: list[Any]) -> tuple[Any, ...] | None:
-    """Return how to make an array again: as a part of another one, or with the same strides."""
+    """Return how to rebuild an array: as a part of another one, or with the same strides."""
     owner = _owner(array, met)
     if owner is not None:
         offset = array.__array_interface__["data"][0] - bounds(owner)[0]

@@ -1,1 +1,1 @@
-"""Processes of our own: they survive what they run."""
+"""Our own worker processes: those that crash or hang are replaced."""

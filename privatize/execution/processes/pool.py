@@ -1,8 +1,8 @@
 """A pool of processes that survives what it runs: crashes, hangs, leaks, interrupts.
 
-One pipe per worker, and a slot in shared memory in which a worker notes the pair that it is
-evaluating, and since when. So the supervisor knows which pair killed its worker or took too long:
-that pair alone counts as infinite, the worker is replaced, and the rest of its span is done again.
+Each worker has a pipe, and a slot in shared memory where it writes which pair it is evaluating,
+and since when. So the supervisor knows which pair killed its worker or took too long. Only that
+pair counts as infinite. The worker is replaced, and the rest of its span is evaluated again.
 """
 
 import atexit
@@ -28,9 +28,9 @@ from privatize.execution.processes.worker import IDLE, Message, StartMethod, saf
 from privatize.execution.span_queue import SpanQueue
 
 _log = logging.getLogger("privatize.execution")
-# A worker that has grown by this many bytes, one in eight of the machine's but at least 1 GB, is replaced.
+# A worker that has grown by more than this many bytes and an eighth of the machine's memory is replaced.
 _GROWN = 2**30
-_LIKELY = {"SIGKILL": ": out of memory, or somebody did it", "SIGSEGV": ": a crash in compiled code"}
+_LIKELY = {"SIGKILL": ": out of memory, or somebody killed it", "SIGSEGV": ": a crash in compiled code"}
 
 
 class Worker:
@@ -42,7 +42,7 @@ class Worker:
         self.slot[0] = IDLE
         self.job = ""
         self.span: Span | None = None
-        self.first = 0  # bytes after its first task
+        self.first = 0  # bytes in memory after its first task
         self.ended = False
         try:
             self.process = method.start(work, (end, self.slot), module)
@@ -53,22 +53,22 @@ class Worker:
             end.close()
 
     def give(self, package: Package, span: Span, learned: Learned) -> None:
-        """Hand a span to it; the job as well, if it has not got it."""
+        """Send it a span, and the job too if it does not have it yet."""
         message: Message = (package if self.job != package.name else None, span, learned)
         self.span = span
         self.job = package.name
-        with contextlib.suppress(OSError):  # then it is dead, which will be seen
+        with contextlib.suppress(OSError):  # then it is dead, which `_run` notices
             self.pipe.send_bytes(pickle.dumps(message))
 
-    def rest(self) -> None:
-        """Let go of the job, which may be large."""
+    def drop_job(self) -> None:
+        """Have it free the memory of the job, which may be large."""
         if self.job:
             self.job = ""
             with contextlib.suppress(OSError):
                 self.pipe.send_bytes(b"")
 
     def late(self, timeout: float) -> bool:
-        """Tell whether it has been at one pair for too long."""
+        """Tell whether it has been evaluating one pair for too long."""
         since = self.slot[1]
         return bool(self.slot[0] != IDLE and time.monotonic() - since > timeout)
 
@@ -76,7 +76,7 @@ class Worker:
         """Return what it answered and how many bytes it has in memory, or None if it is dead."""
         with contextlib.suppress(EOFError, OSError):
             if self.pipe.poll():
-                facts, resident = marshal.loads(self.pipe.recv_bytes())  # noqa: S302 - of our own
+                facts, resident = marshal.loads(self.pipe.recv_bytes())  # noqa: S302 - from our own worker
                 return Reply(*facts), resident
         return None
 
@@ -85,7 +85,7 @@ class Worker:
         if self.ended:
             return None
         self.ended = True
-        if self.process.is_alive() and hasattr(os, "killpg"):  # with whatever it has started
+        if self.process.is_alive() and hasattr(os, "killpg"):  # with all processes that it has started
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
@@ -98,13 +98,13 @@ class Worker:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Put off an interrupt: a process that is half made would complain."""
+    """Delay interrupts: a process that is only half started would print errors."""
     if not hasattr(signal, "pthread_sigmask"):  # pragma: no cover
         yield
         return
     from multiprocess import resource_tracker
 
-    with safe_path():  # before all else: whoever starts the tracker lets interrupts in again
+    with safe_path():  # first, because starting the tracker unblocks interrupts
         resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -114,54 +114,54 @@ def _uninterrupted() -> Iterator[None]:
 
 
 class Pool:
-    """Workers that are kept between calibrations, and the loop that supervises them."""
+    """Workers that stay alive between calibrations, and the loop that supervises them."""
 
     def __init__(self, method: StartMethod | None = None) -> None:
         self.method = method or StartMethod()
         self.workers: list[Worker] = []
         self.closed = False
         self._turn = threading.Lock()
-        self._lost = 0  # workers in a row
+        self._lost = 0  # workers that were lost in a row
         self._unlucky: Counter[Span] = Counter()  # spans whose workers were lost between pairs
 
     def run(
         self, package: Package, queue: SpanQueue, *, workers: int, timeout: float | None, keep: bool = False
     ) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do, and yield what was found as it comes.
+        """Evaluate all spans of the queue, and yield results as they come in.
 
         With `keep`, workers keep the package for the next time.
         """
         with self._turn:
-            # Those that an interrupt, or two, left in the midst of something else.
+            # An interrupt may have left workers busy with an earlier job.
             for worker in self._busy():
                 self._end(worker)
             self._unlucky.clear()
             try:
                 yield from self._run(package, queue, workers, timeout)
-            finally:  # also if nobody wants the rest, or an interrupt came
+            finally:  # also if the caller stops early, or an interrupt comes
                 for worker in list(self.workers):
                     if worker.span is not None:
                         queue.back(*worker.span)
                         self._end(worker)
                     elif not keep:
-                        worker.rest()
+                        worker.drop_job()
 
     def _run(
         self, package: Package, queue: SpanQueue, workers: int, timeout: float | None
     ) -> Generator[SpanResult, None, None]:
         from multiprocess import connection
 
-        until = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
+        interval = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
         self._lost = 0
         while busy := self._fill(package, queue, workers):
             ends = [worker.pipe for worker in busy] + [worker.process.sentinel for worker in busy]
-            ready = set(connection.wait(ends, until))
+            ready = set(connection.wait(ends, interval))
             for worker in busy:
-                spoke = worker.pipe in ready or worker.process.sentinel in ready
-                late = timeout is not None and not spoke and worker.late(timeout)
-                if not spoke and not late:
+                responded = worker.pipe in ready or worker.process.sentinel in ready
+                late = timeout is not None and not responded and worker.late(timeout)
+                if not responded and not late:
                     continue
-                answer = worker.receive() if spoke else None
+                answer = worker.receive() if responded else None
                 self._check_open()
                 if answer is not None:
                     self._lost = 0
@@ -207,10 +207,10 @@ class Pool:
         return worker
 
     def _read(self, worker: Worker, queue: SpanQueue, reply: Reply, resident: int) -> SpanResult:
-        """Return what a worker found, or raise what it says."""
+        """Return a worker's result, or raise the error that it reports."""
         [found] = reply.read()
         if (found.start, found.start + len(found.gaps)) != worker.span:
-            raise ExecutionError("A worker answered another question than it was asked.")  # never seen
+            raise ExecutionError("A worker returned gaps of other pairs than it was sent.")  # never seen
         worker.span = None
         queue.learn(found)
         worker.first = worker.first or resident
@@ -220,11 +220,11 @@ class Pool:
         return found
 
     def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None, most: int) -> SpanResult | None:
-        """End a lost worker; return the pair that it was lost with, and put the rest back to be done."""
+        """End a lost worker. Return the pair that it was lost with, if any, and put its other pairs back."""
         start, stop = worker.span or (0, 0)
         index = int(worker.slot[0])
         kind, what = _fate(self._end(worker), timeout)
-        self._lost = 1 if index > start else self._lost + 1  # it had finished some
+        self._lost = 1 if index > start else self._lost + 1  # it had finished some pairs
         if self._lost >= most:
             raise ExecutionError(
                 f"{self._lost} workers in a row were lost with the pair that they were evaluating, and not "
@@ -233,7 +233,7 @@ class Pool:
             )
         if not start <= index < stop:
             _log.warning("a worker was lost between pairs (%s)", what)
-            middle = (start + stop) // 2  # in halves, so that what is wrong with one pair is found
+            middle = (start + stop) // 2  # in halves, until the pair at fault is found
             self._unlucky[start, stop] += 1
             if stop - start > 1 or self._unlucky[start, stop] < 3:
                 queue.back(start, middle)
@@ -257,7 +257,7 @@ class Pool:
 
 
 def _fate(code: int | None, timeout: float | None) -> tuple[CauseKind, str]:
-    """Return what became of a worker that was too late, or that ended with an exit code."""
+    """Return why a worker was lost: it was too late, or it ended with an exit code."""
     if timeout is not None:
         return "timed_out", f"the function took more than timeout={timeout:g} seconds"
     if code is None or code >= 0:
@@ -268,7 +268,7 @@ def _fate(code: int | None, timeout: float | None) -> tuple[CauseKind, str]:
 
 
 def _memory() -> int:
-    """Return the machine's memory in bytes, or 0 where the system does not tell."""
+    """Return the machine's memory in bytes, or 0 if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # pragma: no cover
@@ -294,19 +294,19 @@ def is_warm() -> bool:
 
 def _close() -> None:
     if _pool is not None:
-        _pool.closed = True  # whoever waits for them is told
+        _pool.closed = True  # a thread that waits for workers then gets an error
         _pool.close()
 
 
 def _leave() -> None:
-    """Let go, in a forked child, of what would keep the parent's workers alive after it."""
+    """Close, in a forked child, the pipes that would keep the parent's workers alive after the parent."""
     global _pool
     parents, _pool = _pool, None
     if parents is None:
         return
     ends = [parents.method.server._forkserver_alive_fd] if parents.method.server else []
     running = [worker.process._popen for worker in parents.workers if not worker.ended]
-    # The first descriptor is the end of a pipe by which the worker sees that its parent lives.
+    # The first descriptor is the end of a pipe by which the worker sees whether its parent is alive.
     for end in [*ends, *(popen.finalizer._args[0] for popen in running)]:
         with contextlib.suppress(OSError):
             os.close(end)
@@ -318,7 +318,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Processes:
-    """In a pool of processes, which is kept warm between calls."""
+    """Evaluates in a pool of processes, which stay alive between calls."""
 
     count: int
     exact = True
@@ -326,6 +326,6 @@ class Processes:
     def run(
         self, job: Job, queue: SpanQueue, package: Package | None = None
     ) -> Generator[SpanResult, None, None]:
-        """Evaluate all that there is to do of a job, which may have been packed already."""
+        """Evaluate all spans of the queue; the job may have been packed already."""
         queue.moved = True
         return pool().run(package or pack(job), queue, workers=self.count, timeout=job.timeout)

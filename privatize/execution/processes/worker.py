@@ -20,13 +20,13 @@ from typing import Any
 from privatize.execution.job import Learned, Reply, Span, SpanResult
 from privatize.execution.packaging.package import THREADS, Package, Unpacked, unpack
 
-Message = tuple[Package | None, Span, Learned]  # to a worker; the package if it is another one than before
+Message = tuple[Package | None, Span, Learned]  # to a worker; the package only if it is a new one
 IDLE = -1.0
 SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class StartMethod:
-    """Starts processes: with a fork server of our own, or on Windows from nothing."""
+    """Starts processes: from a fork server of our own, or on Windows by spawning."""
 
     def __init__(self) -> None:
         import multiprocess
@@ -46,30 +46,30 @@ class StartMethod:
             self.server = forkserver.ForkServer()
             connect = self.server.connect_to_new_process
             named["forkserver"] = _with(forkserver, connect_to_new_process=connect)
-        # The library's own function, which finds our preparation and our server where it names its own.
+        # A copy of the library's function, whose globals have our preparation and our server.
         theirs = getattr(library.Popen, launch)
         ours = types.FunctionType(theirs.__code__, theirs.__globals__ | named)
         self._popen: Any = type("Popen", (library.Popen,), {launch: ours})
 
     def start(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
-        """Start a process; its last argument is what `safe_path` says.
+        """Start a process; its last argument is the value of `safe_path`.
 
-        The first one decides what the server imports.
+        The first start decides what the server imports.
         """
         if self.server is not None:
             modules = ["numpy", target.__module__, preload, "cloudpickle", "threadpoolctl"]
             self.server.set_forkserver_preload(modules)
         with safe_path() as safe:
             process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
-            # Not by its start(), which refuses to start any in a daemonic process, and adds it to a list of
-            # processes that a child which the user's program forks would end at its exit.
+            # Its start() is not called: it refuses in a daemonic process, and it adds the process to a list.
+            # If the user's program forks a child, that child would end all processes on the list at its exit.
             process._popen = self._popen(process)
         process._sentinel = process._popen.sentinel
         return process
 
 
 def _with(module: types.ModuleType, **changed: Any) -> types.SimpleNamespace:
-    """Return the contents of a module, some of them changed."""
+    """Return the contents of a module, with some names replaced."""
     return types.SimpleNamespace(**(vars(module) | changed))
 
 
@@ -80,10 +80,10 @@ if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
 
 @contextlib.contextmanager
 def safe_path() -> Iterator[bool]:
-    """Have the fork server import nothing from the working folder, which this program may not look into.
+    """Keep the fork server from importing modules from the working folder.
 
-    It is started as ``python -c``, which looks there first. Workers get this program's own folders. The
-    context's value is whether this program has it so itself.
+    It is started as ``python -c``, which looks there first, even if this program does not. Workers get this
+    program's own ``sys.path``. The context's value is whether the variable was set before.
     """
     with _turn:
         before = os.environ.get(SAFE_PATH)
@@ -114,9 +114,9 @@ def _preparation(name: str) -> dict[str, Any]:
 
 def work(pipe: Any, slot: Any, safe: bool) -> None:
     """Evaluate what comes through a pipe, for as long as the parent lives."""
-    if not safe:  # it was for the fork server: programs that a function starts must not inherit it
+    if not safe:  # for the fork server only: programs that a function starts must not inherit it
         os.environ.pop(SAFE_PATH, None)
-    # The parent decides. Handlers, not SIG_IGN, which the programs that a function starts would inherit.
+    # The parent decides when to end. Not SIG_IGN, which programs that a function starts would inherit.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda *_: None)
@@ -129,7 +129,7 @@ def work(pipe: Any, slot: Any, safe: bool) -> None:
     me = os.getpid()
 
     def heartbeat(index: int) -> None:
-        if os.getpid() != me:  # a child that the function forked, and that came back here
+        if os.getpid() != me:  # a child that the function forked, and that returned from it
             os._exit(0)
         slot[1] = time.monotonic()
         slot[0] = index
@@ -146,15 +146,15 @@ def work(pipe: Any, slot: Any, safe: bool) -> None:
         reply = _reply(jobs, message, heartbeat)
         if os.getpid() != me:
             os._exit(0)
-        # Plain values: a function may have changed how anything else is pickled.
+        # Not pickled: a function may have changed how that works.
         answer = marshal.dumps((list(vars(reply).values()), _resident()))
         slot[0] = IDLE
         pipe.send_bytes(answer)
 
 
 def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
-    """Do what a message asks for, and return what to answer."""
-    package, span, learned = pickle.loads(message)  # noqa: S301 - the parent's
+    """Evaluate the span of a message, and return the answer."""
+    package, span, learned = pickle.loads(message)  # noqa: S301 - from the parent
 
     def evaluate() -> list[SpanResult]:
         if package is not None:
@@ -165,23 +165,23 @@ def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
 
 
 def _end_with_parent() -> None:
-    """See to it that this process ends when its parent does, however that ends."""
+    """Make this process end when its parent ends, in whatever way."""
     from multiprocess import connection, process
 
-    if sys.platform == "linux":  # also in the midst of C code: the fork server ends with the parent
+    if sys.platform == "linux":  # in C code too: the fork server ends with the parent
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     parent = process.parent_process()
 
-    def watch() -> None:
+    def end_after_parent() -> None:
         connection.wait([parent.sentinel])
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True, name="privatize: end with the parent").start()
+    threading.Thread(target=end_after_parent, daemon=True, name="privatize: end with the parent").start()
 
 
 def _resident() -> int:
-    """Return how many bytes this process has in memory, or 0 where the system does not tell."""
+    """Return how many bytes this process has in memory, or 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - read after every task
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
