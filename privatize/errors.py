@@ -33,6 +33,7 @@
 No message, argument or attribute of these ever contains private data.
 """
 
+import re
 import traceback
 from typing import Any, Self
 
@@ -56,7 +57,8 @@ class PrivatizeError(Exception):
     """
 
     def __init__(self, message: str = "", **facts: Any) -> None:
-        super().__init__(message)
+        # Messages are written as indented paragraphs; a card, as an audit's, has smaller indents.
+        super().__init__(re.sub(r"\n {8,}", " ", message))
         self.__dict__.update(facts)
 
     def __reduce__(self) -> tuple[Any, ...]:

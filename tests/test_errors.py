@@ -121,3 +121,12 @@ def test_an_infeasible_plan_pickles_as_it_was_raised():
 def test_errors_are_reached_from_the_package():
     """``privatize.errors.DataError`` would need another import."""
     assert privatize.errors is errors
+
+
+def test_messages_are_one_paragraph():
+    """A message that is written over several lines would be shown with the indents of our source."""
+    message = f"""gamma={2!r} is too large:
+        choose one below 1."""
+    assert str(errors.SettingsError(message)) == "gamma=2 is too large: choose one below 1."
+    card = "The audit failed\n  coverage      0.9\n  loss          2"
+    assert str(errors.AuditError(card)) == card

@@ -126,9 +126,8 @@ def audit(
 def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any) -> None:
     """Refuse wrong arguments of an audit."""
     if not isinstance(function, PrivateFunction):
-        raise SettingsError(
-            f"audit() takes a function that privatize() made, not a {type(function).__name__}."
-        )
+        raise SettingsError(f"""audit() takes a function that privatize() made, not a
+            {type(function).__name__}.""")
     if isinstance(confidence, bool) or not isinstance(confidence, float | int) or not 0.5 <= confidence < 1:
         raise SettingsError(f"confidence={confidence!r} is not in [0.5, 1).")
     if not isinstance(under, list | tuple):
@@ -222,9 +221,8 @@ class _Auditor:
             try:
                 a, b = measured.outputs(index)
             except Exception as error:  # although it worked before
-                raise CalibrationError(
-                    f"The function failed on fresh pair {index}, on which it worked before."
-                ) from error
+                raise CalibrationError(f"""The function failed on fresh pair {index}, on which it worked
+                    before.""") from error
             shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b)
             # Answers from a finite set may repeat, even if they are private.
             repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.compared]

@@ -334,9 +334,8 @@ def distinct(budgets: Sequence[Any]) -> list[Any]:
         known = found.get(where)
         if isinstance(known, Part) and isinstance(each, Part):
             if (known.partition, known.part) != (each.partition, each.part):
-                raise SettingsError(
-                    f"{known.part!r} and {each.part!r} are parts of one budget. Use one of them."
-                )
+                raise SettingsError(f"""{known.part!r} and {each.part!r} are parts of one budget. Use one of
+                    them.""")
         elif known is None or isinstance(each, Part):
             found[where] = each
     return list(found.values())
@@ -394,9 +393,7 @@ class RemoteBudget(Entered):
 
     def reserve(self, charge: Charge) -> None:
         """Raise: the ledger is in another process."""
-        raise LedgerError(
-            f"The budget {self.name!r}, which {charge.function}() is charged to, is in the memory of another "
-            f"process. Give it a ledger= to share it."
-        )
+        raise LedgerError(f"""The budget {self.name!r}, which {charge.function}() is charged to, is in the
+            memory of another process. Give it a ledger= to share it.""")
 
     afford = reserve

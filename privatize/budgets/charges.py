@@ -23,10 +23,9 @@ def check_text(what: str, text: Any) -> str:
     """Return a name that every database can store; refuse any other."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or storable(text) != text:
         shown = ascii(text) if isinstance(text, str) else f"a {type(text).__name__}"
-        raise SettingsError(
-            f"{what} {shown if len(shown) < 80 else shown[:70] + '...'} is not a name: names are strings of "
-            f"1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose another."
-        )
+        raise SettingsError(f"""{what} {shown if len(shown) < 80 else shown[:70] + "..."} is not a name: names
+            are strings of 1 to {_LONGEST} characters that can be written as UTF-8, without NUL. Choose
+            another.""")
     return text
 
 
@@ -107,17 +106,13 @@ class Charge:
         numbers = (self.epsilon, self.delta, self.gamma, *(x for look in self.looks for x in look))
         average = 0.0 if self.average_gamma is None else self.average_gamma
         if not all(0 <= x < math.inf for x in numbers) or not 0 <= average <= self.gamma or self.n < 0:
-            raise SettingsError(
-                f"A charge of epsilon={self.epsilon!r}, delta={self.delta!r}, gamma={self.gamma!r}, "
-                f"average_gamma={self.average_gamma!r}, n={self.n!r}: amounts are finite and not below zero, "
-                f"and the average is not above gamma."
-            )
+            raise SettingsError(f"""A charge of epsilon={self.epsilon!r}, delta={self.delta!r},
+                gamma={self.gamma!r}, average_gamma={self.average_gamma!r}, n={self.n!r}: amounts are finite
+                and not below zero, and the average is not above gamma.""")
         kinds = (self.strength in STRENGTHS, self.purpose in PURPOSES, self.neighbours in NEIGHBOURS)
         if not all(kinds) or not self.unit:
-            raise SettingsError(
-                f"A charge with strength={self.strength!r}, purpose={self.purpose!r}, "
-                f"neighbours={self.neighbours!r}, unit={self.unit!r} is not known."
-            )
+            raise SettingsError(f"""A charge with strength={self.strength!r}, purpose={self.purpose!r},
+                neighbours={self.neighbours!r}, unit={self.unit!r} is not known.""")
         if self.strength == "plain" and (self.declared or self.gamma):
             raise SettingsError("A 'plain' charge holds for all pairs: it has gamma=0, and no P.")
 
@@ -204,12 +199,10 @@ class Book:
         if charge.strength == "sampled" and not charge.declared:
             raise SettingsError(f"{charge.function}() has no P, so its answer promises nothing.")
         if charge.partition and not charge.dataset:
-            raise SettingsError(
-                f"The part {charge.part!r} of {charge.partition!r} needs data with a name: the parts of "
-                f"a partition are separate datasets, fixed beforehand, which a replaced record cannot "
-                f"leave (sites, years). Seal each: seal(data, name=...). To group by an attribute, use "
-                f"one function that returns all groups."
-            )
+            raise SettingsError(f"""The part {charge.part!r} of {charge.partition!r} needs data with a name:
+                the parts of a partition are separate datasets, fixed beforehand, which a replaced record
+                cannot leave (sites, years). Seal each: seal(data, name=...). To group by an attribute, use
+                one function that returns all groups.""")
 
     def _due(self, charge: Charge, written: Cost | None) -> Cost:
         """Return what a charge costs: γ only once for the same estimate on the same declared dataset."""
@@ -233,13 +226,11 @@ class Book:
         for name in charge.subjects:  # all versions are about the same people
             known = self.people.get(name, Person(*where))
             if (known.partition, known.part) != where and checked:
-                raise SettingsError(
-                    f"The data {name} has been used in the budget {self.name!r} "
-                    f"{_where(known.partition, known.part)}, and now {_where(*where)}. A dataset is in one "
-                    f"part of a partition, fixed beforehand, or in none: then a replaced record cannot move "
-                    f"to another part, and the largest part counts. To group by an attribute, use one "
-                    f"function that returns all groups."
-                )
+                raise SettingsError(f"""The data {name} has been used in the budget {self.name!r}
+                    {_where(known.partition, known.part)}, and now {_where(*where)}. A dataset is in one part
+                    of a partition, fixed beforehand, or in none: then a replaced record cannot move to
+                    another part, and the largest part counts. To group by an attribute, use one function that
+                    returns all groups.""")
             if charge.strength == "sampled":
                 known = self._under(name, known, charge, checked)
             self.people[name] = known
@@ -254,11 +245,10 @@ class Book:
         if common or not name or not checked:  # unnamed data cannot be checked; the total says so
             return replace(known, declared=common)
         if not known.declared:
-            raise SettingsError(
-                f"The budget {self.name!r} has answers about {name} under several P, or under a P that was "
-                f"not recorded ({known.described}); an earlier version allowed that. No P is known "
-                f"to hold for all of them, so nothing can be added. Open another budget for further answers."
-            )
+            raise SettingsError(f"""The budget {self.name!r} has answers about {name} under several P, or
+                under a P that was not recorded ({known.described}); an earlier version allowed that. No P is
+                known to hold for all of them, so nothing can be added. Open another budget for further
+                answers.""")
         again = (
             ""
             if any(known.comparable)
@@ -266,12 +256,10 @@ class Book:
             f"of this library, from another Python, or for one object only). If the two are the same P, "
             f"declare that: budget.declare_again({name}, P)."
         )
-        raise SettingsError(
-            f"The budget {self.name!r} has answers about {name} under P={known.described}, and this one has "
-            f"P={charge.described}. Promises about the same people add up only with respect to one P, "
-            f"whatever the version of the data: use the first P, or its columns P[...], or open another "
-            f"budget.{again}"
-        )
+        raise SettingsError(f"""The budget {self.name!r} has answers about {name} under P={known.described},
+            and this one has P={charge.described}. Promises about the same people add up only with respect to
+            one P, whatever the version of the data: use the first P, or its columns P[...], or open another
+            budget.{again}""")
 
     def _check_parts(self, charge: Charge) -> None:
         """Refuse answers about parts together with others, unless all are about one distribution of pairs."""
@@ -283,12 +271,10 @@ class Book:
         shown = " and ".join(f"about the parts of {p!r}" if p else "outside of them" for p in partitions)
         remedy = "Open another budget for one of them: each promise then holds by itself."
         if not common:
-            raise SettingsError(
-                f"The budget {self.name!r} would have answers {shown}, and not all of them under one P "
-                f"(this one has P={charge.described}). They add up only if all of them are under the same P: "
-                f"a record that is replaced within a part must be distributed as one that is replaced in "
-                f"all of the data. {remedy}"
-            )
+            raise SettingsError(f"""The budget {self.name!r} would have answers {shown}, and not all of them
+                under one P (this one has P={charge.described}). They add up only if all of them are under the
+                same P: a record that is replaced within a part must be distributed as one that is replaced in
+                all of the data. {remedy}""")
         self._check_columns(charge, sampled, shown, remedy)
 
     def _check_columns(self, charge: Charge, sampled: list[Person], shown: str, remedy: str) -> None:
@@ -305,26 +291,21 @@ class Book:
         for partition in partitions:
             parts = {person.part for person in sampled if person.partition == partition}
             if any(parts <= values for values in charge.values):
-                raise SettingsError(
-                    f"{both}, and P has a column with the values {', '.join(sorted(parts))}, which are parts "
-                    f"of {partition!r}. {why} If that column is about something else, give the parts other "
-                    f"names there."
-                )
+                raise SettingsError(f"""{both}, and P has a column with the values {", ".join(sorted(parts))},
+                    which are parts of {partition!r}. {why} If that column is about something else, give the
+                    parts other names there.""")
 
     def _declare_again(self, charge: Charge) -> Cost:
         """Record that the P of some people, which could not be compared, is this one."""
         for name in charge.people:
             known = self.people.get(name)
             if known is None or not known.declared or not charge.declared or charge.epsilon or charge.gamma:
-                raise SettingsError(
-                    f"The budget {self.name!r} has no P for {name} that could be declared again. The first "
-                    f"sampled answer about people declares their P."
-                )
+                raise SettingsError(f"""The budget {self.name!r} has no P for {name} that could be declared
+                    again. The first sampled answer about people declares their P.""")
             if any(known.comparable):
-                raise SettingsError(
-                    f"The budget {self.name!r} has P={known.described} for {name}, under a name that can be "
-                    f"compared, so there is nothing to declare again. Use this P, or open another budget."
-                )
+                raise SettingsError(f"""The budget {self.name!r} has P={known.described} for {name}, under a
+                    name that can be compared, so there is nothing to declare again. Use this P, or open
+                    another budget.""")
             self.people[name] = replace(known, declared=charge.declared, described=charge.described)
         return NOTHING
 

@@ -51,10 +51,8 @@ class Ledger:
             if not run("SELECT 1 FROM budgets WHERE name = ?", name):
                 for table in ("charges", "spent", "gammas", "people"):
                     if run(f"SELECT 1 FROM {table} WHERE budget = ? LIMIT 1", name):  # noqa: S608
-                        raise LedgerError(
-                            f"The ledger {self.url} is damaged: its table {table} has rows of the budget "
-                            f"{name!r}, whose caps are missing. Restore it from a backup."
-                        )
+                        raise LedgerError(f"""The ledger {self.url} is damaged: its table {table} has rows of
+                            the budget {name!r}, whose caps are missing. Restore it from a backup.""")
             run(
                 "INSERT INTO budgets VALUES (?, ?, ?, ?, ?, 0, ?, 'replace', 'record', 0) "
                 "ON CONFLICT (name) DO NOTHING",
@@ -62,10 +60,8 @@ class Ledger:
             )
             found = self._terms(run, name)
         if (found.cap, found.composition) != (cap, terms.composition):
-            raise SettingsError(
-                f"The budget {name!r} in {self.url} was opened with {found.caps()}. A budget keeps the caps "
-                f"that it was opened with: pass these, or open a budget with another name."
-            )
+            raise SettingsError(f"""The budget {name!r} in {self.url} was opened with {found.caps()}. A budget
+                keeps the caps that it was opened with: pass these, or open a budget with another name.""")
 
     def budgets(self) -> list[Terms]:
         """Return every budget, the oldest first."""
@@ -163,11 +159,9 @@ class Ledger:
     def _compare(self, found: Terms, opened: Terms) -> Terms:
         """Return the terms in the ledger; refuse them if they differ from those that were opened."""
         if found != opened:
-            raise LedgerError(
-                f"The ledger {self.url} is damaged: the budget {opened.name!r} was opened with "
-                f"{opened.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore the "
-                f"ledger from a backup."
-            )
+            raise LedgerError(f"""The ledger {self.url} is damaged: the budget {opened.name!r} was opened with
+                {opened.caps()}, and has {found.caps()} now. A budget keeps its caps. Restore the ledger from
+                a backup.""")
         return found
 
     @contextlib.contextmanager
@@ -176,9 +170,8 @@ class Ledger:
             with self.database.transaction(write=write) as run:
                 yield run
         except DatabaseError as error:
-            raise LedgerError(
-                f"The ledger {self.url} cannot be used, so nothing can be spent from it: {error}"
-            ) from None
+            raise LedgerError(f"""The ledger {self.url} cannot be used, so nothing can be spent from it:
+                {error}""") from None
 
 
 def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], Cost]) -> None:
@@ -195,17 +188,13 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
 def _check_charge(terms: Terms, charge: Charge) -> None:
     """Refuse a charge that this budget cannot add up, or that no database can store."""
     if (charge.neighbours, charge.unit) != (terms.neighbours, terms.unit):
-        raise SettingsError(
-            f"The budget {terms.name!r} is about neighbours that {terms.neighbours} a {terms.unit}, and "
-            f"{charge.function}() is about neighbours that {charge.neighbours} a {charge.unit}. A total has "
-            f"one kind of neighbour: open another budget."
-        )
+        raise SettingsError(f"""The budget {terms.name!r} is about neighbours that {terms.neighbours} a
+            {terms.unit}, and {charge.function}() is about neighbours that {charge.neighbours} a
+            {charge.unit}. A total has one kind of neighbour: open another budget.""")
     for text in (charge.key, charge.dataset, charge.partition, charge.part, *charge.people, *charge.declared):
         if storable(text) != text:
-            raise SettingsError(
-                f"{text!a} cannot be written to a ledger: it cannot be encoded as UTF-8, or has a NUL "
-                f"character. Choose another name."
-            )
+            raise SettingsError(f"""{text!a} cannot be written to a ledger: it cannot be encoded as UTF-8, or
+                has a NUL character. Choose another name.""")
 
 
 def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:

@@ -67,9 +67,8 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
         needed = set(NAMES)
     missing = sorted(needed - found) if needed & found else []
     if missing:
-        raise LedgerError(
-            f"The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a backup."
-        )
+        raise LedgerError(f"""The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a
+            backup.""")
     if "ledger_layout" in found:
         return
     if "budgets" in found:
@@ -85,10 +84,9 @@ def check(rows: list[tuple[Any, ...]]) -> None:
     if not isinstance(version, int) or version < VERSION:
         raise LedgerError(f"The ledger is damaged: the version of its layout is {version!r}.")
     if version > VERSION:
-        raise LedgerError(
-            f"The ledger has layout {version}, and this version of privatize knows layouts up to {VERSION}: "
-            f"a later version has written it. Update privatize here too: pip install --upgrade privatize."
-        )
+        raise LedgerError(f"""The ledger has layout {version}, and this version of privatize knows layouts up
+            to {VERSION}: a later version has written it. Update privatize here too: pip install --upgrade
+            privatize.""")
 
 
 def _migrate(run: Run, found: set[str], postgres: bool) -> None:

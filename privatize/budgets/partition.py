@@ -20,9 +20,8 @@ class Partition(Mapping[str, "Part"]):
         listed = [parts] if isinstance(parts, str) else list(parts)
         strings = all(isinstance(part, str) and part for part in (name, *listed))
         if not strings or not listed or len(set(listed)) < len(listed):
-            raise SettingsError(
-                f"partition({name!r}, parts={parts!r}): it needs a name, and a list of different parts."
-            )
+            raise SettingsError(f"""partition({name!r}, parts={parts!r}): it needs a name, and a list of
+                different parts.""")
         for text in (name, *listed):
             check_text("The name of a partition or part", text)
         self.budget, self.name = budget, name
@@ -30,9 +29,8 @@ class Partition(Mapping[str, "Part"]):
 
     def __getitem__(self, part: str) -> Part:
         if part not in self._parts:
-            raise SettingsError(
-                f"{part!r} is not a part of {self.name!r}: its parts are {', '.join(self._parts)}."
-            )
+            raise SettingsError(f"""{part!r} is not a part of {self.name!r}: its parts are
+                {", ".join(self._parts)}.""")
         return self._parts[part]
 
     def __contains__(self, part: object) -> bool:

@@ -155,9 +155,8 @@ def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
     if not _TIME.fullmatch(str(terms.created)):
         raise LedgerError(f"The ledger of {name!r} is damaged: its date is {terms.created!r}.")
     if terms.charges != len(rows):
-        raise LedgerError(
-            f"The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted {terms.charges}."
-        )
+        raise LedgerError(f"""The ledger of {name!r} is damaged: it has {len(rows)} charges, and has counted
+            {terms.charges}.""")
     return book
 
 

@@ -80,11 +80,10 @@ class Additive(Wrapper):
         sizes = {size for value in (*args, *kwargs.values()) if (size := _count(value)) is not None}
         rows = _rows(self.function(*args, **kwargs), self.__name__)
         if len(rows) not in sizes:
-            raise OutputError(
-                f"{self.__name__}() made {len(rows)} rows of {' or '.join(map(str, sorted(sizes))) or 'no'} "
-                f"records. What is added up over records must be one number, or one row of numbers, for each "
-                f"of them: return 0 for those that do not count, and do not add up in the function."
-            )
+            raise OutputError(f"""{self.__name__}() made {len(rows)} rows of
+                {" or ".join(map(str, sorted(sizes))) or "no"} records. What is added up over records must be
+                one number, or one row of numbers, for each of them: return 0 for those that do not count, and
+                do not add up in the function.""")
         return rows
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -98,10 +97,8 @@ class Additive(Wrapper):
             total = np.add.reduce(flat, axis=1).reshape(rows.shape[1:])
         else:
             if n * max(int(rows.max(initial=0)), -int(rows.min(initial=0))) >= _LARGEST_SUM:
-                raise OutputError(
-                    f"{self.__name__}() returns integers that are too large to be added up: the sum "
-                    f"must be below 2^62. Return floats."
-                )
+                raise OutputError(f"""{self.__name__}() returns integers that are too large to be added up:
+                    the sum must be below 2^62. Return floats.""")
             total = np.add.reduce(rows, axis=0, dtype=np.int64)
         if self.average:
             total = total / n
@@ -145,11 +142,10 @@ def _rows(made: Any, name: str) -> Array:
     form = frames.kind(made)
     rows = _columns(made) if form is not None and form[0] == "frame" else np.asarray(made)
     if rows.ndim == 0 or rows.dtype.kind not in "biuf":
-        raise OutputError(
-            f"{name}() returned {f'a {type(made).__name__}' if rows.ndim == 0 else f'rows of {rows.dtype}'}. "
-            f"What is added up over records must be one number, or one row of numbers, for each of them, as "
-            f"an array, a series or a list: do not add up in the function."
-        )
+        raise OutputError(f"""{name}() returned
+            {f"a {type(made).__name__}" if rows.ndim == 0 else f"rows of {rows.dtype}"}. What is added up over
+            records must be one number, or one row of numbers, for each of them, as an array, a series or a
+            list: do not add up in the function.""")
     return rows
 
 
@@ -230,15 +226,11 @@ def additive(
     if isinstance(g, Additive):
         raise SettingsError(f"{g.__name__} is a sum over records already.")
     if isinstance(g, Wrapper):
-        raise SettingsError(
-            f"{getattr(g, '__name__', 'the function')} is private already, and a sum of noisy rows is far "
-            f"noisier than a noisy sum. Write @privatize(...) above @additive."
-        )
+        raise SettingsError(f"""{getattr(g, "__name__", "the function")} is private already, and a sum of
+            noisy rows is far noisier than a noisy sum. Write @privatize(...) above @additive.""")
     if not callable(g):
-        raise SettingsError(
-            f"additive() was applied to a {type(g).__name__}, which cannot be called. Apply it to a function "
-            f"that returns one number, or one row of numbers, for each record."
-        )
+        raise SettingsError(f"""additive() was applied to a {type(g).__name__}, which cannot be called. Apply
+            it to a function that returns one number, or one row of numbers, for each record.""")
     return Additive(g, average)
 
 
@@ -259,10 +251,8 @@ def _numbers(data: Any, what: str) -> Array:
     table = isinstance(data, dict) or (form is not None and form[0] == "frame")
     values = _columns(data) if table else np.asarray(data)
     if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-        raise DataError(
-            f"{what} takes numbers: an array of shape (n,) or (n, d), a series, a list, or a frame whose "
-            f"columns are all numbers."
-        )
+        raise DataError(f"""{what} takes numbers: an array of shape (n,) or (n, d), a series, a list, or a
+            frame whose columns are all numbers.""")
     return values.astype(np.float64, copy=False)
 
 
@@ -323,16 +313,13 @@ def counts(categories: Iterable[Any]) -> Additive:
         raise SettingsError("categories=[] is empty, so there is nothing to count. List at least one.")
     for category in listed:
         if not isinstance(category, str | int | float) or category != category:
-            raise SettingsError(
-                f"categories= holds {category!r}, which cannot be counted: they must be strings, numbers or "
-                f"booleans. For missing values count with a function of your own: "
-                f"additive(lambda column: column.isna(), average=False)."
-            )
+            raise SettingsError(f"""categories= holds {category!r}, which cannot be counted: they must be
+                strings, numbers or booleans. For missing values count with a function of your own:
+                additive(lambda column: column.isna(), average=False).""")
     if len(set(listed)) < len(listed):
         twice = next(c for at, c in enumerate(listed) if c in listed[:at])
-        raise SettingsError(
-            f"categories= holds {twice!r} twice (1, 1.0 and True are the same). List each once."
-        )
+        raise SettingsError(f"""categories= holds {twice!r} twice (1, 1.0 and True are the same). List each
+            once.""")
     rows = functools.partial(_membership, tuple(listed))
     return Additive(rows, average=False, labels=tuple(listed), name="counts")
 
@@ -340,9 +327,8 @@ def counts(categories: Iterable[Any]) -> Additive:
 def _bins(edges: tuple[float, ...], data: Any) -> Array:
     values = _numbers(data, "histogram()")
     if values.ndim != 1:
-        raise DataError(
-            "histogram() takes one number for each record: a series, a list, an array of shape (n,)."
-        )
+        raise DataError("""histogram() takes one number for each record: a series, a list, an array of shape
+            (n,).""")
     at = np.searchsorted(edges, values, side="right") - 1
     at[values == edges[-1]] = len(edges) - 2  # the last bin includes its upper edge
     return np.asarray(at[:, None] == np.arange(len(edges) - 1))
@@ -366,10 +352,8 @@ def histogram(edges: ArrayLike) -> Additive:
     """
     given = _floats(edges)
     if given.ndim != 1 or given.size < 2 or not (np.diff(given) > 0).all():
-        raise SettingsError(
-            f"edges={edges!r} are not edges of bins: they must be two or more numbers, each larger than the "
-            f"one before."
-        )
+        raise SettingsError(f"""edges={edges!r} are not edges of bins: they must be two or more numbers, each
+            larger than the one before.""")
     return Additive(functools.partial(_bins, tuple(given.tolist())), average=False, name="histogram")
 
 
@@ -407,10 +391,8 @@ def matrix(vector: ArrayLike) -> NDArray[np.float64]:
     values = np.atleast_1d(np.asarray(vector, dtype=np.float64))
     d = (math.isqrt(8 * values.size + 1) - 1) // 2
     if values.ndim != 1 or d * (d + 1) // 2 != values.size or not d:
-        raise SettingsError(
-            f"A vector of shape {values.shape} is not the upper triangle of a matrix: for d columns it has "
-            f"d(d+1)/2 numbers."
-        )
+        raise SettingsError(f"""A vector of shape {values.shape} is not the upper triangle of a matrix: for d
+            columns it has d(d+1)/2 numbers.""")
     made = np.zeros((d, d))
     made[np.triu_indices(d)] = values
     return made + np.triu(made, 1).T
@@ -421,10 +403,8 @@ def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
     if values.ndim == 1 and at.ndim == 1:
         values, at = values[:, None], at[:, None]
     if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
-        raise DataError(
-            f"kde() has points of shape {np.shape(points)}, and records of shape {values.shape[1:]}: "
-            f"each point must have as many numbers as a record."
-        )
+        raise DataError(f"""kde() has points of shape {np.shape(points)}, and records of shape
+            {values.shape[1:]}: each point must have as many numbers as a record.""")
     from scipy.spatial.distance import cdist
 
     height = (math.sqrt(2 * math.pi) * bandwidth) ** -values.shape[1]
@@ -462,9 +442,7 @@ def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
         return Additive(functools.partial(_kernel, float(bandwidth)), name="kde")
     given = _floats(points)
     if given.ndim not in (1, 2) or not given.size or not np.isfinite(given).all():
-        raise SettingsError(
-            f"points= of shape {np.shape(points)} are not points: they must be finite numbers, of shape "
-            f"(k,) or (k, d)."
-        )
+        raise SettingsError(f"""points= of shape {np.shape(points)} are not points: they must be finite
+            numbers, of shape (k,) or (k, d).""")
     fixed = tuple(map(tuple, given.tolist())) if given.ndim == 2 else tuple(given.tolist())
     return Additive(functools.partial(_kernel_at, fixed, float(bandwidth)), name="kde")

@@ -105,12 +105,10 @@ def check(what: str, n: int, size: int, copies: int = _COPIES) -> None:
     """
     have = limit()
     if copies * size > have:
-        raise CalibrationError(
-            f"{what} n={n} records, which take about {_shown(size)}, and {_shown(copies * size)} with the "
-            f"copies that are made of them; this process may have {_shown(have)}. Take a smaller n, a P with "
-            f"fewer or narrower columns, or more memory. A sum or mean over records can be calibrated "
-            f"without such datasets: use additive(...)."
-        )
+        raise CalibrationError(f"""{what} n={n} records, which take about {_shown(size)}, and
+            {_shown(copies * size)} with the copies that are made of them; this process may have
+            {_shown(have)}. Take a smaller n, a P with fewer or narrower columns, or more memory. A sum or
+            mean over records can be calibrated without such datasets: use additive(...).""")
 
 
 def fewer(workers: Any, timeout: float | None, size: int) -> Any:
@@ -128,10 +126,9 @@ def fewer(workers: Any, timeout: float | None, size: int) -> Any:
     fit = max(1, have // (_COPIES * size))
     if workers is None:
         return fit if timeout is not None else "inline"
-    raise SettingsError(
-        f"workers={workers} do not fit into memory: each needs about {_shown(_COPIES * size)} for its "
-        f"datasets, and all together may have {_shown(have)}. Take workers={fit}, or workers='inline'."
-    )
+    raise SettingsError(f"""workers={workers} do not fit into memory: each needs about
+        {_shown(_COPIES * size)} for its datasets, and all together may have {_shown(have)}. Take
+        workers={fit}, or workers='inline'.""")
 
 
 def _shown(size: float) -> str:

@@ -99,13 +99,11 @@ def check_repeats(evaluator: Evaluator, first: Any, again: Any, rng: rng_guard) 
         if differ <= _slack(first, second):
             evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
             return
-    raise NotReproducibleError(
-        "The function gave two different answers for identical data. Its randomness, if it has any, "
-        "must come from `random`, `numpy.random`, torch's default generator, or a parameter named "
-        "by coins=('rng',), which receives a seeded generator; it must not depend on earlier "
-        "calls (caches, warm starts, counters, the time); and its rows must have an order (those of "
-        "polars' group_by and unique have none: sort them)."
-    )
+    raise NotReproducibleError("""The function gave two different answers for identical data. Its randomness,
+        if it has any, must come from `random`, `numpy.random`, torch's default generator, or a parameter
+        named by coins=('rng',), which receives a seeded generator; it must not depend on earlier calls
+        (caches, warm starts, counters, the time); and its rows must have an order (those of polars' group_by
+        and unique have none: sort them).""")
 
 
 def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:

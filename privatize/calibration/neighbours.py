@@ -83,18 +83,16 @@ class NeighbourSampler:
         self.seconds = time.perf_counter() - began  # the first draw may take longer, for imports
         self.schema = records.describe(one)
         if not records.equal(one, other):
-            raise NotReproducibleError(
-                f"The sampler {self.sampler!r} drew different records from generators with the same seed. "
-                f"It must use no randomness but the generator that it is given: draw(n, rng)."
-            )
+            raise NotReproducibleError(f"""The sampler {self.sampler!r} drew different records from generators
+                with the same seed. It must use no randomness but the generator that it is given: draw(n,
+                rng).""")
         del one, other  # four datasets may not fit where two do
         size = max(self.size + 1, 1000)  # so many that they cannot be the same by chance
         one, other = (draw(self.sampler, size, streams.stream(self.seed, streams.CHECK, i)) for i in range(2))
         if records.equal(one, other):
-            raise NotReproducibleError(
-                f"The sampler {self.sampler!r} drew the same {size} records from two different generators. "
-                f"Its randomness must come from the generator that it is given: draw(n, rng)."
-            )
+            raise NotReproducibleError(f"""The sampler {self.sampler!r} drew the same {size} records from two
+                different generators. Its randomness must come from the generator that it is given: draw(n,
+                rng).""")
 
     # -- streams --
 
@@ -241,14 +239,11 @@ def stack_of(datasets: list[Any]) -> Stack:
     columns = list(zip(*(each if isinstance(each, tuple) else (each,) for each in datasets), strict=True))
     if any(type(part) is not np.ndarray or part.dtype.hasobject for parts in columns for part in parts):
         kind = type(datasets[0][0] if isinstance(datasets[0], tuple) else datasets[0])
-        raise SettingsError(
-            f"batch= stacks datasets, which must be numpy arrays of numbers, and here they are "
-            f"{'arrays of objects' if kind is np.ndarray else kind.__name__}. Leave it out, or pass arrays."
-        )
+        raise SettingsError(f"""batch= stacks datasets, which must be numpy arrays of numbers, and here they
+            are {"arrays of objects" if kind is np.ndarray else kind.__name__}. Leave it out, or pass
+            arrays.""")
     for parts in columns:
         if len({(part.shape, part.dtype) for part in parts}) > 1:  # np.stack would convert them
-            raise SettingsError(
-                "batch= stacks datasets, and here they are arrays of different dtypes or shapes. Leave it "
-                "out, or draw arrays of one dtype and shape."
-            )
+            raise SettingsError("""batch= stacks datasets, and here they are arrays of different dtypes or
+                shapes. Leave it out, or draw arrays of one dtype and shape.""")
     return tuple(map(np.stack, columns))

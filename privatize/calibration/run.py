@@ -87,10 +87,8 @@ class Collector:
                     take(found)
                     progress.update(len(found.gaps))
         except Refused as error:
-            raise ExecutionError(
-                f"A worker refused {self.label}(): {error}. Make both sides the same, pass what it needs as "
-                f"an argument, or use workers='inline'."
-            ) from error
+            raise ExecutionError(f"""A worker refused {self.label}(): {error}. Make both sides the same, pass
+                what it needs as an argument, or use workers='inline'.""") from error
         return where.exact, queue.moved
 
 

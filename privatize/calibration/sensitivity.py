@@ -458,11 +458,9 @@ def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
 def _widened(value: float, noise: float) -> float:
     """Return an estimate, widened if there is rounding noise from run to run, or refuse it."""
     if noise > value * ROUNDING:
-        raise NotReproducibleError(
-            f"The function rounds differently from run to run, by up to {noise:.3g}, which is too much for "
-            f"a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread (for polars, "
-            f"POLARS_MAX_THREADS=1 in the environment), sorted data."
-        )
+        raise NotReproducibleError(f"""The function rounds differently from run to run, by up to {noise:.3g},
+            which is too much for a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread
+            (for polars, POLARS_MAX_THREADS=1 in the environment), sorted data.""")
     # Four evaluations (both neighbours, measured and released), and four times that as a reserve.
     return value * (1 + 16 * ROUNDING) if noise else value
 

@@ -56,10 +56,8 @@ def check_seed(seed: Any) -> int | None:
         return None
     value = as_integer(seed)
     if value < 0:
-        raise SettingsError(
-            f"seed={seed!r} is not a seed: it must be an integer >= 0, or None for a fresh one. "
-            f"It seeds calibration only; noise is never seeded."
-        )
+        raise SettingsError(f"""seed={seed!r} is not a seed: it must be an integer >= 0, or None for a fresh
+            one. It seeds calibration only; noise is never seeded.""")
     return value
 
 

@@ -147,12 +147,10 @@ class _SumCheck:
         limit = sum(math.sqrt(math.log(4 / _ALARM) / (2 * len(sample))) for sample in (ours, there))
         distance = float(np.abs(shares[0] - shares[1]).max())
         if distance > limit:
-            raise SamplerError(
-                f"{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1} of them "
-                f"than for {2 * pairs.block}, or its records depend on their order: the distributions of "
-                f"their gaps differ by {distance:.3g}. Records must be independent of each other and of how "
-                f"many there are."
-            )
+            raise SamplerError(f"""{pairs.sampler!r} draws other records when it is asked for {pairs.size + 1}
+                of them than for {2 * pairs.block}, or its records depend on their order: the distributions of
+                their gaps differ by {distance:.3g}. Records must be independent of each other and of how many
+                there are.""")
 
 
 def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:

@@ -48,10 +48,8 @@ class Call:
         _check_file(given.report)
         for name in arguments:
             if name in own or (given.report and name in _REPORTING):
-                raise SettingsError(
-                    f"--set {name}=... is ambiguous, because this command has a {name} of its own: set it "
-                    f"in Python, with functools.partial."
-                )
+                raise SettingsError(f"""--set {name}=... is ambiguous, because this command has a {name} of
+                    its own: set it in Python, with functools.partial.""")
         return cls(*find(given.function), arguments, given.report)
 
     @contextlib.contextmanager
@@ -61,9 +59,8 @@ class Call:
             yield
         except ArgumentError as error:
             given = ", ".join(f"--set {name}={value!r}" for name, value in self.arguments.items())
-            raise ArgumentError(
-                f"{error} Given: {given or 'nothing but the number of records (see --set)'}."
-            ) from error
+            raise ArgumentError(f"""{error} Given:
+                {given or "nothing but the number of records (see --set)"}.""") from error
 
     def write(self, function: PrivateFunction[..., Any], n: Any, facts: Any, **more: Any) -> tuple[str, ...]:
         """Write the report, if one was asked for; return problems, so that results are shown anyway."""

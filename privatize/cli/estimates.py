@@ -68,10 +68,8 @@ def _sizes(given: argparse.Namespace, call: Call) -> list[int]:
     fixed = None if sampler is None else traits_of(sampler).size
     sizes = given.n or policy().sizes.get(call.name) or ([] if fixed is None else [fixed])
     if not sizes:
-        raise SettingsError(
-            f"How many records? Pass -n 1000, or put the number into the policy, in [tool.privatize]: "
-            f'n = {{"{call.name}" = [1000]}}.'
-        )
+        raise SettingsError(f"""How many records? Pass -n 1000, or put the number into the policy, in
+            [tool.privatize]: n = {{"{call.name}" = [1000]}}.""")
     return list(dict.fromkeys(sizes))
 
 

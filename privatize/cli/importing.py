@@ -22,9 +22,8 @@ def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
     """
     target, sign, path = name.rpartition(":")
     if not sign or not path or not target:
-        raise SettingsError(
-            f"{name!r} is not module:function, such as app.stats:average_age or app/stats.py:average_age."
-        )
+        raise SettingsError(f"""{name!r} is not module:function, such as app.stats:average_age or
+            app/stats.py:average_age.""")
     if Path(target).is_dir() and not exists(target):
         raise SettingsError(f"{target} is a folder: name one of its files, {target}/file.py:{path}.")
     module = _single(target)

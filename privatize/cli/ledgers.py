@@ -44,10 +44,8 @@ def _budgets(
     """Return facts about the budgets with these names, or about all; None if there is no ledger."""
     url = whereabouts(given.ledger)
     if url is None:
-        raise SettingsError(
-            "No ledger is named. Pass --ledger FILE-OR-URL, set PRIVATIZE_LEDGER, or put "
-            'ledger = "..." into [tool.privatize].'
-        )
+        raise SettingsError("""No ledger is named. Pass --ledger FILE-OR-URL, set PRIVATIZE_LEDGER, or put
+            ledger = "..." into [tool.privatize].""")
     with contextlib.suppress(NotThere), reading(Ledger, url, "budgets", "a ledger") as ledger:
         known = {each.name: each for each in ledger.budgets()}
         for name in names:

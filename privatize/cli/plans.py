@@ -41,9 +41,8 @@ def plans(given: argparse.Namespace) -> Outcome:
     privatize plan --m 1000              # which gamma do 1000 pairs support?
     """
     if given.gamma is None and not isinstance(given.m, int):
-        raise SettingsError(
-            "plan needs --gamma 0.05 (to find the number of pairs) or --m 557 (to find the least gamma)."
-        )
+        raise SettingsError("""plan needs --gamma 0.05 (to find the number of pairs) or --m 557 (to find the
+            least gamma).""")
     seconds = cost(given.cost)
     if given.workers < 1:
         raise SettingsError(f"--workers {given.workers} is not a number of cores >= 1.")

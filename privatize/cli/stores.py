@@ -281,9 +281,8 @@ def import_(given: argparse.Namespace) -> Outcome:
 
 def _file(text: str) -> Path:
     if "://" in text and not text.startswith("sqlite:///"):
-        raise SettingsError(
-            f"{place(text)} is not a file. Export to a file, and import it with --store there."
-        )
+        raise SettingsError(f"""{place(text)} is not a file. Export to a file, and import it with --store
+            there.""")
     return Path(text.removeprefix("sqlite:///")).expanduser().absolute()
 
 

@@ -25,10 +25,8 @@ class Tuples(Container):
     def check(self, data: Any) -> None:
         """Refuse what is not made of aligned containers."""
         if not data or not all(find(part) for part in data):
-            raise DataError(
-                "The dataset is a tuple, which stands for aligned containers such as (X, y), but "
-                "not all of its parts are arrays or lists. Pass a list or an array of records."
-            )
+            raise DataError("""The dataset is a tuple, which stands for aligned containers such as (X, y), but
+                not all of its parts are arrays or lists. Pass a list or an array of records.""")
 
     def _each(self, data: Any, act: Callable[[Container, Any], Any]) -> Any:
         parts = (data[key] for key in self.keys(data))
@@ -38,10 +36,8 @@ class Tuples(Container):
         self.check(data)
         sizes = [of(data[key]).count(data[key]) for key in self.keys(data)]
         if len(set(sizes)) > 1:
-            raise DataError(
-                f"The parts of the dataset have {sizes} records: aligned containers must have "
-                f"one entry per record each."
-            )
+            raise DataError(f"""The parts of the dataset have {sizes} records: aligned containers must have
+                one entry per record each.""")
         return sizes[0]
 
     def describe(self, data: Any) -> Schema:
@@ -108,12 +104,8 @@ class Dicts(Tuples):
 
     def check(self, data: Any) -> None:
         if not data or not all(find(part) and type(part) is not dict for part in data.values()):
-            raise DataError(
-                "The dataset is a dict, which stands for aligned columns such as {'age': array}, but not all "
-                "of its values are arrays or lists. Pass a list of records."
-            )
+            raise DataError("""The dataset is a dict, which stands for aligned columns such as {'age': array},
+                but not all of its values are arrays or lists. Pass a list of records.""")
         if not all(type(name) is str for name in data):
-            raise DataError(
-                "The dataset is a dict whose keys are not all strings, as names of columns are. Pass a list "
-                "of records, or name the columns."
-            )
+            raise DataError("""The dataset is a dict whose keys are not all strings, as names of columns are.
+                Pass a list of records, or name the columns.""")

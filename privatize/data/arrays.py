@@ -21,9 +21,8 @@ class Arrays(Container):
 
     def count(self, data: Any) -> int:
         if data.ndim == 0:
-            raise DataError(
-                "The dataset is a 0-dimensional array: it needs a first axis that counts records."
-            )
+            raise DataError("""The dataset is a 0-dimensional array: it needs a first axis that counts
+                records.""")
         return int(data.shape[0])
 
     def describe(self, data: Any) -> Schema:

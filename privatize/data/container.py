@@ -122,11 +122,9 @@ def of(data: Any) -> Container:
     found = _of_type(cls)
     if found is None:
         name = cls.__qualname__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
-        raise DataError(
-            f"The dataset is a {name}, which is not supported. Pass a numpy array, a list, a data frame or "
-            f"series of pandas or polars, a pyarrow Table, a sparse matrix, a torch tensor, or a tuple or "
-            f"dict of aligned ones{_hint(cls)}."
-        )
+        raise DataError(f"""The dataset is a {name}, which is not supported. Pass a numpy array, a list, a
+            data frame or series of pandas or polars, a pyarrow Table, a sparse matrix, a torch tensor, or a
+            tuple or dict of aligned ones{_hint(cls)}.""")
     return found
 
 

@@ -126,9 +126,8 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
         made = adapter(library, "Table" if library == "pyarrow" else "DataFrame")
         return made.assemble([made.from_column(column) for column in table.values()], list(table))
     except ImportError:
-        raise SamplerError(
-            f"frame={library!r} needs {library}, which is not installed. Install it, or use frame='dict'."
-        ) from None
+        raise SamplerError(f"""frame={library!r} needs {library}, which is not installed. Install it, or use
+            frame='dict'.""") from None
 
 
 def replaced(data: Any, at: int, values: Any) -> Any:

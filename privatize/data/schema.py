@@ -194,10 +194,8 @@ def label(name: Any) -> Label:
         return tuple(map(label, name))
     if isinstance(name, np.integer):
         return int(name)
-    raise DataError(
-        f"The dataset has a column whose name is a {type(name).__name__}: names must be strings, integers or "
-        f"tuples of these."
-    )
+    raise DataError(f"""The dataset has a column whose name is a {type(name).__name__}: names must be strings,
+        integers or tuples of these.""")
 
 
 def _dtype_code(dtype: np.dtype[Any], public: bool) -> Any:

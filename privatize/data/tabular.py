@@ -164,10 +164,8 @@ class Tabular(Columnar):
         """Return one private column as P would draw it."""
         kind = columns.kind_of(drawn)
         if kind == "other" and not columns.same_dtype(own, drawn):
-            raise DataError(
-                "A column has an unusual dtype, which is not the dtype that the sampler draws. Convert it, "
-                "or have the sampler draw what it is."
-            )
+            raise DataError("""A column has an unusual dtype, which is not the dtype that the sampler draws.
+                Convert it, or have the sampler draw what it is.""")
         if kind == "other" or (support is None and columns.same_dtype(own, drawn, categories=False)):
             return own
         values, missing = columns.values_of(own)

@@ -83,11 +83,9 @@ def executor(workers: Any = None, timeout: float | None = None) -> Executor:
         return Inline()
     found = _others(workers)
     if found is None:
-        raise SettingsError(
-            f"workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask client, a "
-            f"concurrent.futures executor of processes, or an object with a map method. Leave it out to let "
-            f"the library decide."
-        )
+        raise SettingsError(f"""workers={workers!r} is not a number of processes >= 1, 'inline', 'ray', a Dask
+            client, a concurrent.futures executor of processes, or an object with a map method. Leave it out
+            to let the library decide.""")
     return found
 
 
@@ -99,11 +97,9 @@ def _others(workers: Any) -> Executor | None:
     # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
     # another name that runs in threads is refused by its first task (see `clusters.orders`).
     if {kind.__name__ for kind in kinds} & {"ThreadPoolExecutor", "ThreadPool"}:
-        raise SettingsError(
-            f"workers={workers!r} evaluates in threads, where a function may find another state than in the "
-            f"thread that calls it with the private data. Use processes: workers=2, for example, or a "
-            f"ProcessPoolExecutor."
-        )
+        raise SettingsError(f"""workers={workers!r} evaluates in threads, where a function may find another
+            state than in the thread that calls it with the private data. Use processes: workers=2, for
+            example, or a ProcessPoolExecutor.""")
     submits, maps = (callable(getattr(workers, name, None)) for name in ("submit", "map"))
     if isinstance(workers, type) or not (submits or maps):
         return None

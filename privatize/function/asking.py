@@ -52,10 +52,8 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
     for each in n if several and isinstance(n, list | tuple) else [n]:
         if not 1 <= as_integer(each) < 2**53:
             shown = repr(n) if type(n) is int else f"a {type(n).__name__}"
-            return SettingsError(
-                f"{name}() takes the number of records n, an integer from 1 to 2^53, not {shown}. It needs "
-                f"no private data."
-            )
+            return SettingsError(f"""{name}() takes the number of records n, an integer from 1 to 2^53, not
+                {shown}. It needs no private data.""")
     return None
 
 
@@ -66,8 +64,6 @@ def _not_empty(like: Any) -> SettingsError | None:
     except PrivatizeError:
         return SettingsError(f"like= takes a dataset without records, not a {type(like).__name__}.")
     if size:
-        return SettingsError(
-            f"like= takes a dataset without records, such as data.head(0) or data[:0], and this one has "
-            f"{size}: it needs no private data."
-        )
+        return SettingsError(f"""like= takes a dataset without records, such as data.head(0) or data[:0], and
+            this one has {size}: it needs no private data.""")
     return None

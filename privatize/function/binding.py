@@ -163,10 +163,9 @@ class Binding:
             signature = inspect.signature(function)
         except (TypeError, ValueError):  # builtins and some compiled functions have no signature
             if names is not None or coins:
-                raise SettingsError(
-                    f"{label}() has no signature that Python can see, so data= and coins= cannot name its "
-                    f"parameters. Leave them out (the first argument is the dataset), or wrap it in a lambda."
-                ) from None
+                raise SettingsError(f"""{label}() has no signature that Python can see, so data= and coins=
+                    cannot name its parameters. Leave them out (the first argument is the dataset), or wrap it
+                    in a lambda.""") from None
             signature = _UNKNOWN
         _refuse_unknown((*(names or ()), *coins), signature, label)
         if names is None:
@@ -225,9 +224,8 @@ class Binding:
             own = next(iter(signature.parameters), "")
             taken = own in ("self", "cls") and own not in self.names
             hint = f" Its {own!r} is taken for the object of a method: if it is the data, pass data={own!r}."
-            raise ArgumentError(
-                f"{self.label}{signature} was called without its dataset {name!r}. Pass it.{hint * taken}"
-            )
+            raise ArgumentError(f"""{self.label}{signature} was called without its dataset {name!r}. Pass
+                it.{hint * taken}""")
         value = given.pop(name)
         if variadic:
             given[name] = value[1:]
@@ -242,9 +240,8 @@ class Binding:
             given[name] = (place, *given.get(name, ())) if variadic else place
         for name in self.coins:
             if name in given:
-                raise ArgumentError(
-                    f"{self.label}{signature} gets a seeded generator as {name!r}, by coins=. Leave it out."
-                )
+                raise ArgumentError(f"""{self.label}{signature} gets a seeded generator as {name!r}, by
+                    coins=. Leave it out.""")
             given[name] = Placeholder("coin")
         missing = [
             each.name
@@ -252,9 +249,8 @@ class Binding:
             if each.name not in given and each.default is each.empty and each.kind not in _VARIADIC
         ]
         if len(missing) > 1:
-            raise ArgumentError(
-                f"{self.label}{signature} was called without {', '.join(map(repr, missing))}."
-            )
+            raise ArgumentError(f"""{self.label}{signature} was called without
+                {", ".join(map(repr, missing))}.""")
         given |= dict.fromkeys(missing, Placeholder("open"))
         bound = inspect.BoundArguments(signature, given)
         # Defaults are left to the function: some, such as a ufunc's, cannot be passed all at once.
@@ -275,10 +271,8 @@ def _refuse_unknown(names: Sequence[str], signature: inspect.Signature, label: s
     known = signature.parameters
     wrong = [name for name in names if name not in known or known[name].kind in _VARIADIC]
     if wrong:
-        raise SettingsError(
-            f"{label}{signature} has no parameter {wrong[0]!r}. Its parameters are "
-            f"{', '.join(known) or 'none'}."
-        )
+        raise SettingsError(f"""{label}{signature} has no parameter {wrong[0]!r}. Its parameters are
+            {", ".join(known) or "none"}.""")
 
 
 def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
@@ -296,19 +290,15 @@ def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, co
 
 def _refuse_lazy(function: Any, label: str) -> None:
     if not callable(function):
-        raise SettingsError(
-            f"privatize(...) was applied to a {type(function).__name__}, which cannot be called. "
-            f"Apply it to a function of a dataset."
-        )
+        raise SettingsError(f"""privatize(...) was applied to a {type(function).__name__}, which cannot be
+            called. Apply it to a function of a dataset.""")
     inner = function
     while isinstance(inner, functools.partial | staticmethod):
         inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
     for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004 - its kind matters
         if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
-            raise SettingsError(
-                f"{label} is a coroutine: it returns before its answer exists. Decorate a plain function."
-            )
+            raise SettingsError(f"""{label} is a coroutine: it returns before its answer exists. Decorate a
+                plain function.""")
         if inspect.isgeneratorfunction(candidate):
-            raise SettingsError(
-                f"{label} is a generator: it returns before its answers exist. Return a list instead."
-            )
+            raise SettingsError(f"""{label} is a generator: it returns before its answers exist. Return a list
+                instead.""")

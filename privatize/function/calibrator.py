@@ -90,10 +90,8 @@ class Calibrator:
         """Return the template of P, or refuse a function that has none."""
         settings = definition.settings
         if settings.sampler is None:
-            raise errors.SettingsError(
-                f"{definition.name}() has no P: pass sampler= to privatize(), or call it with sealed data "
-                f"that has one, seal(data, name=..., sampler=...)."
-            )
+            raise errors.SettingsError(f"""{definition.name}() has no P: pass sampler= to privatize(), or call
+                it with sealed data that has one, seal(data, name=..., sampler=...).""")
         at = id(settings.sampler), settings.domain
         found = self._templates.get(at)
         return _put(self._templates, at, Template(settings)) if found is None else found

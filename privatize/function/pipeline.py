@@ -70,17 +70,13 @@ def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
     """Return the error for a private function that is called while one is being evaluated."""
     name = definition.name
     if outer is definition.root:
-        return errors.SettingsError(
-            f"{name}() was called while it was being evaluated, by something that its own code does not "
-            f"name, such as a signal handler, a callback or a finalizer. That caller would get an answer "
-            f"without noise. Call {name}() afterwards; if this is how it calls itself, call "
-            f"{name}.__wrapped__(...) there."
-        )
-    return errors.SettingsError(
-        f"{name}() is private, and is called inside {outer.__name__}(), which is private too: noise "
-        f"would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there, or ask both "
-        f"separately."
-    )
+        return errors.SettingsError(f"""{name}() was called while it was being evaluated, by something that
+            its own code does not name, such as a signal handler, a callback or a finalizer. That caller would
+            get an answer without noise. Call {name}() afterwards; if this is how it calls itself, call
+            {name}.__wrapped__(...) there.""")
+    return errors.SettingsError(f"""{name}() is private, and is called inside {outer.__name__}(), which is
+        private too: noise would be added twice, and calibrated to noise. Call {name}.__wrapped__(...) there,
+        or ask both separately.""")
 
 
 def _attempted(
@@ -166,29 +162,23 @@ def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Sub
     """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
     name, settings, binding = definition.name, definition.settings, definition.binding
     if call.comparable() is None and hidden_in(call.others()):
-        raise errors.SealedError(
-            f"{name}() was given sealed data as an argument that is not its dataset. Only the dataset is "
-            f"opened: pass it as {', '.join(binding.names)}."
-        )
+        raise errors.SealedError(f"""{name}() was given sealed data as an argument that is not its dataset.
+            Only the dataset is opened: pass it as {", ".join(binding.names)}.""")
     parts = box.data if binding.aligned else (box.data,)
     sealed = {is_sealed(part) for part in parts}
     if len(sealed) > 1:
         raise errors.SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
     if rules.require_sealed and sealed == {False}:
-        raise errors.PolicyError(
-            f"{name}() was called with data that is not sealed, and the policy has require-sealed. Seal it: "
-            f"seal(data, name=...)."
-        )
+        raise errors.PolicyError(f"""{name}() was called with data that is not sealed, and the policy has
+            require-sealed. Seal it: seal(data, name=...).""")
     found = _Subjects([settings.budget, *current()])
     if sealed == {True}:
         found = _declared(parts, found.budgets, settings.sampler is None)
         box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
     budgets = distinct(found.budgets)
     if rules.require_budget and not budgets:
-        raise errors.PolicyError(
-            f"{name}() has no budget, and the policy has require-budget. Pass budget=Budget(...), call it in "
-            f"`with budget:`, or seal the data with one."
-        )
+        raise errors.PolicyError(f"""{name}() has no budget, and the policy has require-budget. Pass
+            budget=Budget(...), call it in `with budget:`, or seal the data with one.""")
     return replace(found, budgets=budgets)
 
 
@@ -197,10 +187,8 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Sub
     carry = [carried(part) for part in parts]
     known = [sampler for sampler, _ in carry if sampler is not None]
     if needs_p and any(other != known[0] for other in known):
-        raise errors.SettingsError(
-            f"The parts of the dataset are sealed with different P: {known!r}. Pass one for all of them "
-            f"together, privatize(sampler=...)."
-        )
+        raise errors.SettingsError(f"""The parts of the dataset are sealed with different P: {known!r}. Pass
+            one for all of them together, privatize(sampler=...).""")
     return _Subjects(
         [*budgets, *(budget for _, budget in carry)],
         " and ".join(dict.fromkeys(map(declared, parts))),
@@ -213,9 +201,8 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
     n = records.count(box.data)
     if n == 0:
-        raise errors.DataError(
-            "The dataset is empty: there is nobody to answer about, and nothing to answer."
-        )
+        raise errors.DataError("""The dataset is empty: there is nobody to answer about, and nothing to
+            answer.""")
     if not template.fixed:  # P may be made of the data, and an error could show P
         refuse_reachable(definition.name, template.sampler, box)
     alike = records.is_same_kind(box.data, template.records())

@@ -266,10 +266,9 @@ progress, budget
             function = self._function(y is not None)
             labelled = function.definition.binding.aligned
             if labelled and y is None:
-                raise ArgumentError(
-                    f"fit() requires y to be passed, but the target y is None: P draws pairs (X, y). If "
-                    f"{type(self.estimator).__name__} learns without labels, give it a P that draws X alone."
-                )
+                raise ArgumentError(f"""fit() requires y to be passed, but the target y is None: P draws pairs
+                    (X, y). If {type(self.estimator).__name__} learns without labels, give it a P that draws X
+                    alone.""")
             sealed = self.sampler is None
             drawn = (None, None) if sealed else _CALIBRATOR.template(function.definition).records()
             if labelled:
@@ -319,12 +318,10 @@ progress, budget
         Elsewhere it is refused: a score on private data would be one more answer about the people in it.
         """
         if not evaluating():
-            raise ScoreError(
-                "PrivateEstimator has no score() outside a private function: a score on private data is "
-                "one more answer about people, which no noise protects and no budget sees. On public data "
-                "call estimator_.score(X, y). On private data decorate a function that returns the score. "
-                "To tune, search with the bare estimator on data that is drawn from P."
-            )
+            raise ScoreError("""PrivateEstimator has no score() outside a private function: a score on private
+                data is one more answer about people, which no noise protects and no budget sees. On public
+                data call estimator_.score(X, y). On private data decorate a function that returns the score.
+                To tune, search with the bare estimator on data that is drawn from P.""")
         check_is_fitted(self)
         return self.estimator_.score
 

@@ -290,9 +290,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         """
         known = {f.name for f in fields(Settings) if f.init}
         if unknown := sorted(set(changes) - known):
-            raise SettingsError(
-                f"{unknown[0]!r} is not a setting. The settings are {', '.join(sorted(known))}."
-            )
+            raise SettingsError(f"""{unknown[0]!r} is not a setting. The settings are
+                {", ".join(sorted(known))}.""")
         if "sampler" in changes and "domain" not in changes:
             changes["domain"] = None
         chosen = replace(self._settings, **changes)
@@ -338,10 +337,8 @@ def _refuse_private(function: Any) -> None:
     inner, seen = function, 0
     while inner is not None and seen < 100:
         if isinstance(inner, PrivateFunction):
-            raise SettingsError(
-                f"{inner.__name__} is private already. Use {inner.__name__}.replace(...) for other settings, "
-                f"or decorate {inner.__name__}.__wrapped__."
-            )
+            raise SettingsError(f"""{inner.__name__} is private already. Use {inner.__name__}.replace(...) for
+                other settings, or decorate {inner.__name__}.__wrapped__.""")
         follow = inner.func if isinstance(inner, functools.partial) else getattr(inner, "__wrapped__", None)
         inner, seen = follow, seen + 1
 
@@ -469,13 +466,10 @@ def _refuse(function: None, given: dict[str, Any], unknown: list[str]) -> None:
         known = ", ".join(sorted(given))
         raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {known}.")
     if function is not None:
-        raise SettingsError(
-            "privatize() takes its settings by keyword, and the function afterwards: write "
-            "@privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it."
-        )
+        raise SettingsError("""privatize() takes its settings by keyword, and the function afterwards: write
+            @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it.""")
     for name in ("epsilon", "gamma"):
         if given[name] is REQUIRED:
-            raise SettingsError(
-                f"privatize() needs {name}=: epsilon, gamma and the sampler are the promise, so they have "
-                f"no default. For example privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100))."
-            )
+            raise SettingsError(f"""privatize() needs {name}=: epsilon, gamma and the sampler are the promise,
+                so they have no default. For example privatize(epsilon=1, gamma=0.05,
+                sampler=samplers.uniform(0, 100)).""")

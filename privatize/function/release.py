@@ -120,22 +120,17 @@ class Release:
     def _parts(self) -> tuple[NDArray[np.float64], Structure]:
         """Return the answer's numbers and its structure; refuse an answer whose numbers have no noise."""
         if not self.noise:
-            raise SettingsError(
-                f"{self.mechanism} does not add noise to the numbers of an answer, so there is no interval "
-                f"around them. Ask the private function: error_at(n) says how far off its answers are."
-            )
+            raise SettingsError(f"""{self.mechanism} does not add noise to the numbers of an answer, so there
+                is no interval around them. Ask the private function: error_at(n) says how far off its answers
+                are.""")
         try:
             structure = describe(self.value)
         except OutputError:  # the value was changed after the release
-            raise SettingsError(
-                f"The answer is now a {type(self.value).__name__}, which has no numbers to put an interval "
-                f"around."
-            ) from None
+            raise SettingsError(f"""The answer is now a {type(self.value).__name__}, which has no numbers to
+                put an interval around.""") from None
         if any(isinstance(node, Model) for node in structure.nodes()):
-            raise SettingsError(
-                f"The answer is a {type(self.value).__name__}: a model has no interval. The scale of the "
-                f"noise on each number that it has learned is in `scale`."
-            )
+            raise SettingsError(f"""The answer is a {type(self.value).__name__}: a model has no interval. The
+                scale of the noise on each number that it has learned is in `scale`.""")
         vector = structure.flatten(self.value)
         if np.isinf(vector).any():  # a number that is too large for a narrow type, such as float16
             most = _of_types(structure, _MOST, _LARGEST)

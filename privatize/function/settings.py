@@ -89,17 +89,13 @@ class Settings:
         mechanism = complete(self.mechanism)
         mechanism.check(self.epsilon, self.delta)
         if self.domain == "clip" and self.sampler is not None and self.support is None:
-            raise SettingsError(
-                f"domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound that is known. "
-                f"Use domain='as-is', or give the sampler a support."
-            )
+            raise SettingsError(f"""domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound
+                that is known. Use domain='as-is', or give the sampler a support.""")
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
         if self.batch is True and mechanism.evaluate:
-            raise SettingsError(
-                f"batch=True is for mechanisms that add noise to the function's own numbers, and "
-                f"{mechanism.name} does not. Pass batch=function, which returns all scores or lattice values "
-                f"for a stack of datasets."
-            )
+            raise SettingsError(f"""batch=True is for mechanisms that add noise to the function's own numbers,
+                and {mechanism.name} does not. Pass batch=function, which returns all scores or lattice values
+                for a stack of datasets.""")
         executor(self.workers, self.timeout)  # raises if they do not go together
 
     def obey(self, name: str, rules: Policy) -> None:

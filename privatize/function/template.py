@@ -51,11 +51,9 @@ class Template:
         # All of a list: its first two records may have nothing but missing values.
         drawn = many if type(many) is list else records.head(many, 2)
         if not records.alike(drawn, few) or _code(drawn) != _code(few):
-            raise SamplerError(
-                f"{self.sampler!r} draws records of different kinds: once {_code(drawn)}, once {_code(few)}. "
-                f"Have it draw the same container, columns, dtypes and categories each time, whatever the "
-                f"values."
-            )
+            raise SamplerError(f"""{self.sampler!r} draws records of different kinds: once {_code(drawn)},
+                once {_code(few)}. Have it draw the same container, columns, dtypes and categories each time,
+                whatever the values.""")
         if self.support is not None:
             self._check_support(many, drawn)
         return drawn
@@ -64,18 +62,14 @@ class Template:
         """Refuse a P whose own records would be converted to something else."""
         problem = records.misfit(drawn, self.support)
         if problem is not None:
-            raise SettingsError(
-                f"domain='clip' clips private records to P's support, which {self.sampler!r} does not "
-                f"allow: {problem}. Or use domain='as-is', and clip inside the function."
-            )
+            raise SettingsError(f"""domain='clip' clips private records to P's support, which {self.sampler!r}
+                does not allow: {problem}. Or use domain='as-is', and clip inside the function.""")
         with np.errstate(all="ignore"):
             converted = records.convert(many, drawn, self.support)
         if not records.equal(converted, many):
-            raise SamplerError(
-                f"{self.sampler!r} draws records outside its own support {self.support!r}, so private data "
-                f"would be converted to something else than what is calibrated. Widen the support, or clip "
-                f"what is drawn."
-            )
+            raise SamplerError(f"""{self.sampler!r} draws records outside its own support {self.support!r}, so
+                private data would be converted to something else than what is calibrated. Widen the support,
+                or clip what is drawn.""")
 
     def match(self, schema: Any) -> Any:
         """Return the schema that drawn records are cast to for data of a schema; None if they fit."""

@@ -43,7 +43,5 @@ gaussian, exponential and bernstein, or an instance such as Laplace().
         return _NAMED[value]()
     if isinstance(value, Mechanism) and not isinstance(value, type):
         return value
-    raise SettingsError(
-        f"mechanism={value!r} is not known. The mechanisms are laplace, gaussian, exponential and "
-        f"bernstein, or an instance such as Laplace()."
-    )
+    raise SettingsError(f"""mechanism={value!r} is not known. The mechanisms are laplace, gaussian,
+        exponential and bernstein, or an instance such as Laplace().""")

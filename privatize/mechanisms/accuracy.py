@@ -18,9 +18,8 @@ def check_confidence(confidence: Any) -> float:
     number = isinstance(confidence, int | float | np.integer | np.floating)
     value = float(confidence) if number and not isinstance(confidence, bool) else math.nan
     if not 0 < value < 1:
-        raise SettingsError(
-            f"confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95 say."
-        )
+        raise SettingsError(f"""confidence={confidence!r} is not a probability strictly between 0 and 1, 0.95
+            say.""")
     return value
 
 

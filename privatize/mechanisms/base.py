@@ -82,17 +82,13 @@ class BaseMechanism:
     def check(self, _: float, delta: float, /) -> None:
         """Refuse an (ε, δ) that does not fit."""
         if delta:
-            raise SettingsError(
-                f"delta={delta!r} has no use here: {self.name} is private with delta=0. Leave it out, or use "
-                f"mechanism='gaussian'."
-            )
+            raise SettingsError(f"""delta={delta!r} has no use here: {self.name} is private with delta=0.
+                Leave it out, or use mechanism='gaussian'.""")
 
     def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> float:
         """Return how far off answers are at most, with this probability."""
-        raise SettingsError(
-            f"{self.name} does not say how far off its answers are. Give it a method error(sensitivity, "
-            f"epsilon, delta, confidence)."
-        )
+        raise SettingsError(f"""{self.name} does not say how far off its answers are. Give it a method
+            error(sensitivity, epsilon, delta, confidence).""")
 
     def composition_kind(self, epsilon: float, delta: float) -> str:
         """Return what tight composition must know about a release, as a string: here its ε and δ."""

@@ -215,17 +215,13 @@ class _OnLattice:
             found = found(points.copy())
         own = labels(found)
         if own is not None and not np.array_equal(np.array(own, dtype=object), points.astype(object)):
-            raise OutputError(
-                "The values for the Bernstein mechanism have labels that are not its lattice points in "
-                "their order. Return an array of the values in the order of the points: for a Series "
-                "values.reindex(points).to_numpy()."
-            )
+            raise OutputError("""The values for the Bernstein mechanism have labels that are not its lattice
+                points in their order. Return an array of the values in the order of the points: for a Series
+                values.reindex(points).to_numpy().""")
         array = np.asarray(found)
         if array.size != len(points) or array.dtype.kind not in "iuf":
-            raise OutputError(
-                f"The Bernstein mechanism needs one value for each of its {len(points)} lattice points, "
-                f"but got values of shape {array.shape} and type {array.dtype}."
-            )
+            raise OutputError(f"""The Bernstein mechanism needs one value for each of its {len(points)}
+                lattice points, but got values of shape {array.shape} and type {array.dtype}.""")
         return array.astype(np.float64).ravel()
 
     def __privatize_rows__(self, rows_of: Callable[[Any], Any], /) -> Any:

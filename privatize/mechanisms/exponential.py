@@ -59,16 +59,12 @@ class Exponential(BaseMechanism):
     ) -> None:
         answers = tuple(responses)
         if not answers:
-            raise SettingsError(
-                "mechanism='exponential' needs the answers that it may choose from: pass "
-                "mechanism=Exponential(responses=[...])."
-            )
+            raise SettingsError("""mechanism='exponential' needs the answers that it may choose from: pass
+                mechanism=Exponential(responses=[...]).""")
         weights = (1.0,) * len(answers) if prior is None else tuple(map(float, prior))
         if len(weights) != len(answers) or not all(0 < w < math.inf for w in weights):
-            raise SettingsError(
-                f"prior does not fit: {len(answers)} responses need as many finite weights > 0, and it has "
-                f"{len(weights)}. Leave out responses that may never be chosen."
-            )
+            raise SettingsError(f"""prior does not fit: {len(answers)} responses need as many finite weights >
+                0, and it has {len(weights)}. Leave out responses that may never be chosen.""")
         if norm not in ("range", "sup"):
             raise SettingsError(f"norm={norm!r} is not 'range' or 'sup'.")
         vars(self).update(responses=answers, prior=weights, norm_name=norm)  # it is frozen
@@ -105,10 +101,9 @@ class Exponential(BaseMechanism):
             found = [call(data, s0, r) for r in self.responses] if opened else self._aligned(call(data, s0))
             array = np.asarray(found)
             if array.shape != (len(self.responses),) or array.dtype.kind not in "iuf":
-                raise OutputError(
-                    f"The exponential mechanism needs one score for each of its {len(self.responses)} "
-                    f"responses, but got values of shape {array.shape} and type {array.dtype}."
-                )
+                raise OutputError(f"""The exponential mechanism needs one score for each of its
+                    {len(self.responses)} responses, but got values of shape {array.shape} and type
+                    {array.dtype}.""")
             return array.astype(np.float64)
 
         return scores
@@ -124,13 +119,11 @@ class Exponential(BaseMechanism):
         if len(np.shape(values)) != 1:  # a frame, say
             return values
         if not _same(own, self.responses):
-            raise OutputError(
-                "The labels of the scores are not the responses of the exponential mechanism: each response "
-                "must be there once, with its own type (1 is not '1', 1.0 or True). Return a score for each "
-                "response, also for those that no record has: scores.reindex(responses, fill_value=0) for a "
-                "Series, {r: scores.get(r, 0) for r in responses} for a dict. Or return a list of scores in "
-                "the order of the responses."
-            )
+            raise OutputError("""The labels of the scores are not the responses of the exponential mechanism:
+                each response must be there once, with its own type (1 is not '1', 1.0 or True). Return a
+                score for each response, also for those that no record has: scores.reindex(responses,
+                fill_value=0) for a Series, {r: scores.get(r, 0) for r in responses} for a dict. Or return a
+                list of scores in the order of the responses.""")
         scores = dict(zip(map(_label, own), np.asarray(values), strict=True))
         return np.array([scores[_label(response)] for response in self.responses])
 

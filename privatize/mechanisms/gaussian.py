@@ -64,15 +64,11 @@ class Gaussian(BaseMechanism):
     def check(self, epsilon: float, delta: float, /) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""
         if not _LEAST_DELTA <= delta < 1:
-            raise SettingsError(
-                f"delta={delta!r} does not fit the Gaussian mechanism: it needs 0 < delta < 1 (1e-300 at "
-                f"least), 1e-6 say. For delta=0 use mechanism='laplace'."
-            )
+            raise SettingsError(f"""delta={delta!r} does not fit the Gaussian mechanism: it needs 0 < delta <
+                1 (1e-300 at least), 1e-6 say. For delta=0 use mechanism='laplace'.""")
         if self.calibration == "classic" and not epsilon < 1:
-            raise SettingsError(
-                f"epsilon={epsilon!r} is out of range: the classic Gaussian is proven for epsilon < 1 "
-                f"only. Use the default calibration='analytic', which is proven for all."
-            )
+            raise SettingsError(f"""epsilon={epsilon!r} is out of range: the classic Gaussian is proven for
+                epsilon < 1 only. Use the default calibration='analytic', which is proven for all.""")
 
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "gaussian"

@@ -103,9 +103,8 @@ def orthonormal(rows: ArrayLike) -> Array:
     """
     matrix = _numbers("orthonormal", rows)
     if matrix.ndim != 2 or matrix.shape[0] > matrix.shape[1]:
-        raise SettingsError(
-            f"orthonormal() takes a matrix with no more rows than columns, not shape {matrix.shape}."
-        )
+        raise SettingsError(f"""orthonormal() takes a matrix with no more rows than columns, not shape
+            {matrix.shape}.""")
     left, _, right = np.linalg.svd(matrix, full_matrices=False)
     return np.asarray(left @ right)
 

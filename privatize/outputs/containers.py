@@ -105,10 +105,8 @@ def _encoded(key: Any) -> list[Any]:
         return ["float", repr(key)]
     if isinstance(key, np.generic) and key.dtype.kind in "iufbU":
         return ["numpy", key.dtype.str, key.item() if key.dtype.kind != "f" else repr(key.item())]
-    raise OutputError(
-        f"A dict in the output has a key of type {kind.__name__}: keys must be strings, numbers, "
-        f"None, or tuples of these."
-    )
+    raise OutputError(f"""A dict in the output has a key of type {kind.__name__}: keys must be strings,
+        numbers, None, or tuples of these.""")
 
 
 def _decoded(encoded: list[Any]) -> Any:
@@ -167,10 +165,8 @@ class NamedTuple(_Record):
         except Exception:  # a user's constructor may raise anything
             again = False
         if not again:  # some of SciPy's results are such
-            raise OutputError(
-                f"The function returns a {kind.__name__}, which cannot be made again from its fields. Return "
-                f"tuple(...) of it, or the numbers that you need."
-            )
+            raise OutputError(f"""The function returns a {kind.__name__}, which cannot be made again from its
+                fields. Return tuple(...) of it, or the numbers that you need.""")
         return cls(name_of(kind), list(value._fields), [describe(item) for item in value])
 
     def values(self, value: Any) -> Sequence[Any]:
@@ -193,10 +189,8 @@ class Dataclass(_Record):
         names = [each.name for each in dataclasses.fields(value) if each.init]
         needed = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
         if not set(needed) <= set(names):  # an InitVar, or an __init__ of its own
-            raise OutputError(
-                f"The function returns a {kind.__name__}, which needs more than its fields to be made again. "
-                f"Return a dataclass without InitVar."
-            )
+            raise OutputError(f"""The function returns a {kind.__name__}, which needs more than its fields to
+                be made again. Return a dataclass without InitVar.""")
         return cls(name_of(kind), names, [describe(getattr(value, name)) for name in names])
 
     def values(self, value: Any) -> Sequence[Any]:
@@ -229,17 +223,14 @@ class Frame(Learned):
             return None
         kinds = frames.kinds(value)
         if kind[0] == "series" and kinds[0] not in ("int", "float"):
-            raise OutputError(
-                f"The function returns a Series of {frames.describe(value).columns[0].dtype}, to which no "
-                f"noise can be added. Return numbers; to choose among fixed answers use "
-                f"Exponential(responses=[...])."
-            )
+            raise OutputError(f"""The function returns a Series of {frames.describe(value).columns[0].dtype},
+                to which no noise can be added. Return numbers; to choose among fixed answers use
+                Exponential(responses=[...]).""")
         for name, dtype in zip(frames.names(value), kinds, strict=True):
             if dtype in ("bool", "object", "other"):
-                raise OutputError(
-                    f"The function returns a frame whose column {name!r} is {dtype}, neither a number nor a "
-                    f"label. Return numbers (astype(float)), and labels as strings, categories or dates."
-                )
+                raise OutputError(f"""The function returns a frame whose column {name!r} is {dtype}, neither a
+                    number nor a label. Return numbers (astype(float)), and labels as strings, categories or
+                    dates.""")
         columns = zip(frames.contents(value), kinds, strict=False)
         items = [describe(array) for array, dtype in columns if dtype in ("int", "float")]
         return cls(*kind, frames.digest(value), frames.labels(value), items)

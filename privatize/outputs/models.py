@@ -73,14 +73,11 @@ def _form_of(value: Any) -> tuple[Any, Form, bool]:
             raise unknown_model(estimator)
         own = Form()
     if own.inside and request is value:
-        raise OutputError(
-            f"fitted() was given a {type(estimator).__name__}, which is made of other estimators. Use "
-            f"it on those of them that need it."
-        )
+        raise OutputError(f"""fitted() was given a {type(estimator).__name__}, which is made of other
+            estimators. Use it on those of them that need it.""")
     if absent := [name for name in request.constants if name not in vars(estimator)]:
-        raise OutputError(
-            f"fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be a constant."
-        )
+        raise OutputError(f"""fitted(): {type(estimator).__name__} has no attribute {absent[0]} that could be
+            a constant.""")
     usual = own.attributes(estimator)
     attributes = usual if request.attributes is None else request.attributes
     constants = tuple(n for n in (*own.constants(estimator), *request.constants) if n not in attributes)
@@ -144,15 +141,11 @@ def take_apart(value: Any) -> Parts:
         try:
             found[name] = getattr(estimator, name)
         except AttributeError:
-            raise OutputError(
-                f"The function returns a {kind.__name__} without {name}: is it fitted? Return what fit() "
-                f"returns."
-            ) from None
+            raise OutputError(f"""The function returns a {kind.__name__} without {name}: is it fitted? Return
+                what fit() returns.""") from None
         if isinstance(getattr(kind, name, None), property) and name not in vars(estimator):
-            raise OutputError(
-                f"{name} of {kind.__name__} is computed from something else, so it cannot be set in a new "
-                f"estimator. Return the numbers themselves."
-            )
+            raise OutputError(f"""{name} of {kind.__name__} is computed from something else, so it cannot be
+                set in a new estimator. Return the numbers themselves.""")
     if form.arrange is not None:
         found = form.arrange(found)
     inside: list[Any] = []
@@ -202,11 +195,10 @@ def _facts(estimator: Any, form: Form, layout: list[Any]) -> list[Any]:
             encode(layout),
         ]
     except Unclear as error:
-        raise OutputError(
-            f"The function returns a {type(estimator).__name__} with {error} among its parameters or "
-            f"constants, which cannot be compared, so it could carry data. Pass numbers, strings, and "
-            f"functions that are defined at the top of a module; random_state=0 in place of a generator."
-        ) from None
+        raise OutputError(f"""The function returns a {type(estimator).__name__} with {error} among its
+            parameters or constants, which cannot be compared, so it could carry data. Pass numbers, strings,
+            and functions that are defined at the top of a module; random_state=0 in place of a
+            generator.""") from None
 
 
 # -- making again --

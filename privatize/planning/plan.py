@@ -241,19 +241,16 @@ def check_gamma(gamma: Any) -> float:
     """Return a share of pairs as a float, or refuse it."""
     value = as_float(gamma)
     if not LEAST_GAMMA <= value < 1:
-        raise PlanError(
-            f"gamma={gamma!r} is not a share of pairs: it must lie strictly between 0 and 1 (from 1e-15). "
-            f"It is the share of neighbouring pairs on which the promise may fail, 0.05 say."
-        )
+        raise PlanError(f"""gamma={gamma!r} is not a share of pairs: it must lie strictly between 0 and 1
+            (from 1e-15). It is the share of neighbouring pairs on which the promise may fail, 0.05 say.""")
     return value
 
 
 def _check_count(m: Any) -> int:
     count = as_integer(m)
     if not 1 <= count <= _MOST_PAIRS:
-        raise PlanError(
-            f"m={m!r} is not a number of pairs: it must be an integer from 1 to 10^18, 'least' or 'balanced'."
-        )
+        raise PlanError(f"""m={m!r} is not a number of pairs: it must be an integer from 1 to 10^18, 'least'
+            or 'balanced'.""")
     return count
 
 
@@ -267,10 +264,8 @@ def _check_rho(rho: Any, gamma: float, bound: str) -> float | None:
         raise PlanError(f"bound={bound!r} needs a rho.")
     value = as_float(rho)
     if not 0 < value < limit:
-        raise PlanError(
-            f"rho={rho!r} is out of range: bound={bound!r} needs 0 < rho < {limit}. "
-            f"Leave it out to have it optimized."
-        )
+        raise PlanError(f"""rho={rho!r} is out of range: bound={bound!r} needs 0 < rho < {limit}. Leave it out
+            to have it optimized.""")
     return value
 
 

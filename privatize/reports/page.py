@@ -158,10 +158,9 @@ def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[S
     ours = (function.__name__, type(s.mechanism).__name__, s.epsilon, s.delta)
     same = (made.function, made.mechanism, made.epsilon, made.delta) == ours
     if not same or not any((made.n, made.sensitivity) == (each.n, each.value) for each in found):
-        raise SettingsError(
-            f"The audit is of {made.function}, n={made.n:,}, {made.mechanism}, epsilon={made.epsilon:g} and "
-            f"sensitivity {made.sensitivity:.6g}, which this report is not about. Pass audit=True."
-        )
+        raise SettingsError(f"""The audit is of {made.function}, n={made.n:,}, {made.mechanism},
+            epsilon={made.epsilon:g} and sensitivity {made.sensitivity:.6g}, which this report is not about.
+            Pass audit=True.""")
 
 
 # --- sections ---------------------------------------------------------------------------------------

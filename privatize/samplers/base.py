@@ -178,10 +178,9 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     except (SamplerError, KeyboardInterrupt):
         raise
     except BaseException as error:  # sys.exit() in a sampler is a failure like any other
-        raise SamplerError(
-            f"The sampler {sampler!r} raised {type(error).__name__} when asked for {n} records: "
-            f"{str(error) or 'no message'}. It is called as draw(n, rng) and returns n records."
-        ) from error
+        raise SamplerError(f"""The sampler {sampler!r} raised {type(error).__name__} when asked for {n}
+            records: {str(error) or "no message"}. It is called as draw(n, rng) and returns n
+            records.""") from error
     try:
         found = len(drawn) if type(drawn) is np.ndarray and drawn.ndim else records.count(drawn)
     except DataError as error:

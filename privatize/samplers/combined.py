@@ -46,10 +46,8 @@ def mixture(components: Sequence[Any], weights: Sequence[float] | None = None) -
     drawn = [some(part) for part in parts]
     kinds = [records.alike(drawn[0], each) for each in drawn]
     if not all(kinds):
-        raise SamplerError(
-            f"mixture(): {parts[0]!r} and {parts[kinds.index(False)]!r} draw different kinds of records: "
-            f"containers, columns, dtypes and categories must be the same."
-        )
+        raise SamplerError(f"""mixture(): {parts[0]!r} and {parts[kinds.index(False)]!r} draw different kinds
+            of records: containers, columns, dtypes and categories must be the same.""")
     return _Mixture(parts, cast("Frozen", share), tuple(records.head(each, 0) for each in drawn))
 
 

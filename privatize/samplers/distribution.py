@@ -114,10 +114,8 @@ class Distribution(Kind, abc.ABC):
         """
         ends = _ends(self, "truncated", low, high)
         if not self.independent:
-            raise SamplerError(
-                f"{self!r} draws records that share a parameter, and a record that is drawn again would have "
-                f"another one. Truncate in its likelihood."
-            )
+            raise SamplerError(f"""{self!r} draws records that share a parameter, and a record that is drawn
+                again would have another one. Truncate in its likelihood.""")
         made = _own_kind(self).narrowed(self, *ends)
         some(made, 10)  # raises if nothing can be drawn
         return made
@@ -157,9 +155,8 @@ class Distribution(Kind, abc.ABC):
             raise SamplerError(f"{self!r} draws no table, so it has no column {columns!r}.")
         wanted = columns if isinstance(columns, list) else [columns]
         if any(name not in known for name in wanted) or not wanted or len(set(wanted)) < len(wanted):
-            raise SamplerError(
-                f"P[{columns!r}]: the columns are {known!r}. Name one, or a list of different ones."
-            )
+            raise SamplerError(f"""P[{columns!r}]: the columns are {known!r}. Name one, or a list of different
+                ones.""")
         several = isinstance(columns, list)
         own = {name: support.get(name) for name in wanted} if isinstance(support, dict) else None
         part = own if several or own is None else own[wanted[0]]
@@ -248,9 +245,8 @@ def accepted(draw_some: Callable[[int], Any], ends: Box, n: int, sampler: Any) -
         found.append(x)
         count, drawn = count + len(x), drawn + size
         if count < n and drawn > 2000 * size and count * 1000 < drawn:
-            raise SamplerError(
-                f"{sampler!r}: fewer than one draw in a thousand lies between the bounds. Widen them."
-            )
+            raise SamplerError(f"""{sampler!r}: fewer than one draw in a thousand lies between the bounds.
+                Widen them.""")
     return np.concatenate(found)[:n]
 
 
@@ -269,15 +265,11 @@ def _check_alone(inner: Distribution, function: Callable[[Any], Any]) -> None:
     except DataError:
         alone = False
     except Exception as error:
-        raise SamplerError(
-            f"map({name_of(function)}) raised {type(error).__name__} on drawn records: {error}. It gets n "
-            f"records, in the container that {inner!r} draws, and returns n."
-        ) from error
+        raise SamplerError(f"""map({name_of(function)}) raised {type(error).__name__} on drawn records:
+            {error}. It gets n records, in the container that {inner!r} draws, and returns n.""") from error
     if not alone:
-        raise SamplerError(
-            f"map({name_of(function)}) does not make each record from one record alone: 8 of 16 records come "
-            f"out differently without the other 8. Records must stay independent."
-        )
+        raise SamplerError(f"""map({name_of(function)}) does not make each record from one record alone: 8 of
+            16 records come out differently without the other 8. Records must stay independent.""")
 
 
 def _number_by_number(function: Any) -> bool:
@@ -317,15 +309,13 @@ def _ends(inner: Distribution, name: str, low: Any, high: Any) -> Box:
         raise SamplerError(f"{name}() needs a bound: {name}(low, high).")
     drawn = some(inner)
     if not isinstance(drawn, np.ndarray) or drawn.dtype.kind not in "iuf":
-        raise SamplerError(
-            f"{name}() is for numbers, and {inner!r} draws something else. Call it on the columns of a table."
-        )
+        raise SamplerError(f"""{name}() is for numbers, and {inner!r} draws something else. Call it on the
+            columns of a table.""")
     try:
         np.broadcast_to(ends[0].array, drawn.shape[1:])
     except ValueError:
-        raise SamplerError(
-            f"{name}(): bounds of shape {ends[0].shape} do not fit records of shape {drawn.shape[1:]}."
-        ) from None
+        raise SamplerError(f"""{name}(): bounds of shape {ends[0].shape} do not fit records of shape
+            {drawn.shape[1:]}.""") from None
     return ends
 
 

@@ -103,11 +103,9 @@ def as_sampler(value: Any) -> Sampler:
         hint = " For fixed values use choice([...])."
     if hasattr(value, "columns") or isinstance(value, np.ndarray):
         hint = " For public records use bootstrap(...)."
-    raise SamplerError(
-        f"sampler={shown} is not a public distribution. Use one of privatize.samplers, such as "
-        f"samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function "
-        f"(n, rng) -> n records.{hint}"
-    )
+    raise SamplerError(f"""sampler={shown} is not a public distribution. Use one of privatize.samplers, such
+        as samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function (n, rng) -> n
+        records.{hint}""")
 
 
 def is_function(value: Any) -> bool:
@@ -127,18 +125,15 @@ def _frozen(distribution: Any) -> Any:
     if hasattr(distribution, "dist"):
         given = (*distribution.args, *distribution.kwds.values())
         if any(np.ndim(value) for value in given):
-            raise SamplerError(
-                f"scipy.stats.{distribution.dist.name} with arrays as parameters draws records of different "
-                f"distributions. Use scalars, or from_function() for records of several coordinates."
-            )
+            raise SamplerError(f"""scipy.stats.{distribution.dist.name} with arrays as parameters draws
+                records of different distributions. Use scalars, or from_function() for records of several
+                coordinates.""")
         return distribution
     if not hasattr(distribution, "numargs"):
         return distribution
     if distribution.numargs:
-        raise SamplerError(
-            f"scipy.stats.{distribution.name} needs its shape parameters {distribution.shapes}: "
-            f"pass the frozen distribution, scipy.stats.{distribution.name}(...)."
-        )
+        raise SamplerError(f"""scipy.stats.{distribution.name} needs its shape parameters
+            {distribution.shapes}: pass the frozen distribution, scipy.stats.{distribution.name}(...).""")
     return distribution()
 
 

@@ -47,18 +47,16 @@ class Support:
         try:
             low, high = given
         except (TypeError, ValueError):
-            raise SamplerError(
-                f"support={given!r} is not a pair (low, high), a list of values, or a dict of these."
-            ) from None
+            raise SamplerError(f"""support={given!r} is not a pair (low, high), a list of values, or a dict of
+                these.""") from None
         nested = (tuple, list, dict, domains.OneOf, domains.Maybe, type(None))
         both_lists = isinstance(low, list) and isinstance(high, list)
         if isinstance(low, nested) and isinstance(high, nested) and not both_lists:
             return cls("parts", (cls.of(low), cls.of(high)))
         if isinstance(low, np.datetime64) and isinstance(high, np.datetime64):
             if not low < high:
-                raise SamplerError(
-                    f"support: the lower bound {low!r} must be below the upper bound {high!r}."
-                )
+                raise SamplerError(f"""support: the lower bound {low!r} must be below the upper bound
+                    {high!r}.""")
             return cls("moments", (low, high))
         return cls("bounds", tuple(map(Frozen, box("support", low, high, None))))
 

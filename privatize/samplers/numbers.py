@@ -60,9 +60,8 @@ def integers(low: int, high: int, size: int | tuple[int, ...] | None = None) -> 
     except TypeError:
         raise SamplerError(f"integers({low!r}, {high!r}): the bounds must be integers.") from None
     if not -(2**53) <= ends[0] < ends[1] <= 2**53:
-        raise SamplerError(
-            f"integers({low!r}, {high!r}): the lower bound must be below the upper one, within ±2^53."
-        )
+        raise SamplerError(f"""integers({low!r}, {high!r}): the lower bound must be below the upper one,
+            within ±2^53.""")
     shape = () if size is None else shape_of(size)
     if any(length < 1 for length in shape):
         raise SamplerError(f"integers(size={size!r}): the shape of a record is one or more integers >= 1.")
@@ -104,14 +103,11 @@ def normal(
             raise SamplerError("normal() takes std or cov, not both.")
         matrix = numbers("cov", cov)
         if center.ndim != 1 or matrix.shape != (center.size, center.size):
-            raise SamplerError(
-                f"cov has shape {matrix.shape} and mean {center.shape}: a mean of d numbers needs "
-                f"a d x d covariance matrix."
-            )
+            raise SamplerError(f"""cov has shape {matrix.shape} and mean {center.shape}: a mean of d numbers
+                needs a d x d covariance matrix.""")
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() < -1e-10 * abs(matrix).max():
-            raise SamplerError(
-                "cov is not a covariance matrix: it must be symmetric and positive semi-definite."
-            )
+            raise SamplerError("""cov is not a covariance matrix: it must be symmetric and positive
+                semi-definite.""")
         return _Correlated(Frozen(center), Frozen(matrix), bounds("normal", low, high, center.shape))
     spread = numbers("std", 1.0 if std is None else std)
     if not (spread > 0).all():

@@ -103,9 +103,8 @@ def box(name: str, low: Any, high: Any, size: Any) -> tuple[Any, Any]:
                 raise ValueError
             shape = wanted
     except (TypeError, ValueError):
-        raise SamplerError(
-            f"{name}: the bounds {low!r} and {high!r} do not fit each other or size={size!r}."
-        ) from None
+        raise SamplerError(f"""{name}: the bounds {low!r} and {high!r} do not fit each other or
+            size={size!r}.""") from None
     lows, highs = (np.broadcast_to(end, shape) for end in ends)
     if not (lows < highs).all():
         raise SamplerError(f"{name}: the lower bound {low!r} must be below the upper bound {high!r}.")
@@ -134,9 +133,8 @@ def shares(name: str, given: Any, count: int, what: str) -> Frozen | None:
         return None
     share = numbers(name, given)
     if share.shape != (count,) or (share < 0).any() or not share.sum() > 0:
-        raise SamplerError(
-            f"{name}={given!r} do not fit {count} {what}: one number >= 0 for each, not all zero."
-        )
+        raise SamplerError(f"""{name}={given!r} do not fit {count} {what}: one number >= 0 for each, not all
+            zero.""")
     # Weights that sum to 1 stay as they are, so that the code in a repr makes an equal sampler.
     total = share.sum()
     return Frozen(share if abs(total - 1) < 1e-12 else share / total)

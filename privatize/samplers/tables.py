@@ -73,10 +73,8 @@ def table(
 def _column(name: Any, value: Any) -> Any:
     """Return the sampler or the dependent column that makes a column, or refuse it."""
     if not isinstance(name, str):
-        raise SamplerError(
-            f"table(): the column name {name!r} is not a string. Rename the data's columns "
-            f"(data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3)."
-        )
+        raise SamplerError(f"""table(): the column name {name!r} is not a string. Rename the data's columns
+            (data.columns.astype(str)), or draw arrays, which take any names: uniform(0, 1, size=3).""")
     if isinstance(value, Dependent):
         return value
     if is_function(value) and not is_maker(value):
@@ -128,10 +126,8 @@ class Dependent(Kind):
         found = with_rng(self.function, before, rng)
         found = found if isinstance(found, Column) else Column(np.asarray(found))
         if found.values.shape != (n,):
-            raise SamplerError(
-                f"The dependent column {name_of(self.function)} has shape {found.values.shape} for {n} "
-                f"records: it must return an array with one value for each."
-            )
+            raise SamplerError(f"""The dependent column {name_of(self.function)} has shape
+                {found.values.shape} for {n} records: it must return an array with one value for each.""")
         if self.given is None or found.categories is not None:
             return found
         values = found.values

@@ -87,10 +87,8 @@ def _fixed(name: str, values: Any, p: Any, unknown: Any, **more: bool) -> Distri
     if kinds == {int, float}:
         found, kinds = tuple(map(float, found)), {float}
     if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
-        raise SamplerError(
-            f"{name}({list(found)!r}): the values must be all strings, all numbers or all booleans, and at "
-            f"least one. For missing values use with_missing(...)."
-        )
+        raise SamplerError(f"""{name}({list(found)!r}): the values must be all strings, all numbers or all
+            booleans, and at least one. For missing values use with_missing(...).""")
     if len(set(found)) < len(found) or any(value != value for value in found):
         raise SamplerError(f"{name}({list(found)!r}): the values must be different from each other.")
     fallback = found[0] if unknown is None else unknown
@@ -185,10 +183,8 @@ def _moment(name: str, given: Any, unit: str, tz: str | None) -> Any:
         local = moment.item().replace(tzinfo=_zone(tz))
         return np.datetime64(local.astimezone(dt.UTC).replace(tzinfo=None), "s")
     except (TypeError, ValueError, OverflowError):
-        raise SamplerError(
-            f"dates(): {name}={given!r} is not a date such as '2020-01-31', without a time zone (which "
-            f"goes into tz=)."
-        ) from None
+        raise SamplerError(f"""dates(): {name}={given!r} is not a date such as '2020-01-31', without a time
+            zone (which goes into tz=).""") from None
 
 
 def _zone(tz: str) -> Any:

@@ -26,10 +26,9 @@ def checked_place(where: Any, source: str) -> str:
         raise SettingsError(f"{source} is a {type(where).__name__}, not a path, a URL, or 'memory'.")
     text = os.fspath(where)
     if not isinstance(text, str) or not text.strip():
-        raise SettingsError(
-            f"{source} is empty, so it does not say where budgets are stored. Name a ledger (a path, "
-            f"sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set it."
-        )
+        raise SettingsError(f"""{source} is empty, so it does not say where budgets are stored. Name a ledger
+            (a path, sqlite:///... or postgresql://...), use 'memory' for this process only, or do not set
+            it.""")
     try:
         valid = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:

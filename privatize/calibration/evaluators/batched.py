@@ -23,16 +23,12 @@ Batch = bool | Callable[..., Any]
 def check_batch(batch: Any, **others: Any) -> None:
     """Refuse a `batch=` that is neither a bool nor a function, and settings that do not go with it."""
     if not isinstance(batch, bool) and not callable(batch):
-        raise SettingsError(
-            f"batch={batch!r} is not True, False, or a function of a stack of datasets, which is an array "
-            f"with one more axis in front."
-        )
+        raise SettingsError(f"""batch={batch!r} is not True, False, or a function of a stack of datasets,
+            which is an array with one more axis in front.""")
     for name, given in others.items():
         if batch and given:
-            raise SettingsError(
-                f"batch= and {name}= do not go together: batch= evaluates many datasets in one call. "
-                f"Leave one of them out."
-            )
+            raise SettingsError(f"""batch= and {name}= do not go together: batch= evaluates many datasets in
+                one call. Leave one of them out.""")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -113,10 +109,8 @@ class BatchedEvaluator(RawEvaluator):
 def _refuse_use(rng: rng_guard) -> None:
     """Refuse a `batch=` that has used the global generators since the last reseeding."""
     if rng.used():
-        raise PairError(
-            "batch= evaluates many datasets in one call, and the function uses the global random "
-            "generators, so each dataset would get other random numbers than by itself. Leave batch= out."
-        )
+        raise PairError("""batch= evaluates many datasets in one call, and the function uses the global random
+            generators, so each dataset would get other random numbers than by itself. Leave batch= out.""")
 
 
 def _refuse_batch(index: int, count: int, error: Exception) -> None:

@@ -70,10 +70,8 @@ class RawEvaluator(Evaluator):
             a, b = self.measured(pair, rng, reseed)
             gap = self.norm.gap(a, b)
         except _SharedOutput:
-            raise PairError(
-                "pair= returned one and the same object as both values, so one of them was overwritten. "
-                "Return two."
-            ) from None
+            raise PairError("""pair= returned one and the same object as both values, so one of them was
+                overwritten. Return two.""") from None
         except BaseException as error:
             described = self.structure is not None
             if first:  # only a pair that worked decides it

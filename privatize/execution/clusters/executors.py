@@ -37,10 +37,9 @@ class Futures:
         except (PrivatizeError, Refused):
             raise
         except Exception as error:  # somebody else's executor may raise anything
-            raise ExecutionError(
-                f"{type(self).__name__} failed: {type(error).__name__}: {error}. All gaps so far are saved. "
-                f"With a number, as in workers=2, the library has its own processes and replaces lost ones."
-            ) from error
+            raise ExecutionError(f"""{type(self).__name__} failed: {type(error).__name__}: {error}. All gaps
+                so far are saved. With a number, as in workers=2, the library has its own processes and
+                replaces lost ones.""") from error
 
     def _run(self, job: Job, package: Package, queue: SpanQueue) -> Generator[SpanResult, None, None]:
         bare = package if len(package.payload) < _SMALL else replace(package, payload=b"")
@@ -197,10 +196,8 @@ class Mapped(Futures):
 def _check_lost(span: Span, times: int) -> None:
     """Log that the process of a span was lost; raise an error if that happened more than three times."""
     if times > 3:
-        raise ExecutionError(
-            f"The worker that evaluated pairs {span[0]} to {span[1] - 1} was lost {times} times. Is there "
-            f"enough memory, and are the workers still running?"
-        )
+        raise ExecutionError(f"""The worker that evaluated pairs {span[0]} to {span[1] - 1} was lost {times}
+            times. Is there enough memory, and are the workers still running?""")
     _log.warning("the worker with pairs %d to %d was lost; they are done again", *span)
 
 

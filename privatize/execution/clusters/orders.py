@@ -67,11 +67,9 @@ def fulfil(order: Order) -> Reply:
 def _evaluate(order: Order) -> list[SpanResult] | None:
     process, thread = here()
     if process == order.sender[0] and thread != order.sender[1]:
-        raise ExecutionError(
-            "workers= evaluates in threads of this process, where a function may find another state than "
-            "in the thread that calls it with the private data. Use processes: workers=2, for example, "
-            "or for Dask a cluster with processes=True."
-        )
+        raise ExecutionError("""workers= evaluates in threads of this process, where a function may find
+            another state than in the thread that calls it with the private data. Use processes: workers=2,
+            for example, or for Dask a cluster with processes=True.""")
     if order.package.payload:
         _packages[order.package.name] = order.package
         for old in list(_packages)[:-4]:

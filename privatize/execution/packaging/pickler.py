@@ -21,10 +21,8 @@ from privatize.identity.origin import origin
 
 def not_packable(why: str) -> ExecutionError:
     """Return the error that something cannot be evaluated in another process."""
-    return ExecutionError(
-        f"The function cannot be evaluated in other processes: {why}. Keep that out of its arguments, "
-        f"closure and globals, or use workers='inline'."
-    )
+    return ExecutionError(f"""The function cannot be evaluated in other processes: {why}. Keep that out of its
+        arguments, closure and globals, or use workers='inline'.""")
 
 
 class _Packing(threading.local):

@@ -226,11 +226,9 @@ class Pool:
         kind, what = _fate(self._end(worker), timeout)
         self._lost = 1 if index > start else self._lost + 1  # it had finished some pairs
         if self._lost >= most:
-            raise ExecutionError(
-                f"{self._lost} workers in a row were lost with the pair that they were evaluating, and not "
-                f"one pair was finished between them. The last: {what}. Does the function crash, run "
-                f"out of memory or hang on public data too? Try it on data from the sampler."
-            )
+            raise ExecutionError(f"""{self._lost} workers in a row were lost with the pair that they were
+                evaluating, and not one pair was finished between them. The last: {what}. Does the function
+                crash, run out of memory or hang on public data too? Try it on data from the sampler.""")
         if not start <= index < stop:
             _log.warning("a worker was lost between pairs (%s)", what)
             middle = (start + stop) // 2  # in halves, until the pair at fault is found
