@@ -10,7 +10,7 @@ import pytest
 from privatize.storage.estimates import open_store
 
 
-def each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) -> Callable[[Any], Any]:
+def for_each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) -> Callable[[Any], Any]:
     """Run a test once for each case, as `pytest.mark.parametrize` does; a note names the case that fails.
 
     Every case begins without remembered estimates. A case may skip itself. Fixtures are set up
@@ -18,7 +18,7 @@ def each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) ->
 
     Examples
     --------
-    >>> @each("x", [1, 2])
+    >>> @for_each("x", [1, 2])
     ... def test_positive(x):
     ...     assert x > 0
     >>> test_positive()

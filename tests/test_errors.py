@@ -9,6 +9,7 @@ import pytest
 
 import privatize
 from privatize import errors
+from tests.cases import for_each
 
 PUBLIC = [getattr(errors, name) for name in errors.__all__]
 ERRORS = [kind for kind in PUBLIC if issubclass(kind, errors.PrivatizeError)]
@@ -43,7 +44,7 @@ def test_every_error_of_the_module_is_public():
     assert defined == set(errors.__all__)
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@for_each("name", errors.__all__)
 def test_the_drawing_is_true(name):
     """An except clause written from the drawing would let the error through."""
     parent, builtin = drawn_tree()[name]
@@ -54,14 +55,14 @@ def test_the_drawing_is_true(name):
         assert issubclass(kind, getattr(builtins, builtin))
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@for_each("kind", ERRORS)
 def test_one_base_catches_all(kind):
     """``except PrivatizeError`` would not be enough."""
     assert issubclass(kind, errors.PrivatizeError)
     assert not issubclass(kind, Warning)
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@for_each("kind", ERRORS)
 def test_pickles_with_its_attributes(kind):
     """An error from a worker would arrive without its numbers, or as a TypeError of pickle's own."""
     error = kind("gamma=2 is too large: below 1.", gamma=2, least_m=[1, 2], cause=None)
@@ -74,7 +75,7 @@ def test_pickles_with_its_attributes(kind):
         assert vars(back) == {"gamma": 2, "least_m": [1, 2], "cause": None, "later": "set afterwards"}
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@for_each("kind", ERRORS)
 def test_pickles_with_a_note(kind):
     """An error that the user's own code annotated would not get out of a worker."""
     error = kind("message", m=3)
@@ -83,14 +84,14 @@ def test_pickles_with_a_note(kind):
     assert (str(back), back.m) == ("message", 3)
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@for_each("kind", ERRORS)
 def test_copies(kind):
     """A debugger or a retry that copies the error would lose its numbers."""
     for duplicate in (copy.copy, copy.deepcopy):
         assert vars(duplicate(kind("message", k=5))) == {"k": 5}
 
 
-@pytest.mark.parametrize("kind", ERRORS)
+@for_each("kind", ERRORS)
 def test_is_raised_without_arguments(kind):
     """``raise kind`` would be a TypeError."""
     assert str(kind()) == ""

@@ -55,6 +55,7 @@ from privatize.execution.packaging.package import Package
 from privatize.identity.change_guard import ChangeGuard
 from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
+from tests.cases import for_each
 
 if sys.version_info[:3] == (3, 13, 0):
     # The search for leaks walks over everything that an error refers to, which crashes this interpreter.
@@ -858,8 +859,8 @@ def test_any_function_any_data(spec, sampler, data, n, strict):
     check_call(f, DATA[data], n, strict=strict)
 
 
-@pytest.mark.parametrize("wrap", ["raw", "named"])
-@pytest.mark.parametrize("act", ACTS)
+@for_each("wrap", ["raw", "named"])
+@for_each("act", ACTS)
 def test_every_misbehaviour_on_private_data(act, wrap):
     """One of the ways to misbehave on private data alone would be tested only by chance."""
     f = privatize(**PROMISE | {"domain": "as-is"}, sampler=samplers.uniform(0, 1))(
@@ -1075,7 +1076,7 @@ def lists(n: int, rng: Any) -> Any:
     return rng.integers(0, 9, n).tolist()
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.float32, np.uint8, Fraction, Decimal, str])
+@for_each("kind", [np.int64, np.float32, np.uint8, Fraction, Decimal, str])
 def test_clipping_reaches_every_kind_of_number_in_a_list(kind):
     """A record outside P in a list of numpy numbers would reach the function, and change the answer a lot."""
     f = privatize(**PROMISE, sampler=samplers.from_function(lists, support=(0, 9)))(
@@ -1174,7 +1175,7 @@ def test_wrong_arguments_of_an_audit(rest):
     assert not attempt(lambda: audit(f, 5, pairs=3, releases=0, **rest)).ok
 
 
-@pytest.mark.parametrize(
+@for_each(
     "change",
     [
         {"delta": 10**400},

@@ -16,6 +16,7 @@ from privatize.identity import fingerprint, functions
 from privatize.identity import origin as origins
 from privatize.samplers.base import KINDS, Kind, traits_of
 from tests import golden
+from tests.cases import for_each
 
 KNOWN = json.loads(golden.FILE.read_text(encoding="utf-8"))
 ROWS = list(golden.rows())
@@ -38,9 +39,7 @@ def parts_of(sampler):
         yield from parts_of(part)
 
 
-@pytest.mark.parametrize(
-    ("what", "name", "found"), ROWS, ids=[f"{what}-{name}"[:80] for what, name, _ in ROWS]
-)
+@for_each(("what", "name", "found"), ROWS, ids=[f"{what}-{name}"[:80] for what, name, _ in ROWS])
 def test_what_is_drawn_and_measured_is_pinned(what, name, found):
     """A stored estimate would be used for pairs that this library no longer draws, with too little noise."""
     assert name in KNOWN.get(what, {}), "python -m tests.golden --write adds the rows of a new version."
@@ -50,7 +49,7 @@ def test_what_is_drawn_and_measured_is_pinned(what, name, found):
     )
 
 
-@pytest.mark.parametrize("kind", kinds(), ids=lambda kind: kind.__name__)
+@for_each("kind", kinds(), ids=lambda kind: kind.__name__)
 def test_every_kind_of_sampler_is_pinned(kind):
     """The draws of a kind without pinned digests could change unnoticed."""
     assert isinstance(vars(kind).get("tag"), str), f"{kind} needs a tag of its own"
@@ -150,7 +149,7 @@ class TestVersionsAreInTheKey:
         assert after != before
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if traits_of(case).streamable])
+@for_each("name", [name for name, case in CASES.items() if traits_of(case).streamable])
 def test_draws_of_blocks_are_those_of_datasets(name):
     """The pairs that a worker draws at once would differ from those that are drawn one by one."""
     rngs = [streams.stream(19, streams.RECORDS, at) for at in (3, 3)]

@@ -4,9 +4,8 @@ import inspect
 import subprocess
 import sys
 
-import pytest
-
 import privatize
+from tests.cases import for_each
 
 NAMES = [
     "Audit",
@@ -47,7 +46,7 @@ def test_public_names():
     assert all(hasattr(privatize, name) for name in NAMES)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("errors", "samplers", "sums")])
+@for_each("name", [n for n in NAMES if n not in ("errors", "samplers", "sums")])
 def test_docstrings(name):
     """Every public name explains itself."""
     assert len(inspect.getdoc(getattr(privatize, name))) > 40

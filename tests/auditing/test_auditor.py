@@ -23,6 +23,7 @@ from privatize.errors import ArgumentError, AuditError, PrivatizeError, Settings
 from privatize.function.settings import Settings
 from privatize.planning.confidence import above, clopper_pearson, high_share, low_share
 from privatize.testing import assert_private, insecure_noise
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 
@@ -54,10 +55,8 @@ def forged(function, value):
 # --- intervals -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.005, 1e-6])
-@pytest.mark.parametrize(
-    ("count", "total"), [(0, 1), (1, 1), (0, 100), (3, 100), (100, 100), (57, 1000), (4, 10**6)]
-)
+@for_each("alpha", [0.5, 0.05, 0.005, 1e-6])
+@for_each(("count", "total"), [(0, 1), (1, 1), (0, 100), (3, 100), (100, 100), (57, 1000), (4, 10**6)])
 def test_intervals_are_those_of_scipy(count, total, alpha):
     """A user would read an interval that is not the one it is named after."""
     known = stats.binomtest(count, total).proportion_ci(1 - alpha, method="exact")
@@ -68,8 +67,8 @@ def test_intervals_are_those_of_scipy(count, total, alpha):
     assert high_share(count, total, alpha) == pytest.approx(less.high, rel=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.0, 1e-4, 0.05, 0.5, 0.99, 1.0])
-@pytest.mark.parametrize("total", [1, 7, 60, 500])
+@for_each("share", [0.0, 1e-4, 0.05, 0.5, 0.99, 1.0])
+@for_each("total", [1, 7, 60, 500])
 def test_intervals_cover_exactly(share, total):
     """A user's interval would miss the truth more often than its confidence allows, summed exactly."""
     alpha = 0.05
@@ -131,10 +130,10 @@ def test_an_unknown_divergence_promises_nothing():
     assert str(found).count("has no closed form here, so nothing is certain there") == 1
 
 
-@pytest.mark.parametrize("step", [1e-4, 1e-7, 1e-8, 3e-9, 1e-12, 1e-15])
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("at", [0.0, 1.0, 1e6])
-@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
+@for_each("step", [1e-4, 1e-7, 1e-8, 3e-9, 1e-12, 1e-15])
+@for_each("sign", [1, -1])
+@for_each("at", [0.0, 1.0, 1e6])
+@for_each("scale", [1.0, 1e-9, 1e9])
 def test_a_small_divergence_is_not_rounded_away(step, sign, at, scale):
     """A user would read that a promise under P holds unchanged under a distribution that is not P."""
     wide = scale * (1 + sign * step)
@@ -324,7 +323,7 @@ MECHANISMS = {
 }
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_mechanisms_and_settings_of_every_kind(name):
     """A user with these settings could not audit."""
     function, settings = MECHANISMS[name]
@@ -407,7 +406,7 @@ def test_the_largest_gaps_within_the_estimate_are_told_apart():
 # --- refusals --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("bad", "text"),
     [
         ({"n": 0}, "n"),

@@ -46,6 +46,7 @@ from privatize.function.recursion import RecursionGuard
 from privatize.mechanisms.base import l1
 from privatize.samplers.tables import columns_of
 from privatize.storage.estimates import open_store
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -560,7 +561,7 @@ class TestOpening:
         Budget("b", epsilon=1, gamma=1).reserve(charge())
         assert Budget("b", epsilon=1, gamma=1, ledger=path).spent.epsilon == 0.1
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("changes", "text"),
         [
             ({"name": ""}, "name"),
@@ -1481,7 +1482,7 @@ class TestPartsAndEverybody:
                 part(seal(some, name="B"))
             assert budget.verify().epsilon == 0.3
 
-    @pytest.mark.parametrize(
+    @for_each(
         "form",
         [
             "fields",
@@ -1543,7 +1544,7 @@ class TestPartsAndEverybody:
             f.replace(budget=budget.partition("site", parts=["A", "B"])["B"])(seal(data[:9], name="B"))
         assert len(budget.history()) == 1
 
-    @pytest.mark.parametrize("column", ["site_id", "site id", "SITE", "Site-ID", "siteId", "sites", "ｓite"])
+    @for_each("column", ["site_id", "site id", "SITE", "Site-ID", "siteId", "sites", "ｓite"])
     def test_a_partition_by_a_column_of_similar_name(self, column):
         """The same column, spelled a little differently, would be taken for something else."""
         budget = new_budget()
@@ -1734,8 +1735,8 @@ class TestDamage:
             with pytest.raises(SettingsError, match="one kind of neighbour"):
                 budget.reserve(charge(**change))
 
-    @pytest.mark.parametrize("amount", [-0.1, float("nan"), float("inf"), -float("inf")])
-    @pytest.mark.parametrize("symbol", ["epsilon", "delta", "gamma", "average_gamma"])
+    @for_each("amount", [-0.1, float("nan"), float("inf"), -float("inf")])
+    @for_each("symbol", ["epsilon", "delta", "gamma", "average_gamma"])
     def test_impossible_amounts(self, symbol, amount):
         """A negative charge would give ε back."""
         with pytest.raises(SettingsError, match="not below zero"):
@@ -1790,7 +1791,7 @@ STRANGE = ["\ud800", "a\0b", "x" * 300, "", None, 3, b"a"]
 class TestNames:
     """Every string that reaches the database can be stored there, or is refused with the reason."""
 
-    @pytest.mark.parametrize("name", STRANGE)
+    @for_each("name", STRANGE)
     def test_names_that_no_database_can_store(self, name):
         """A user would get a UnicodeEncodeError that says neither what is wrong nor what to do."""
         budget = new_budget()

@@ -42,6 +42,7 @@ from privatize.errors import (
     SealedError,
     SettingsError,
 )
+from tests.cases import for_each
 
 SECRET = 0.123456789
 SHOWN = "123456"  # digits of it that every way of printing a number shows
@@ -1060,7 +1061,7 @@ def _shown(texts):
     }
 
 
-@pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
+@for_each("kind", list(_shown(["a", "b"])))
 def test_the_schema_does_not_depend_on_values(kind):
     """A schema would show how long the longest name is, how large the largest amount, or which keys occur."""
     one, other = (seal(_shown(texts)[kind], name="a") for texts in (["a", "b"], ["a", "SECRET-NAME"]))
@@ -1068,7 +1069,7 @@ def test_the_schema_does_not_depend_on_values(kind):
     assert repr(one) == repr(other)
 
 
-@pytest.mark.parametrize("kind", list(_shown(["a", "b"])))
+@for_each("kind", list(_shown(["a", "b"])))
 def test_errors_about_the_schema_do_not_depend_on_values(kind):
     """The error for a dataset that does not fit P would reveal the same facts."""
     messages = []

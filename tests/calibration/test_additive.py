@@ -39,6 +39,7 @@ from privatize.mechanisms.base import l1
 from privatize.samplers import Distribution
 from privatize.samplers.base import Traits, traits_of
 from privatize.sums import additive
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0, -1, 5], [1, 1, 9])
@@ -175,8 +176,8 @@ def test_a_longer_run_extends_a_shorter_one():
     assert np.array_equal(short, long[:100])
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 100_000])
-@pytest.mark.parametrize("average", [True, False])
+@for_each("n", [1, 2, 3, 100_000])
+@for_each("average", [True, False])
 def test_any_number_of_records(n, average):
     """The gap of a mean is 1/n of that of two records, the gap of a sum does not depend on n."""
     found = estimate(additive(np.square, average=average), n=n).value
@@ -332,9 +333,9 @@ class TestIdentity:
 class TestRefusals:
     """A function that is no sum over records is refused: two records do not show its gap."""
 
-    @pytest.mark.parametrize("n", [1, 2, 30, 20_000])
-    @pytest.mark.parametrize("average", [True, False])
-    @pytest.mark.parametrize(
+    @for_each("n", [1, 2, 30, 20_000])
+    @for_each("average", [True, False])
+    @for_each(
         "g",
         [
             lambda x: x - x.mean(),
@@ -516,19 +517,19 @@ class TestRefusals:
 class TestSettings:
     """Wrong arguments of ready-made sums are refused with value, rule and remedy."""
 
-    @pytest.mark.parametrize("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [[0, 1]], "ab", None])
+    @for_each("edges", [[], [1], [1, 1], [2, 1], [0, math.nan], [[0, 1]], "ab", None])
     def test_edges(self, edges):
         """Bins without a width would count nothing."""
         with pytest.raises(SettingsError, match="edges="):
             sums.histogram(edges)
 
-    @pytest.mark.parametrize("categories", [[], ["a", "a"], [1, True], [None], [math.nan], "ab", [("a",)]])
+    @for_each("categories", [[], ["a", "a"], [1, True], [None], [math.nan], "ab", [("a",)]])
     def test_categories(self, categories):
         """A category would be counted twice, or could never be found."""
         with pytest.raises(SettingsError, match="categories="):
             sums.counts(categories)
 
-    @pytest.mark.parametrize("bandwidth", [0, -1, math.nan, math.inf, "1", True, None])
+    @for_each("bandwidth", [0, -1, math.nan, math.inf, "1", True, None])
     def test_bandwidth(self, bandwidth):
         """A kernel without a width would divide by zero."""
         with pytest.raises(SettingsError, match="bandwidth="):
@@ -698,7 +699,7 @@ class TestIndependentOnlyIfKnown:
         made = traits_of(samplers.table(a=Claims()))
         assert not made.iid and not made.stable and not made.immutable
 
-    @pytest.mark.parametrize(
+    @for_each(
         "make",
         [
             lambda: samplers.table(a=samplers.uniform(0, 1), frame="dict"),

@@ -22,6 +22,7 @@ from privatize.calibration.norms import Norm
 from privatize.errors import InfiniteSensitivityError, PairError, SettingsError
 from privatize.identity.fingerprint import fingerprint
 from privatize.outputs.describe import describe
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 PLANE = samplers.uniform([0.0, -1.0, 5.0], [1.0, 1.0, 9.0])
@@ -66,7 +67,7 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@for_each("name", FUNCTIONS)
 def test_every_kind_of_output_has_the_gaps_of_plain_evaluation(name):
     """Outputs that are stacked in another way would be given the gaps of other numbers."""
     sampler, function = FUNCTIONS[name]
@@ -77,7 +78,7 @@ def test_every_kind_of_output_has_the_gaps_of_plain_evaluation(name):
     assert plain.value <= stacked.value <= plain.value * (1 + 2**-15)
 
 
-@pytest.mark.parametrize("name", ["integer", "integers", "median", "list", "named tuple", "32 bits"])
+@for_each("name", ["integer", "integers", "median", "list", "named tuple", "32 bits"])
 def test_exact_functions_have_exactly_the_same_gaps(name):
     """If nothing is rounded, a batch would still change gaps, or widen the estimate."""
     sampler, function = FUNCTIONS[name]
@@ -95,7 +96,7 @@ def test_any_number_of_records(n):
     assert np.array_equal(plain.gaps, stacked.gaps)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sampler",
     [
         UNIT,
@@ -188,7 +189,7 @@ NORMS = {
 }
 
 
-@pytest.mark.parametrize("name", NORMS)
+@for_each("name", NORMS)
 def test_every_norm_of_a_stack_is_that_of_its_pairs(name):
     """A gap in another norm than that of the noise would not protect anybody."""
     plain, stacked = (
@@ -313,14 +314,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@for_each("name", WRONG)
 def test_a_wrong_batch_is_refused(name):
     """A batch that gives smaller gaps than the function would mean too little noise."""
     with pytest.raises(PairError, match="batch= disagrees with plain evaluation"):
         estimate(mean, batch=WRONG[name], n=20)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_each("seed", range(20))
 def test_a_batch_that_is_wrong_for_half_of_the_pairs(seed):
     """With eight random pairs one in 2^8 such batches would pass; the largest gaps are compared too."""
     with pytest.raises(PairError):
@@ -340,7 +341,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@for_each("name", SHAPES)
 def test_a_batch_that_returns_no_stack_is_refused(name):
     """A batch that does not work would be replaced by plain evaluation without a word, or misread."""
     with pytest.raises(PairError, match="batch= returns something else than a stack"):
@@ -561,10 +562,10 @@ def test_importing_torch_is_no_randomness(monkeypatch):
 # --- what is compared with plain evaluation ---------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("m", "block"), [(7, 256), (32, 256), (256, 256), (257, 256), (557, 256), (5000, 256), (300, 26), (40, 1)]
 )
-@pytest.mark.parametrize("most", [8, 32])
+@for_each("most", [8, 32])
 def test_pairs_of_all_blocks_are_compared_at_random(m, block, most):
     """A `batch=` that is wrong for some stacks only would pass, or too few pairs would be compared."""
     gaps, seen = np.ones(m), set()

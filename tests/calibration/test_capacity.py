@@ -10,6 +10,7 @@ import pytest
 from privatize import additive, audit, privatize, report, samplers
 from privatize.calibration import capacity
 from privatize.errors import CalibrationError, SettingsError
+from tests.cases import for_each
 
 HUGE = 987_654_321
 
@@ -92,7 +93,7 @@ def test_workers_that_do_not_fit(memory):
     assert capacity.fewer(None, 5.0, 60_000) == 1 or (capacity.os.cpu_count() or 1) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "least", "most"),
     [
         (lambda: samplers.uniform([0] * 10, [1] * 10), 80, 80),

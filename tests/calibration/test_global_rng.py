@@ -8,6 +8,7 @@ import pytest
 from numpy.random import mtrand
 
 from privatize.calibration.global_rng import rng_guard
+from tests.cases import for_each
 
 pytestmark = pytest.mark.usefixtures("own_generators")
 
@@ -25,8 +26,8 @@ def test_seeds_work_as_documented(seed):
             assert found == expected
 
 
-@pytest.mark.parametrize("steps", [0, 1, 5, 623, 624, 625, 2000])
-@pytest.mark.parametrize("gauss", [False, True])
+@for_each("steps", [0, 1, 5, 623, 624, 625, 2000])
+@for_each("gauss", [False, True])
 def test_the_callers_state_is_restored(steps, gauss):
     """The caller's random numbers would differ from those without a private call in between."""
     random.seed(3)

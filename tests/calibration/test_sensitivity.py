@@ -31,6 +31,7 @@ from privatize.mechanisms.base import l2
 from privatize.mechanisms.weighted import Weighted
 from privatize.planning.dkw import band
 from privatize.planning.plan import Plan
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 
@@ -112,7 +113,7 @@ def test_tiny_gaps_do_not_underflow():
     assert l2(np.array([1e300, 1e300])) == pytest.approx(math.sqrt(2) * 1e300)
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.5, "10", True, None])
+@for_each("bad", [0, -1, 1.5, "10", True, None])
 def test_n_must_be_a_count(bad):
     """A wrong n is refused with its value."""
     with pytest.raises(SettingsError, match="n="):
@@ -233,7 +234,7 @@ class TestFailures:
         assert np.array_equal(found.gaps[~bad], good.gaps[~bad])
         assert found.value >= good.value
 
-    @pytest.mark.parametrize(
+    @for_each(
         "wrong",
         [
             lambda x: math.nan,
@@ -775,8 +776,8 @@ class TestAverageGamma:
         assert "average_gamma=0.0251" in repr(found)
         assert "0.0251 at most" in found._repr_html_()
 
-    @pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
-    @pytest.mark.parametrize("gamma", [0.5, 0.1, 0.03])
+    @for_each("bound", ["tolerance", "dkw", "marginal"])
+    @for_each("gamma", [0.5, 0.1, 0.03])
     def test_not_above_gamma(self, bound, gamma):
         """A user would be shown an average that is worse than what holds for nearly every calibration."""
         found = self.estimate(plan=plan(gamma, bound=bound))

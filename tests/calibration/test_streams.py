@@ -16,6 +16,7 @@ from numpy.random import mtrand
 from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.errors import SettingsError
+from tests.cases import for_each
 
 pytestmark = pytest.mark.usefixtures("own_generators")
 TAGS = [streams.RECORDS, streams.POSITIONS, streams.COINS, streams.PILOT, streams.AUDIT, streams.CHECK]
@@ -91,7 +92,7 @@ def test_streams_are_the_same_in_another_process():
     assert int(found.stdout) == streams.stream(9, streams.RECORDS, 4).integers(2**62)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("n", "size"), [(1, 256), (1022, 256), (1023, 256), (1024, 255), (10_000, 26), (2**18 - 1, 1), (10**9, 1)]
 )
 def test_block_size(n, size):
@@ -107,7 +108,7 @@ def test_seeds_are_fresh():
     assert max(seeds) > 2**56  # misses once in 2^800
 
 
-@pytest.mark.parametrize("seed", [0, 7, 2**64, 2**200, np.int64(5), np.uint8(5)])
+@for_each("seed", [0, 7, 2**64, 2**200, np.int64(5), np.uint8(5)])
 def test_seeds_that_are_accepted(seed):
     """A seed of a user, such as an integer of numpy, would be refused."""
     assert streams.check_seed(seed) == seed
@@ -119,9 +120,7 @@ def test_no_seed_is_none():
     assert streams.check_seed(None) is None
 
 
-@pytest.mark.parametrize(
-    "seed", [-1, True, np.True_, 1.0, np.float64(1), "1", [1], np.arange(2), random.Random], ids=str
-)
+@for_each("seed", [-1, True, np.True_, 1.0, np.float64(1), "1", [1], np.arange(2), random.Random], ids=str)
 def test_seeds_that_are_refused(seed):
     """A slip such as seed=True or seed=1.0 would be taken for a number, or fail without a reason."""
     with pytest.raises(SettingsError, match=r"not a seed.*integer >= 0.*noise is never seeded"):
@@ -194,8 +193,8 @@ def test_the_callers_randomness_is_untouched_after_errors(error):
     assert caller_state() == before
 
 
-@pytest.mark.parametrize("cached", [False, True])
-@pytest.mark.parametrize("depth", [2, 3, 4])
+@for_each("cached", [False, True])
+@for_each("depth", [2, 3, 4])
 def test_nested_guards(depth, cached):
     """A private function that calls private functions would have other random numbers when it runs."""
 
@@ -306,7 +305,7 @@ def test_random_numbers_are_those_of_the_seed():
         assert np.random.random() == np.random.RandomState(11).random_sample()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "use",
     [
         random.random,

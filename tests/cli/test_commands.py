@@ -28,6 +28,7 @@ from privatize.cli.showing import as_json, columns, cost, discreet, duration, hi
 from privatize.errors import LedgerError
 from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store, open_store
+from tests.cases import for_each
 
 MODULE = """
     import sys
@@ -346,7 +347,7 @@ def test_json_has_no_bare_infinities():
     assert json.loads(text) == {"a": "Infinity", "b": ["-Infinity", "NaN"], "3": 1.5, "c": [0, 1], "d": "x"}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("seconds", "shown"),
     [
         (0, "0 s"),
@@ -368,7 +369,7 @@ def test_times_are_readable(seconds, shown):
     assert duration(seconds) == shown
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "x", "1 week", "1..2", "nan", "inf", "ms", "1e999"])
+@for_each("text", ["", "0", "-1", "x", "1 week", "1..2", "nan", "inf", "ms", "1e999"])
 def test_wrong_times_are_refused(text):
     """A typing error in --cost would plan with nonsense."""
     with pytest.raises(ValueError, match="is not a time"):
@@ -380,7 +381,7 @@ def test_columns_are_aligned():
     assert columns([("a", "m"), ("bb", "10"), ("c", "5")], right=[1]) == "a    m\nbb  10\nc    5"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "url",
     [
         "postgresql://me:hush-hush@host/db",
@@ -551,7 +552,7 @@ def test_estimates_that_cannot_be_made(app, wrong, words, message):
     assert message in wrong("estimate", "-n", "30", *words)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("text", "value"),
     [
         ("x=1", 1),

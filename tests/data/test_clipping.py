@@ -18,6 +18,7 @@ from privatize.data import clipping, records
 from privatize.data.support import Maybe, OneOf, bounded, join
 from privatize.errors import DataError, PrivateRunError, PrivatizeError, SettingsError
 from privatize.identity.reachable import is_private
+from tests.cases import for_each
 
 inf, nan = math.inf, math.nan
 NUMBER = 918273.6450912
@@ -62,7 +63,7 @@ def alone(data, drawn, support):
 # --- supports ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("support", "expected"),
     [
         (None, False),
@@ -105,7 +106,7 @@ def test_a_mixture_lies_in_all_of_its_supports():
     assert join([(0, 1), OneOf((1,), 1)]) is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "expected"),
     [
         (None, True),
@@ -510,8 +511,8 @@ def test_a_sparse_support_with_missing_values():
         )
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
-@pytest.mark.parametrize("support", [(0, 100), (np.zeros(2), np.full(2, 100.0))])
+@for_each("form", ["csr", "csc", "coo", "bsr", "dia", "lil", "dok"])
+@for_each("support", [(0, 100), (np.zeros(2), np.full(2, 100.0))])
 def test_sparse_matrices_of_every_form(form, support):
     """A form that P may draw and that is accepted must not fail on the private data."""
     drawn, data = CSR.asformat(form), sparse.csr_array(np.array([[150.0, 0.0], [-3.0, 7.0]])).asformat(form)
@@ -566,7 +567,7 @@ DATASETS = {
 }
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@for_each("name", DATASETS)
 def test_the_callers_data_is_neither_changed_nor_shared(name):
     """A function that sorts in place would change the caller's data."""
     data, drawn, support = copy.deepcopy(DATASETS[name])
@@ -616,8 +617,8 @@ SAMPLERS = {
 }
 
 
-@pytest.mark.parametrize("secret", SECRETS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("name", SAMPLERS)
+@for_each("secret", SECRETS, ids=lambda one: type(one).__name__)
+@for_each("name", SAMPLERS)
 def test_no_error_shows_a_record(name, secret):
     """Conversions quote what they cannot convert: a person's record would appear in a log."""
     sampler, good = SAMPLERS[name]
@@ -691,7 +692,7 @@ RNG = np.random.default_rng(7)
 PUBLIC = RNG.normal(size=(40, 2))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("public", "data"),
     [
         (PUBLIC, PUBLIC),
@@ -764,7 +765,7 @@ def test_odd_private_lists_are_compared_without_an_error(data):
 # --- supports that do not fit -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "support"),
     [
         (lambda n, rng: (rng.random(n), rng.random(n)), (0, 1)),
@@ -858,7 +859,7 @@ def test_no_record_has_an_effect_on_how_others_are_converted(values, other, at, 
         assert found.tobytes() == neighbour.tobytes()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "drawn", "support"),
     [
         (np.zeros(3, dtype=">f8"), np.zeros(2), (0.0, 1.0)),
@@ -878,8 +879,8 @@ def test_every_other_case_is_left_to_the_general_conversion(data, drawn, support
     assert clipping.convert_floats(data, drawn, support) is None
 
 
-@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", "i8", "i4", "u1", "?", "U3", "O", "M8[D]", "i4,f8"])
-@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 0)])
+@for_each("dtype", ["f8", ">f8", "f4", "i8", "i4", "u1", "?", "U3", "O", "M8[D]", "i4,f8"])
+@for_each("shape", [(3,), (3, 2), (3, 0)])
 def test_arrays_of_the_same_kind_as_ps_have_its_schema(dtype, shape):
     """Data that does not fit would be let through, since schemas are not compared then."""
     drawn = [np.zeros(size, dtype=d) for size in ((2,), (2, 2)) for d in ("f8", "i8", "O", "i4,f8", "?")]

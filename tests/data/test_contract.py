@@ -21,6 +21,7 @@ import pytest
 import privatize as package
 from privatize import privatize, samplers
 from privatize.errors import DataError, PrivateRunError, PrivatizeError
+from tests.cases import for_each
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
 pl = pytest.importorskip("polars", reason="polars is not installed (extra test)")
@@ -305,7 +306,7 @@ def observed(name):
     return [kind for kind, _ in seen], [found for _, found in seen], before, (schema(data), rows(data))
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@for_each("name", CONTAINERS)
 def test_the_same_kind_of_data(name):
     """Noise that was calibrated on another kind of data than it is released on may be too small."""
     seen = observed(name)[0]
@@ -314,7 +315,7 @@ def test_the_same_kind_of_data(name):
         assert one == seen[-1]
 
 
-@pytest.mark.parametrize("name", [name for name in CONTAINERS if "loose" not in name])
+@for_each("name", [name for name in CONTAINERS if "loose" not in name])
 def test_the_callers_schema_survives(name):
     """Dtypes, names and their order, categories, index and time zones are those of the caller's data."""
     data = CONTAINERS[name][1]()
@@ -330,7 +331,7 @@ def test_the_callers_schema_survives(name):
         assert seen == schema(data)
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@for_each("name", CONTAINERS)
 def test_values_inside_p_survive(name):
     """What P draws is left as it is: records inside its support come through unchanged."""
     data = CONTAINERS[name][1]()
@@ -358,7 +359,7 @@ def _same_units(data):
     return data
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@for_each("name", CONTAINERS)
 def test_neighbours_differ_in_one_record(name):
     """The estimate is of neighbours: two datasets of n records of which n-1 are the same."""
     seen = observed(name)[1][:-1]
@@ -370,7 +371,7 @@ def test_neighbours_differ_in_one_record(name):
         assert before in (0, 1) or after in (0, 1)
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@for_each("name", CONTAINERS)
 def test_the_callers_data_is_not_changed(name):
     """Clipping and casting happen to a copy."""
     before, after = observed(name)[2:]
@@ -438,7 +439,7 @@ def spoiling(data):
     return found
 
 
-@pytest.mark.parametrize("name", [name for name in CONTAINERS if "loose" not in name])
+@for_each("name", [name for name in CONTAINERS if "loose" not in name])
 def test_a_function_that_changes_its_data(name):
     """It changes neither the caller's data nor the neighbours that it is calibrated on."""
     make_sampler, make = CONTAINERS[name]
@@ -866,9 +867,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "at"), [(name, at) for name, wrong in WRONG.items() for at in range(len(wrong))]
-)
+@for_each(("name", "at"), [(name, at) for name, wrong in WRONG.items() for at in range(len(wrong))])
 def test_a_wrong_schema_shows_no_value(name, at):
     """An error about the data's schema names parts of the schema, and no value."""
     sampler = CONTAINERS[name][0]()
@@ -951,8 +950,8 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("function", [raising, unfit])
-@pytest.mark.parametrize("name", PLANTED)
+@for_each("function", [raising, unfit])
+@for_each("name", PLANTED)
 def test_a_function_that_fails_on_the_private_data(name, function):
     """However it fails, the error says that it failed and nothing else."""
     sampler = CONTAINERS[name][0]()
@@ -962,7 +961,7 @@ def test_a_function_that_fails_on_the_private_data(name, function):
     assert_clean(error)
 
 
-@pytest.mark.parametrize("name", PLANTED)
+@for_each("name", PLANTED)
 def test_clipping_hides_the_sentinel(name):
     """With the support that P has, a value beyond it does not even reach the function."""
     sampler = CONTAINERS[name][0]()

@@ -21,6 +21,7 @@ from privatize.errors import DataError, PrivatizeError, SettingsError  # noqa: E
 from privatize.function.question import Question  # noqa: E402
 from privatize.identity.fingerprint import token  # noqa: E402
 from privatize.identity.reachable import is_private  # noqa: E402
+from tests.cases import for_each  # noqa: E402
 
 nan, inf = np.nan, np.inf
 NUMBER = 918273.6450912
@@ -175,7 +176,7 @@ def private(sampler, function=len, **more):
 # --- row by row -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
+@for_each(("library", "name", "dtype"), CASES, ids=str)
 def test_every_row_is_converted_as_it_would_be_alone(library, name, dtype):
     """A row that changed another would make neighbours differ in more than one record."""
     P = samplers.table({name: COLUMNS[name]}, frame=library)
@@ -195,7 +196,7 @@ def test_every_row_is_converted_as_it_would_be_alone(library, name, dtype):
     assert all(fine(value, P.support[name]) for value in values_of(made))
 
 
-@pytest.mark.parametrize(("library", "name", "dtype"), CASES, ids=str)
+@for_each(("library", "name", "dtype"), CASES, ids=str)
 def test_without_a_support_rows_are_converted_alone_too(library, name, dtype):
     """domain="as-is" casts to P's dtypes, and a cast may not depend on the other rows either."""
     P = samplers.table({name: COLUMNS[name]}, frame=library)
@@ -261,8 +262,8 @@ def test_integers_among_categories_match_floats(other):
     assert made["c"].tolist()[:2] == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("other", [5, None])
+@for_each("library", LIBRARIES)
+@for_each("other", [5, None])
 def test_a_large_integer_does_not_depend_on_a_missing_one(library, other):
     """A null makes floats of integers, which would round every other row."""
     P = samplers.table(
@@ -314,8 +315,8 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("clip", [True, False])
-@pytest.mark.parametrize(
+@for_each("clip", [True, False])
+@for_each(
     "sampler",
     [
         samplers.categorical(["F", "M"]),
@@ -382,10 +383,8 @@ def test_ordered_categories_stay_ordered(library):
     assert values_of(made) == ["high", "low"]
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize(
-    "container", [list, lambda v: np.array(v, dtype=object), np.array], ids=["list", "O", "U"]
-)
+@for_each("seed", range(6))
+@for_each("container", [list, lambda v: np.array(v, dtype=object), np.array], ids=["list", "O", "U"])
 def test_a_drawn_series_does_not_truncate_the_strings_of_an_array(seed, container):
     """Two drawn strings may happen to be short: private strings must not be cut to their width."""
     P = samplers.table(c=samplers.choice(["aa", "b", "longest"]))["c"]
@@ -393,7 +392,7 @@ def test_a_drawn_series_does_not_truncate_the_strings_of_an_array(seed, containe
     assert list(made) == ["aa", "longest", "aa", "b"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed", range(6))
 def test_a_missing_string_does_not_become_a_string(seed):
     """None would become "None", or "N", if two drawn strings happen not to be missing."""
     P = samplers.table(c=samplers.with_missing(samplers.choice(["aa", "b"]), 0.3))["c"]
@@ -466,9 +465,9 @@ FULL = pd.DataFrame(
 CONVERT = {"pandas": lambda d: d, "polars": pl.from_pandas, "pyarrow": lambda d: pa.table(d)}
 
 
-@pytest.mark.parametrize("clip", [True, False])
-@pytest.mark.parametrize("name", FULL.columns)
-@pytest.mark.parametrize("library", LIBRARIES)
+@for_each("clip", [True, False])
+@for_each("name", FULL.columns)
+@for_each("library", LIBRARIES)
 def test_data_of_ps_own_kind_is_not_changed(library, name, clip):
     """Dtypes, categories, time zones and missing values survive."""
     data = CONVERT[library](FULL[[name]])
@@ -601,9 +600,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("domain", ["clip", "as-is"])
+@for_each("library", LIBRARIES)
+@for_each("name", BAD)
+@for_each("domain", ["clip", "as-is"])
 def test_no_error_shows_a_cell(name, library, domain):
     """Conversions quote what they cannot convert: a person's value would appear in a log."""
     P = samplers.table(age=samplers.integers(0, 120), sex=samplers.categorical(["F", "M"]), frame=library)
@@ -666,7 +665,7 @@ EMPTY = {
 }
 
 
-@pytest.mark.parametrize("name", EMPTY)
+@for_each("name", EMPTY)
 def test_an_empty_dataset_has_the_key_of_the_full_one(name):
     """What was calibrated ahead of time must be what the call finds."""
     sampler, data = EMPTY[name]
@@ -758,7 +757,7 @@ OWNED = {
 }
 
 
-@pytest.mark.parametrize("name", OWNED)
+@for_each("name", OWNED)
 def test_the_private_frame_is_recognized(name):
     """P would be made of the very records that the answer is to hide."""
     assert is_private(samplers.bootstrap(OWN), OWNED[name])
@@ -832,7 +831,7 @@ class Subclass(pd.DataFrame):
     """A subclass of DataFrame, which may behave differently."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "message"),
     [
         (GOOD.head(0), "empty"),
@@ -863,7 +862,7 @@ def test_wrong_data_is_refused_by_its_schema(data, message):
         private(TWO, lambda d: d["a"].mean())(data)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("like", "message"),
     [
         (GOOD, "has 3"),
@@ -885,7 +884,7 @@ def test_one_record_is_enough():
     assert private(TWO, lambda d: d["a"].mean()).release(GOOD.head(1)).n == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "support"),
     [
         (lambda n, rng: pd.DataFrame({"x": rng.random(n)}), (0, 1)),
@@ -1049,7 +1048,7 @@ PEOPLE = samplers.table(
 )
 
 
-@pytest.mark.parametrize("function", [assigns, drops, locates, renumbers, inserts, writes_through])
+@for_each("function", [assigns, drops, locates, renumbers, inserts, writes_through])
 def test_what_a_function_does_to_its_frame_stays_there(function):
     """The neighbour is made of the same drawn rows, and must not see what was done to the first."""
     made = {"n": 30, "sampler": PEOPLE, "norm": "l1", "plan": plan(0.2), "seed": 1, "workers": "inline"}
@@ -1159,8 +1158,8 @@ INDEXES = {
 }
 
 
-@pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@for_each("index", INDEXES)
+@for_each("layout", LAYOUTS)
 def test_rows_are_those_that_pandas_takes(layout, index):
     """A neighbour whose rows, dtypes or rounding differ from pandas' own would be another dataset."""
     data = LAYOUTS[layout]()
@@ -1268,8 +1267,8 @@ def test_numbers_are_the_same_without_the_fast_path(drawn, support, monkeypatch)
                 assert one[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
 
 
-@pytest.mark.parametrize("support", ["none", "bounds"])
-@pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("twice", "strings")])
+@for_each("support", ["none", "bounds"])
+@for_each("layout", [name for name in LAYOUTS if name not in ("twice", "strings")])
 def test_what_the_function_sees_is_not_the_private_data_itself(layout, support):
     """A function that writes into its data must not change what the user passes to the next one."""
     data = LAYOUTS[layout]()
@@ -1315,9 +1314,7 @@ def test_names_that_a_function_gives_stay_its_own():
         assert again.columns.identical(pd.DataFrame({name: [0] for name in again.columns}).columns)
 
 
-@pytest.mark.parametrize(
-    "called", [["age", "pay"], ["pay"], ["pay", "kg"], ["pay", "ok"], ["age", "size"], list(COLUMNS)]
-)
+@for_each("called", [["age", "pay"], ["pay"], ["pay", "kg"], ["pay", "ok"], ["age", "size"], list(COLUMNS)])
 def test_a_drawn_frame_is_its_columns_side_by_side(called):
     """Columns that share an array have the values and the dtypes that they have alone."""
     P = samplers.table({name: COLUMNS[name] for name in called})
@@ -1343,7 +1340,7 @@ def test_drawn_frames_share_nothing_with_the_sampler():
     assert drawn["b"].tolist() == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize("dtype", ["Int8", "Int64", "UInt64", "Float32", "Float64", "Boolean"])
+@for_each("dtype", ["Int8", "Int64", "UInt64", "Float32", "Float64", "Boolean"])
 def test_polars_numbers_are_the_same_with_and_without_missing_ones(dtype):
     """What becomes of a number must not depend on whether another one is missing."""
     values = [True, False, True] if dtype == "Boolean" else [0, 1, 100]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from privatize.data import records
 from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema, Schema
 from privatize.errors import DataError
+from tests.cases import for_each
 
 
 def to_dtype(code):
@@ -247,7 +248,7 @@ class Rows(list):
     """A subclass of list, which may behave differently."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "message"),
     [
         (None, "NoneType"),
@@ -312,7 +313,7 @@ def test_one_other_record_is_noticed(name):
     assert not records.equal(data, records.head(data, 4))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         ([1, 2], np.array([1, 2])),
@@ -425,7 +426,7 @@ F8, F4, I8, I4, I2, U1, U8, B1 = (
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "drawn"),
     [
         (np.arange(3), F8),
@@ -448,7 +449,7 @@ def test_what_matches(data, drawn):
     match(records.describe(data), drawn)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "drawn", "message"),
     [
         (
@@ -613,7 +614,7 @@ def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
 # --- convert: no cast may wrap ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("data", "drawn", "expected"),
     [
         (np.array([300, -1, 7]), U1, [255, 0, 7]),
@@ -628,7 +629,7 @@ def test_floats_are_rounded_to_the_integers_that_p_draws(data, drawn):
         (np.array([True, False]), U1, [1, 0]),
     ],
 )
-@pytest.mark.parametrize("support", [None, (-inf, inf)], ids=["as-is", "unbounded"])
+@for_each("support", [None, (-inf, inf)], ids=["as-is", "unbounded"])
 def test_integers_saturate(data, drawn, expected, support):
     """A large salary would become a negative one."""
     converted = convert(data, drawn, support)
@@ -638,7 +639,7 @@ def test_integers_saturate(data, drawn, expected, support):
     assert all(abs(a - b) <= slack for a, b in zip(converted.tolist(), expected, strict=True))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("values", "drawn"),
     [
         ([300, -1, 7], U1),
@@ -650,7 +651,7 @@ def test_integers_saturate(data, drawn, expected, support):
         ([inf, 1.0], I4),
     ],
 )
-@pytest.mark.parametrize("support", [None, (0, 100)], ids=["as-is", "clip"])
+@for_each("support", [None, (0, 100)], ids=["as-is", "clip"])
 def test_a_list_is_converted_as_the_same_array_is(values, drawn, support):
     """The answer for a list would differ from the answer for an array of the same numbers, or fail."""
     as_array = convert(np.array(values), drawn, support)

@@ -17,6 +17,7 @@ from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
 from privatize.errors import SettingsError
 from privatize.outputs.describe import describe
 from privatize.planning.plan import Plan
+from tests.cases import for_each
 from tests.function.test_release import private, release
 
 UNIT = samplers.uniform(0, 1)
@@ -116,9 +117,9 @@ GAPS = {
 }
 
 
-@pytest.mark.parametrize("known", [None, 1e-12, 1.0, 1e200, np.float64(0.5)], ids=repr)
-@pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
-@pytest.mark.parametrize("case", GAPS)
+@for_each("known", [None, 1e-12, 1.0, 1e200, np.float64(0.5)], ids=repr)
+@for_each("bound", ["tolerance", "dkw", "marginal"])
+@for_each("case", GAPS)
 def test_gaps(case, bound, known):
     """A user's picture of an estimate would be broken, or misleading, for unusual gaps."""
     given = GAPS[case]
@@ -156,8 +157,8 @@ def test_the_band_is_what_the_plan_promises():
         assert below < 1 - chosen.gamma + (chosen.rho or 0)
 
 
-@pytest.mark.parametrize("gamma", [1e-6, 0.001, 0.05, 0.5, 0.89, 0.95])
-@pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
+@for_each("gamma", [1e-6, 0.001, 0.05, 0.5, 0.89, 0.95])
+@for_each("bound", ["tolerance", "dkw", "marginal"])
 def test_plans(gamma, bound):
     """A user's picture of a plan would be broken for a small or a large gamma."""
     made = plan(gamma, bound=bound)
@@ -196,8 +197,8 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("noise", ["laplace", "normal"])
-@pytest.mark.parametrize("case", ANSWERS)
+@for_each("noise", ["laplace", "normal"])
+@for_each("case", ANSWERS)
 def test_answers(case, noise):
     """A user's picture of an answer would be broken for an unusual one."""
     value, scale = ANSWERS[case]
@@ -302,8 +303,8 @@ def test_a_tight_budget():
 # --- SVG -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("log", ["", "x", "y", "xy"])
-@pytest.mark.parametrize(
+@for_each("log", ["", "x", "y", "xy"])
+@for_each(
     "ends",
     [(0.0, 1.0), (1e-300, 1e300), (-5.0, 5.0), (1e-9, 1e9), (3.0, 3.0), (0.97, 1.02), (1e-250, 3e-250)],
     ids=repr,

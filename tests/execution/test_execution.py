@@ -45,6 +45,7 @@ from privatize.execution.job import Cause, Reply, SpanResult
 from privatize.execution.span_queue import SpanQueue
 from privatize.mechanisms.base import l1
 from privatize.outputs.describe import describe
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -801,9 +802,7 @@ class TestProgress:
 
 
 class TestSettings:
-    @pytest.mark.parametrize(
-        "bad", [0, -1, True, False, 1.5, "two", "", object(), [], {}, int, b"inline", ()]
-    )
+    @for_each("bad", [0, -1, True, False, 1.5, "two", "", object(), [], {}, int, b"inline", ()])
     def test_workers(self, bad):
         """A wrong workers= is refused with its value, before anything is evaluated."""
         with pytest.raises(SettingsError, match="workers="):
@@ -811,7 +810,7 @@ class TestSettings:
         with pytest.raises(SettingsError, match="workers="):
             privatize(epsilon=1, gamma=0.1, sampler=UNIT, workers=bad)(mean)
 
-    @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), "x", "5", True, [], b"5", 1j])
+    @for_each("bad", [0, -1, float("nan"), float("inf"), "x", "5", True, [], b"5", 1j])
     def test_timeout(self, bad):
         """A wrong timeout= is refused with its value, before anything is evaluated."""
         with pytest.raises(SettingsError, match="timeout="):

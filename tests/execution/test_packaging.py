@@ -39,6 +39,7 @@ from privatize.execution.packaging.package import Package, pack, unpack
 from privatize.identity.memory import bounds
 from privatize.identity.origin import origin
 from privatize.samplers import as_sampler
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 DATA = np.linspace(0, 1, 50)
@@ -795,7 +796,7 @@ WRITTEN = {
 }
 
 
-@pytest.mark.parametrize("what", WRITTEN)
+@for_each("what", WRITTEN)
 def test_ordinary_python(what):
     """Ordinary Python would be refused in workers, or have other gaps there, the first or second time."""
     assert same(WRITTEN[what])
@@ -924,7 +925,7 @@ RELEASED = {
 }
 
 
-@pytest.mark.parametrize("what", RELEASED)
+@for_each("what", RELEASED)
 def test_private_functions(what):
     """Workers would measure other gaps for private functions, such as those that call private functions."""
     function = RELEASED[what]
@@ -1153,7 +1154,7 @@ def test_packages_of_installed_libraries_without_an_init():
     assert same(f) and same(f)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "view",
     [
         lambda a: a,

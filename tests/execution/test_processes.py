@@ -24,6 +24,7 @@ from privatize.errors import ExecutionError, InfiniteSensitivityError, Privatize
 from privatize.execution.clusters import orders
 from privatize.execution.processes import pool as processes
 from privatize.storage.estimates import Store
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
@@ -255,7 +256,7 @@ def forks_and_raises(x):
 
 
 class TestCulprits:
-    @pytest.mark.parametrize(
+    @for_each(
         "function",
         [
             is_killed,

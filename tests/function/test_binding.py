@@ -9,6 +9,7 @@ import pytest
 
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.binding import Binding, Call
+from tests.cases import for_each
 
 DATA = [3.0, 1.0, 2.0]
 SENTINEL = "sentinel-8675309"
@@ -98,7 +99,7 @@ def bound(function, *args, data=None, coins=(), **kwargs):
 # --- calls ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "args", "kwargs"),
     [
         (plain, None, (DATA,), {}),
@@ -211,7 +212,7 @@ def test_a_list_of_names():
     assert Binding.of(aligned, ["X", "y"]).names == ("X", "y")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "name"),
     [
         (plain, "ages"),
@@ -268,7 +269,7 @@ def test_a_call_can_be_made_again():
     assert [call([i], 7) for i in range(3)] == [("with_default", [i], 70, 1.0) for i in range(3)]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "args", "kwargs", "bare"),
     [
         (plain, None, (DATA,), {}, True),
@@ -287,7 +288,7 @@ def test_a_bare_call_has_the_dataset_only(function, data, args, kwargs, bare):
     assert bound(function, *args, data=data, **kwargs)[1].bare() is bare
 
 
-@pytest.mark.parametrize("function", [plain, with_default, rest, optional_data, variadic, np.mean, np.sqrt])
+@for_each("function", [plain, with_default, rest, optional_data, variadic, np.mean, np.sqrt])
 def test_the_shortcut_for_bare_calls_changes_nothing(function):
     """A function called on its dataset alone would answer something else than through its binding."""
     call = bound(function, DATA)[1]
@@ -398,7 +399,7 @@ def test_two_open_parameters_are_refused():
 # --- without the dataset ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "coins", "args", "kwargs", "expected"),
     [
         (plain, None, (), (), {}, ("plain", DATA)),
@@ -452,10 +453,10 @@ def test_binding_without_the_dataset(function, data, coins, args, kwargs, expect
     assert call.open is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("args", "kwargs"), [((), {}), ((5.0,), {}), ((), {"C": 5.0})], ids=["none", "positional", "keyword"]
 )
-@pytest.mark.parametrize("data", [("X", "y"), ("y", "X"), ("y",), "y"])
+@for_each("data", [("X", "y"), ("y", "X"), ("y",), "y"])
 def test_binding_aligned_datasets_without_them(args, kwargs, data):
     """estimate(n, C) of train(X, y, C) would take C for y."""
     others = {} if len(data) == 2 else {"X": ["x"]}
@@ -539,7 +540,7 @@ class Waiting:
         return ages
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         (generator, "generator is a generator.*Return a list"),
@@ -566,14 +567,14 @@ def test_lazy_functions_are_refused_by_name(function, message):
         Binding.of(function)
 
 
-@pytest.mark.parametrize("value", [3, "mean", None, [plain], classmethod(plain), property(plain)])
+@for_each("value", [3, "mean", None, [plain], classmethod(plain), property(plain)])
 def test_what_cannot_be_called_is_refused(value):
     """privatize(...)(3) would fail at the first call only."""
     with pytest.raises(SettingsError, match=f"a {type(value).__name__}, which cannot be called"):
         Binding.of(value)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "coins", "message"),
     [
         (plain, "age", (), r"plain\(ages\) has no parameter 'age'. Its parameters are ages"),
@@ -597,7 +598,7 @@ def test_names_that_do_not_fit(function, data, coins, message):
         Binding.of(function, data, coins)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "args", "kwargs", "message"),
     [
         (plain, None, (), {}, r"plain\(ages\) was called without its dataset 'ages'. Pass it"),

@@ -28,6 +28,7 @@ import privatize as package
 from privatize import Exponential, Laplace, privatize, samplers
 from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
 from privatize.function import silence
+from tests.cases import for_each
 
 SENTINEL = 31415926.5358979
 TEXT = "SENTINEL-NAME"
@@ -208,7 +209,7 @@ def prompts_warning(x):
     return x.mean()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         raises,
@@ -256,7 +257,7 @@ def test_failures_share_one_message():
     assert len({str(fails(f)).replace(f.__name__, "f") for f in (not_a_number, other_structure, text)}) == 1
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "data", "settings"),
     [
         (np.mean, np.array([[SENTINEL]]), {}),
@@ -432,10 +433,8 @@ def test_the_search_finds_a_sentinel():
     assert not holds_sentinel({"a": [1.5, "text", np.zeros(3)]})
 
 
-@pytest.mark.parametrize("data", [PRIVATE, PRIVATE.tolist(), tuple(PRIVATE.tolist()), SENTINEL, TEXT])
-@pytest.mark.parametrize(
-    "what", ["estimate", "forget", "sample", "audit", "error_at", "epsilon_for", "report"]
-)
+@for_each("data", [PRIVATE, PRIVATE.tolist(), tuple(PRIVATE.tolist()), SENTINEL, TEXT])
+@for_each("what", ["estimate", "forget", "sample", "audit", "error_at", "epsilon_for", "report"])
 def test_data_in_place_of_its_number_of_records(what, data):
     """The mistake of estimate(ages) for estimate(len(ages)) shows no record, not even one of a list."""
     f = privatize(**PROMISE)(private)

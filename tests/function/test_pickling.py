@@ -26,6 +26,7 @@ from privatize import (
     samplers,
 )
 from privatize.errors import PlanError, PrivatizeError, SettingsError
+from tests.cases import for_each
 
 SECRET = 0.7182818284590452  # appears in the private data only
 UNIT = samplers.uniform(0, 1)
@@ -191,7 +192,7 @@ class TestPickledEstimates:
         assert found.gamma > 0.2
 
 
-@pytest.mark.parametrize(
+@for_each(
     "kind",
     [
         each

@@ -46,6 +46,7 @@ from privatize.errors import (
 from privatize.function import question
 from privatize.function.settings import Settings
 from privatize.mechanisms import as_mechanism
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 NUMBERS = itertools.count()
@@ -175,7 +176,7 @@ class TestSettings:
             with pytest.raises(SettingsError, match="has no P: pass sampler="):
                 use()
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("change", "message"),
         [
             ({"epsilon": 0}, "epsilon=0"),
@@ -411,7 +412,7 @@ class TestData:
         with pytest.raises(DataError, match="records"):
             f(2.0, y[:-1], X)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "wrong",
         [
             np.zeros((5, 2)),

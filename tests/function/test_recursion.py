@@ -16,6 +16,7 @@ import pytest
 
 from privatize import Budget, privatize, samplers
 from privatize.errors import PrivateRunError, SettingsError
+from tests.cases import for_each
 
 PROMISE = {"epsilon": 1, "gamma": 0.3, "sampler": samplers.uniform(0, 1), "workers": "inline"}
 DATA = 16
@@ -110,7 +111,7 @@ def by_installed_code(act):
     functools.reduce(lambda *_: act(), [1, 2])
 
 
-@pytest.mark.parametrize(
+@for_each(
     "interrupt",
     [
         lambda act: act(),  # a callback of a window
@@ -118,7 +119,7 @@ def by_installed_code(act):
         *(by_event_loop, by_thread_with_this_context, by_installed_code),
     ],
 )
-@pytest.mark.parametrize("calibrating", [False, True])
+@for_each("calibrating", [False, True])
 def test_what_interrupts_an_evaluation_gets_no_raw_answer(interrupt, calibrating):
     """A handler that asks at the wrong moment would get the raw answer, and nothing would be charged."""
     data, answers = np.full(DATA, RAW), []
@@ -216,8 +217,8 @@ class Callable:
 called = privatize(**PROMISE)(Callable())
 
 
-@pytest.mark.parametrize("workers", ["inline", 1])
-@pytest.mark.parametrize("function", [Tree().mean, decorated, mutual, through_numpy, called])
+@for_each("workers", ["inline", 1])
+@for_each("function", [Tree().mean, decorated, mutual, through_numpy, called])
 def test_calls_to_itself_stay_raw(function, workers):
     """Recursion by methods, decorators, helpers and callbacks would be refused, here or in a worker."""
     f = function.replace(workers=workers, epsilon=1e5)

@@ -19,6 +19,7 @@ from privatize.function.release import least_epsilon
 from privatize.mechanisms.accuracy import half_widths, mean_error
 from privatize.mechanisms.weighted import Weighted
 from privatize.noise import exact
+from tests.cases import for_each
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, mean_margin, most_successes
 
 UNIT = samplers.uniform(0, 1)
@@ -75,10 +76,10 @@ def noised(mechanism, scale, integer, seed, raw=FAR):
 # --- how often an interval is right ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-@pytest.mark.parametrize("integer", [False, True])
-@pytest.mark.parametrize("scale", [0.3, 1.0, 5.0, 300.0])
-@pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
+@for_each("confidence", [0.5, 0.95, 0.999])
+@for_each("integer", [False, True])
+@for_each("scale", [0.3, 1.0, 5.0, 300.0])
+@for_each("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
 def test_the_interval_covers(mechanism, scale, integer, confidence):
     """A user's interval would miss the raw answer more often than it says."""
     found = noised(mechanism, scale, integer, seed=int(scale * 10) + integer)
@@ -91,10 +92,10 @@ def test_the_interval_covers(mechanism, scale, integer, confidence):
         assert covered <= most_successes(TRIALS, confidence + 1e-5)
 
 
-@pytest.mark.parametrize("confidence", [0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 0.999999])
-@pytest.mark.parametrize("scale", [1e-3, 0.3, 0.7, 1.0, 5.0, 123.4])
-@pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("noise", ["laplace", "normal"])
+@for_each("confidence", [0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 0.999999])
+@for_each("scale", [1e-3, 0.3, 0.7, 1.0, 5.0, 123.4])
+@for_each("rounded", [False, True])
+@for_each("noise", ["laplace", "normal"])
 def test_an_interval_of_integers_is_as_narrow_as_can_be(noise, rounded, scale, confidence):
     """A user's count would be reported as off by one more than it is, or by one less."""
     integer = np.array([True])
@@ -144,8 +145,8 @@ def test_the_interval_of_a_private_function_covers():
     assert min(covered.values()) >= fewest_successes(trials, 0.8, FALSE_ALARM / 2)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-@pytest.mark.parametrize("at", [-1, 0, 1])
+@for_each("dtype", [np.float16, np.float32])
+@for_each("at", [-1, 0, 1])
 def test_rounding_to_a_narrow_type_does_not_uncover(dtype, at):
     """A user's float16 answer, between whose values there are gaps, would be outside its interval."""
     power = 2.0 ** (np.finfo(dtype).nmant + 1)  # its neighbours are 1 below and 2 above
@@ -177,9 +178,9 @@ def test_an_infinite_answer_has_a_finite_end():
     assert low == -math.inf and -1.7e308 < high < -1.3e308
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 5.0, 49.9, 50.0, 300.0])
-@pytest.mark.parametrize("noise", ["laplace", "normal"])
+@for_each("rounded", [False, True])
+@for_each("scale", [0.05, 0.3, 1.0, 5.0, 49.9, 50.0, 300.0])
+@for_each("noise", ["laplace", "normal"])
 def test_mean_error_of_integers_is_exact(noise, scale, rounded):
     """A user's small counts would be reported as off by far more than they are."""
     (real, integer) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
@@ -193,9 +194,9 @@ def test_mean_error_of_integers_is_exact(noise, scale, rounded):
     assert integer == pytest.approx(expected, rel=2e-4, abs=1e-12)
 
 
-@pytest.mark.parametrize("integer", [False, True])
-@pytest.mark.parametrize("scale", [0.3, 4.0])
-@pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
+@for_each("integer", [False, True])
+@for_each("scale", [0.3, 4.0])
+@for_each("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
 def test_expected_error_is_the_mean_distance(mechanism, scale, integer):
     """A user's answers would be off by something else, on average, than was expected."""
     found = np.abs(noised(mechanism, scale, integer, seed=9) - FAR)
@@ -401,7 +402,7 @@ def test_a_value_that_was_replaced_has_no_interval():
         made.interval()
 
 
-@pytest.mark.parametrize(
+@for_each(
     "confidence",
     [0, 1, -0.5, 1.5, 95, True, False, "0.95", None, math.nan, [0.9], np.array([0.9]), 1j, np.complex64(0.5)],
     ids=repr,
@@ -444,7 +445,7 @@ PLANNED = {
 }
 
 
-@pytest.mark.parametrize("case", PLANNED)
+@for_each("case", PLANNED)
 def test_epsilon_for_is_the_inverse_of_error_at(case):
     """A user who asked for ±2 would get a larger error, or pay more epsilon than it takes."""
     function, changes = PLANNED[case]
@@ -519,7 +520,7 @@ def test_a_huge_error_takes_the_least_epsilon():
     assert 0 < epsilon <= 1e-6 and mean.error_at(50, epsilon=epsilon) <= 1e200
 
 
-@pytest.mark.parametrize(
+@for_each(
     "error", [0, -1, math.inf, math.nan, True, "2", None, [2.0], np.array([2.0]), np.complex64(2)], ids=repr
 )
 def test_a_wrong_error_is_refused(error):
@@ -528,7 +529,7 @@ def test_a_wrong_error_is_refused(error):
         least_epsilon(lambda epsilon: 1 / epsilon, error)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan, True, "1", [1.0]], ids=repr)
+@for_each("epsilon", [0, -1, math.inf, math.nan, True, "1", [1.0]], ids=repr)
 def test_a_wrong_epsilon_is_refused(epsilon):
     """A user's mistake would give an error that means nothing."""
     with pytest.raises(SettingsError, match="epsilon="):

@@ -18,6 +18,7 @@ from privatize.errors import DataError, PrivateRunError
 from privatize.function.question import Question
 from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import Unencodable, fingerprint
+from tests.cases import for_each
 
 SOURCE = """
 import math
@@ -195,9 +196,7 @@ def test_lookups_at_run_time_have_no_guard(scope, body):
     assert guard(scope.h) is None
 
 
-@pytest.mark.parametrize(
-    "function", [np.mean, np.sqrt, len, str.upper, functools.partial(abs), Callable(), 5]
-)
+@for_each("function", [np.mean, np.sqrt, len, str.upper, functools.partial(abs), Callable(), 5])
 def test_other_callables_have_no_guard(function):
     """A guard compares only what functions and methods have: it would miss changes of other callables."""
     assert guard(function) is None

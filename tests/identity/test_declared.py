@@ -23,6 +23,7 @@ from privatize import samplers
 from privatize.identity.declared import Declared, declare
 from privatize.samplers import Distribution
 from tests import golden
+from tests.cases import for_each
 
 CASES = golden.sampler_cases()
 _rows = json.loads(golden.DECLARED.read_text(encoding="utf-8"))
@@ -106,7 +107,7 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize("alike", SAME, ids=lambda alike: repr(alike[0])[:50])
+@for_each("alike", SAME, ids=lambda alike: repr(alike[0])[:50])
 def test_equal_laws_are_one_p(alike):
     """The same P written with 1 in place of 1.0 would be refused, with two identical P printed."""
     assert len({digest(each) for each in alike}) == 1

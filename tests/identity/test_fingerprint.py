@@ -37,6 +37,7 @@ from privatize.identity import origin as origins
 from privatize.identity.fingerprint import Unencodable, fingerprint
 from privatize.identity.origin import origin
 from privatize.samplers import as_sampler
+from tests.cases import for_each
 
 HELPERS = """
     '''Helpers of the user.'''
@@ -452,7 +453,7 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("kind", DIFFERENT)
+@for_each("kind", DIFFERENT)
 def test_different_values_differ(kind):
     """Two values that behave differently would share an estimate."""
     found = [fingerprint(value) for value in DIFFERENT[kind]]

@@ -23,6 +23,7 @@ from privatize.errors import PrivateRunError
 from privatize.identity.classes import SKIPPED
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import origin
+from tests.cases import for_each
 from tests.function.test_leaks import SENTINEL, holds_sentinel, private
 
 PROMISE = {
@@ -162,9 +163,7 @@ def refused(function, *args, **settings):
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("place", "leave"), [(place, leave) for place, several in LEAVING.items() for leave in several]
-)
+@for_each(("place", "leave"), [(place, leave) for place, several in LEAVING.items() for leave in several])
 def test_every_place_is_named_and_put_back(place, leave):
     """Raw data would stay in a global, a container, a buffer or an attribute for anybody to read."""
 

@@ -19,6 +19,7 @@ from privatize.errors import DataError
 from privatize.identity.fingerprint import PrivateReachable, token
 from privatize.identity.reachable import Private, is_private
 from privatize.mechanisms import Exponential
+from tests.cases import for_each
 
 pd = pytest.importorskip("pandas")
 
@@ -207,17 +208,17 @@ OTHERS = {
 class TestReachable:
     """A function that can reach its private data could use it during calibration."""
 
-    @pytest.mark.parametrize("case", SHARED)
+    @for_each("case", SHARED)
     def test_what_shares_memory_or_objects_is_refused(self, case):
         """The private numbers would count as public ones, and be released without noise."""
         assert found(*SHARED[case])
 
-    @pytest.mark.parametrize("case", COPIES)
+    @for_each("case", COPIES)
     def test_copies_are_refused(self, case):
         """A copy reveals as much as the data itself."""
         assert found(*COPIES[case])
 
-    @pytest.mark.parametrize("case", OTHERS)
+    @for_each("case", OTHERS)
     def test_public_values_are_not_refused(self, case):
         """A function that uses public numbers would be refused as if it used the data."""
         assert not found(*OTHERS[case])
@@ -393,9 +394,7 @@ class TestCalls:
         with pytest.raises(DataError, match="can be reached"):
             shifted(own)
 
-    @pytest.mark.parametrize(
-        "place", ["argument", "default", "instance", "pair", "batch", "sampler", "mechanism"]
-    )
+    @for_each("place", ["argument", "default", "instance", "pair", "batch", "sampler", "mechanism"])
     def test_every_part_of_a_call_is_compared(self, place):
         """Whatever takes part in the calibration could use the private data there."""
         own = RNG.uniform(0, 100, N)
@@ -465,7 +464,7 @@ class TestCalls:
         with pytest.raises(DataError, match="can be reached"):
             mean(seal({"age": frame["age"].to_numpy()}, name="staff"))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("public", "data"),
         [
             (PEOPLE[:50], PEOPLE),
@@ -543,17 +542,17 @@ PARTS = {
 class TestCodeBooks:
     """A public list that private values are chosen from is no copy of them; a few records in a row are."""
 
-    @pytest.mark.parametrize("case", CODE_BOOKS)
+    @for_each("case", CODE_BOOKS)
     def test_lists_that_values_are_chosen_from_are_public(self, case):
         """A function that looks prices up in a public list would be refused."""
         assert not found(*CODE_BOOKS[case])
 
-    @pytest.mark.parametrize("case", PARTS)
+    @for_each("case", PARTS)
     def test_parts_of_columns_are_refused(self, case):
         """A few private records that somebody has copied would count as public ones."""
         assert found(*PARTS[case])
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("sampler", "n"),
         [(samplers.categorical(PRICES[:k].tolist()), n) for k in (10, 30, 50) for n in (20, 40, 200, 2000)]
         + [(samplers.choice(SHOPS["north"].tolist(), p=[1 / 80] * 80), 60)]

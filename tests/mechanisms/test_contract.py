@@ -10,7 +10,7 @@ from privatize import Bernstein, Exponential, Gaussian, Laplace, Mechanism, priv
 from privatize.identity.fingerprint import fingerprint
 from privatize.mechanisms import as_mechanism
 from privatize.mechanisms.base import complete
-from tests.cases import each
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 # Each with an (epsilon, delta) that fits, and a function of a dataset in [0, 1] that it can release.
@@ -24,7 +24,7 @@ MECHANISMS = {
 }
 
 
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_it_is_a_frozen_public_value(name):
     """A mechanism could be changed after calibration, or have another identity in a worker."""
     mechanism = MECHANISMS[name][0]
@@ -36,7 +36,7 @@ def test_it_is_a_frozen_public_value(name):
         assert fingerprint(again) == fingerprint(mechanism)
 
 
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_its_norm_is_a_norm_as_far_as_privacy_needs(name):
     """A larger gap would be measured as smaller, or the order of the two neighbours would matter."""
     mechanism = MECHANISMS[name][0]
@@ -49,7 +49,7 @@ def test_its_norm_is_a_norm_as_far_as_privacy_needs(name):
     assert not np.isfinite(mechanism.norm(np.array([1.0, np.inf, 0.0])))
 
 
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_its_scale_follows_sensitivity_and_epsilon(name):
     """More sensitivity, or a stronger promise, would not mean more noise."""
     mechanism, delta, _ = MECHANISMS[name]
@@ -59,7 +59,7 @@ def test_its_scale_follows_sensitivity_and_epsilon(name):
     assert mechanism.scale(1.0, 0.5, delta) > scale
 
 
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_a_delta_that_does_not_fit_is_refused(name):
     """A promise would be stated that the mechanism does not keep, or a delta be spent for nothing."""
     mechanism, delta, _ = MECHANISMS[name]
@@ -68,7 +68,7 @@ def test_a_delta_that_does_not_fit_is_refused(name):
         complete(mechanism).check(1.0, 0.0 if delta else 0.1)
 
 
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_a_private_answer(name):
     """A mechanism that works by itself would not work under the decorator."""
     mechanism, delta, function = MECHANISMS[name]
@@ -84,7 +84,7 @@ def test_a_private_answer(name):
 
 
 @pytest.mark.usefixtures("own_generators")
-@each("name", MECHANISMS)
+@for_each("name", MECHANISMS)
 def test_the_noise_is_not_numpys(name):
     """Noise from a generator that others can seed or read would be no secret."""
     mechanism, delta, _ = MECHANISMS[name]

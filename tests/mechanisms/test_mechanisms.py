@@ -13,6 +13,7 @@ from privatize.errors import InfiniteSensitivityError, OutputError, SettingsErro
 from privatize.mechanisms import Mechanism, as_mechanism
 from privatize.mechanisms.base import inflate
 from privatize.planning.gaussian import excess_delta, least_sigma
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 
@@ -67,16 +68,16 @@ class TestGaussian:
         assert math.sqrt(2 * math.log(1.25e6)) == pytest.approx(5.299, abs=5e-4)
         assert Gaussian("classic").scale(1.0, 0.5, 1e-6) == pytest.approx(2 * 5.2988, abs=1e-3)
 
-    @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0, 700.0, 2000.0])
-    @pytest.mark.parametrize("delta", [1e-300, 1e-30, 1e-12, 1e-6, 0.01, 0.5, 0.99])
+    @for_each("epsilon", [1e-6, 1e-3, 0.1, 1.0, 5.0, 50.0, 700.0, 2000.0])
+    @for_each("delta", [1e-300, 1e-30, 1e-12, 1e-6, 0.01, 0.5, 0.99])
     def test_least_sigma_is_safe_and_least(self, epsilon, delta):
         """The standard deviation gives at most delta, and one slightly smaller gives more."""
         sigma = least_sigma(epsilon, delta)
         assert excess_delta(sigma, epsilon) <= delta
         assert excess_delta(sigma * (1 - 1e-6), epsilon) > delta * (1 - 1e-2)
 
-    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-    @pytest.mark.parametrize("sigma", [0.3, 1.0, 4.0, 30.0])
+    @for_each("epsilon", [0.01, 0.3, 1.0, 4.0])
+    @for_each("sigma", [0.3, 1.0, 4.0, 30.0])
     def test_excess_delta_is_the_integral(self, sigma, epsilon):
         """The formula agrees with the hockey-stick divergence integrated numerically."""
         x = np.linspace(-40 * sigma, 40 * sigma, 2_000_001)
@@ -288,11 +289,9 @@ def test_the_norm_covers_rounding_under_a_common_shift():
     assert Exponential([1, 2]).norm(scores - other) >= true
 
 
-@pytest.mark.parametrize("epsilon", [1e-10, 1e-3, 0.5, 1.0, 50.0, 1e5])
-@pytest.mark.parametrize(
-    "delta", [1e-300, math.nextafter(1e-300, 1), 1e-100, 1e-6, 0.5, math.nextafter(1, 0)]
-)
-@pytest.mark.parametrize("calibration", ["analytic", "classic"])
+@for_each("epsilon", [1e-10, 1e-3, 0.5, 1.0, 50.0, 1e5])
+@for_each("delta", [1e-300, math.nextafter(1e-300, 1), 1e-100, 1e-6, 0.5, math.nextafter(1, 0)])
+@for_each("calibration", ["analytic", "classic"])
 def test_every_delta_that_is_allowed_works(calibration, delta, epsilon):
     """A user's delta of 1e-300 passed all checks, and then every call failed on the private data."""
     if calibration == "classic" and epsilon >= 1:
@@ -306,8 +305,8 @@ def test_every_delta_that_is_allowed_works(calibration, delta, epsilon):
         assert np.isfinite(found).all() and found.any()
 
 
-@pytest.mark.parametrize("epsilon", [1e-10, 1e-3, 1.0, 50.0, 1e5])
-@pytest.mark.parametrize("delta", [1e-300, 1e-100, 1e-6, 0.5, math.nextafter(1, 0)])
+@for_each("epsilon", [1e-10, 1e-3, 1.0, 50.0, 1e5])
+@for_each("delta", [1e-300, 1e-100, 1e-6, 0.5, math.nextafter(1, 0)])
 def test_sigma_is_enough_at_every_corner(delta, epsilon):
     """A user's delta would be exceeded where floats run out of digits."""
     mpmath = pytest.importorskip("mpmath")
@@ -325,9 +324,9 @@ def test_other_deltas_are_refused_where_they_are_set(delta):
         privatize(epsilon=1, delta=delta, gamma=0.1, mechanism="gaussian", sampler=samplers.uniform(0, 1))
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-@pytest.mark.parametrize("epsilon", [1e-10, 1e5])
-@pytest.mark.parametrize("factor", [1e-299, 1.0, 1e299])
+@for_each("mechanism", ["laplace", "gaussian"])
+@for_each("epsilon", [1e-10, 1e5])
+@for_each("factor", [1e-299, 1.0, 1e299])
 def test_the_corners_of_what_is_allowed_work(mechanism, epsilon, factor):
     """A user whose settings pass all checks would get an error, or an answer without noise."""
     private = privatize(
@@ -349,7 +348,7 @@ def _first_two(factor, x):
     return factor * x[:2]
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 9e-11, 1.1e5, 1e9, math.inf, 0.0])
+@for_each("epsilon", [1e-300, 9e-11, 1.1e5, 1e9, math.inf, 0.0])
 def test_other_epsilons_are_refused_where_they_are_set(epsilon):
     """A user would learn only at the first call, after the charge, that an epsilon does not work."""
     with pytest.raises(SettingsError, match="between 1e-10 and 100000"):

@@ -19,6 +19,7 @@ from privatize.mechanisms.weighted import Weighted
 from privatize.noise import exact as discrete
 from privatize.noise import grid as noise
 from privatize.testing import insecure_noise
+from tests.cases import for_each
 
 getcontext().prec = 80
 
@@ -114,7 +115,7 @@ def test_rare_multiples_do_not_wrap():
     assert discrete._wide(np.array([63]), 2**55).dtype == np.int64
 
 
-@pytest.mark.parametrize("t", [1, 2, 3, 2**23 - 1, discrete.coarse(2**40 + 1), 2**55])
+@for_each("t", [1, 2, 3, 2**23 - 1, discrete.coarse(2**40 + 1), 2**55])
 def test_vectorized_draws_stay_in_range(t):
     """Draws at the widest vectorized scale have the right size and both signs."""
     for found in (discrete.discrete_laplace(t, 0, 2000), discrete.discrete_gaussian(t, 2000)):
@@ -142,9 +143,9 @@ def test_coarse_rounds_up_by_little():
 
 
 class TestGrid:
-    @pytest.mark.parametrize("sensitivity", [1e-300, 1e-9, 0.3, 1.0, 7.7e11, 1e300])
-    @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 50.0])
-    @pytest.mark.parametrize("floats", [0, 1, 1000, 10**6])
+    @for_each("sensitivity", [1e-300, 1e-9, 0.3, 1.0, 7.7e11, 1e300])
+    @for_each("epsilon", [1e-3, 0.1, 1.0, 50.0])
+    @for_each("floats", [0, 1, 1000, 10**6])
     def test_laplace_scale_covers_rounding(self, sensitivity, epsilon, floats):
         """The scale must cover the sensitivity and the rounding to the grid, and be hardly larger."""
         exponent, t, t_integer, shift = noise.laplace_grid(sensitivity, epsilon, floats)
@@ -155,8 +156,8 @@ class TestGrid:
             assert with_rounding <= scale <= need * (1 + Fraction(1, 10**6))
         assert t >= 2**40
 
-    @pytest.mark.parametrize("size", [1, 100, 10**6])
-    @pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 1e-9), (1.0, 1e-6), (10.0, 1e-3), (50.0, 1e-6)])
+    @for_each("size", [1, 100, 10**6])
+    @for_each(("epsilon", "delta"), [(0.01, 1e-9), (1.0, 1e-6), (10.0, 1e-3), (50.0, 1e-6)])
     def test_gaussian_sigma_covers_rounding(self, epsilon, delta, size):
         """The same for the Gaussian, where discrete noise must cost less than 2^-20 of delta."""
         scale = Gaussian().scale
@@ -190,8 +191,8 @@ class TestGrid:
         units = np.ldexp(found, -exponent)
         assert np.array_equal(units, np.rint(units))
 
-    @pytest.mark.parametrize("size", [3, 300])
-    @pytest.mark.parametrize("scale", [1e-3, 0.7, 1e6, 1e14])
+    @for_each("size", [3, 300])
+    @for_each("scale", [1e-3, 0.7, 1e6, 1e14])
     def test_integers_get_integers(self, size, scale):
         """Counts stay integers, at every scale."""
         vector = np.arange(size, dtype=float)
@@ -402,8 +403,8 @@ class TestEveryScale:
         with insecure_noise(size):
             return RELEASES[name](values, sensitivity, epsilon)
 
-    @pytest.mark.parametrize("size", SIZES)
-    @pytest.mark.parametrize("name", RELEASES)
+    @for_each("size", SIZES)
+    @for_each("name", RELEASES)
     def test_units_do_not_matter(self, name, size):
         """At scales above 5e283 answers of more than 28 numbers were all zero."""
         # Normal noise at a large epsilon has a grid of e^(epsilon/2) steps, and takes as many bits.

@@ -8,6 +8,7 @@ import pytest
 
 from privatize import Bernstein, Exponential, privatize, samplers
 from privatize.errors import InfiniteSensitivityError, OutputError, PrivateRunError
+from tests.cases import for_each
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)")
 
@@ -38,7 +39,7 @@ class TestLabelledScores:
         facts = {"epsilon": 100, "gamma": 0.2, "sampler": samplers.integers(0, 4), "seed": 1, "store": None}
         return privatize(mechanism=Exponential(responses), workers="inline", **(facts | rest))(function)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "how", ["value_counts", "series", "dict", "counter", "floats", "named tuple", "list", "no labels"]
     )
     def test_the_most_frequent_wins(self, how):
@@ -47,7 +48,7 @@ class TestLabelledScores:
         data = np.repeat([0, 1, 2, 3, 4], [5, 10, 60, 15, 10])
         assert {private(data) for _ in range(5)} == {"C"}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("labels", "responses"),
         [
             (["A", "B"], ["A", "B", "C"]),

@@ -53,6 +53,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from privatize.sklearn import fitted
+from tests.cases import for_each
 
 FALSE_ALARM = 1e-6
 HUGE = 1e5
@@ -304,7 +305,7 @@ def with_numbers_of(raw, ours):
     return made
 
 
-@pytest.mark.parametrize("name", [*CASES, *LEARN_NOTHING])
+@for_each("name", [*CASES, *LEARN_NOTHING])
 def test_every_class_of_the_list(name):
     """The private model must predict by the released numbers, be valid for scikit-learn, and have no more."""
     if name in CASES:
@@ -381,7 +382,7 @@ def test_more_than_two_labels():
     assert model.coef_.shape == (3, 2) and list(model.predict([[0, 0], [4, 0], [0, 4]])) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("estimator", "names"),
     [
         (preprocessing.StandardScaler(with_mean=False), {"scale_"}),
@@ -458,7 +459,7 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
+@for_each("name", UNKNOWN)
 def test_unknown_estimators(name):
     """A model that predicts from records, or from unknown attributes, must be refused with a remedy."""
     remedies = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
@@ -484,7 +485,7 @@ def _secretly(X, secret=None):
     return X
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         (lambda X, y: linear_model.LogisticRegression(), "is it fitted"),
@@ -508,7 +509,7 @@ def test_parameters_that_cannot_be_compared(function, message):
     assert message in str(refused(function))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         lambda X, y: svm.LinearSVC(C=1 + abs(float(X[0, 0])), random_state=0).fit(X, y),
@@ -606,7 +607,7 @@ def _logistic(X, y):
     return linear_model.LogisticRegression().fit(X, y)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         (lambda X, y: fitted(_logistic(X, y), ["nothing_"]), "without nothing_"),
@@ -623,7 +624,7 @@ def test_what_fitted_cannot_release(function, message):
     assert message in str(refused(function))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("args", "options", "message"),
     [
         ((3,), {}, "not a int"),
@@ -837,8 +838,8 @@ def _checks(model):
         _checks(part)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1e-8])
-@pytest.mark.parametrize("name", CASES)
+@for_each("epsilon", [0.01, 1e-8])
+@for_each("name", CASES)
 def test_noise_never_makes_a_model_invalid(name, epsilon):
     """However large the noise, the model is valid, and predicts something."""
     estimator, sampler, _ = CASES[name]
@@ -987,7 +988,7 @@ def test_positive():
     assert constraints.positive(-3).tolist() == 0
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "wrong"),
     [
         (constraints.probabilities, []),
@@ -1080,8 +1081,8 @@ def _worst(X, y):
     return model
 
 
-@pytest.mark.parametrize("domain", ["clip", "as-is"])
-@pytest.mark.parametrize(
+@for_each("domain", ["clip", "as-is"])
+@for_each(
     "function",
     [
         _adds_attributes,
@@ -1162,7 +1163,7 @@ def _leaks_hostile(X, y):
     return fitted(Hostile(X), ["coef_"]) if X.max() > 1000 else svm.LinearSVC(random_state=0).fit(X, y)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         _leaks_parameter,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from privatize.errors import OutputError
 from privatize.outputs.describe import describe, from_json
 from privatize.outputs.structure import StructureChanged
+from tests.cases import for_each
 
 inf, nan = math.inf, math.nan
 
@@ -88,7 +89,7 @@ def roundtrip(value):
 # --- round trips ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         1.5,
@@ -258,7 +259,7 @@ def test_small_dtypes_are_widened_before_anything_else():
 # --- the structure ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "tree"),
     [
         (1.5, ["float"]),
@@ -298,9 +299,7 @@ def test_integers_are_known_by_coordinate():
     assert tree.size == 6
 
 
-@pytest.mark.parametrize(
-    "value", [[], (), {}, {"a": []}, np.zeros(0), [np.zeros((3, 0))], [[], ({},)]], ids=repr
-)
+@for_each("value", [[], (), {}, {"a": []}, np.zeros(0), [np.zeros((3, 0))], [[], ({},)]], ids=repr)
 def test_an_output_without_numbers(value):
     """An empty answer would be released as if it had numbers."""
     with pytest.raises(OutputError, match="holds no numbers"):
@@ -358,7 +357,7 @@ class Listed(list):
     """A user's subclass of list."""
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "message"),
     [
         (True, r"a bool, .*int\(\.\.\.\) for a count.*Exponential\(responses"),
@@ -395,7 +394,7 @@ class Listed(list):
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("wrap", [lambda v: v, lambda v: {"a": [1.0, (v,)]}], ids=["bare", "nested"])
+@for_each("wrap", [lambda v: v, lambda v: {"a": [1.0, (v,)]}], ids=["bare", "nested"])
 def test_what_cannot_be_released(value, message, wrap):
     """The user would not learn why, nor which mechanism or change would help."""
     with pytest.raises(OutputError, match=f"The function returns .*{message}"):
@@ -421,9 +420,7 @@ def test_a_kind_of_array_is_refused_by_name(kind):
         describe(np.zeros((2, 2)).view(kind))
 
 
-@pytest.mark.parametrize(
-    "key", [b"a", frozenset([1]), np.datetime64("2020-01-01"), 1j, ("a", b"b"), Color.RED]
-)
+@for_each("key", [b"a", frozenset([1]), np.datetime64("2020-01-01"), 1j, ("a", b"b"), Color.RED])
 def test_keys_that_cannot_be_stored(key):
     """A structure that is not JSON would fail when it is stored."""
     with pytest.raises(OutputError, match=r"key of type \w+: keys must be strings, numbers, None, or tuples"):
@@ -442,7 +439,7 @@ def test_a_dataclass_that_cannot_be_made_again():
 # --- structures that change ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("calibrated", "private"),
     [
         (1, 1.5),
@@ -509,7 +506,7 @@ def test_a_structure_change_carries_nothing():
     assert caught.value.__cause__ is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("calibrated", "private", "vector"),
     [
         (1.5, 3, [3]),
@@ -576,7 +573,7 @@ def test_noised_integers_saturate_and_never_wrap(values, kind):
     assert int(scalar) == expected[0]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("kind", "value", "expected"),
     [
         ("u1", -1.0, 0),

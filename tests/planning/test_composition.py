@@ -19,6 +19,7 @@ from privatize.mechanisms.base import complete
 from privatize.noise import grid as noise
 from privatize.planning.bounds import exact
 from privatize.planning.composition import NOTHING, Cost, _as_one_gaussian, _response, tight
+from tests.cases import for_each
 
 NUMBERS = itertools.count()
 
@@ -104,9 +105,9 @@ def kairouz(i, k, epsilon):
 
 @pytest.mark.usefixtures("accounting")
 class TestTight:
-    @pytest.mark.parametrize("k", [1, 2, 10, 100, 10_000])
-    @pytest.mark.parametrize("sigma", [1.0, 4.2, 50.0])
-    @pytest.mark.parametrize("delta", [1e-9, 1e-5])
+    @for_each("k", [1, 2, 10, 100, 10_000])
+    @for_each("sigma", [1.0, 4.2, 50.0])
+    @for_each("delta", [1e-9, 1e-5])
     def test_gaussians(self, k, sigma, delta):
         """k answers with noise σ are one with σ/√k, whose δ is known: the bound covers it, and is near."""
         found = tight({f"gaussian {sigma!r}": k}, delta)
@@ -115,9 +116,9 @@ class TestTight:
         best = brentq(lambda e: gaussian_delta(e, sigma, k) - delta, 0, 10 * mu * (mu + 8))
         assert best <= found <= 1.3 * best + 0.01
 
-    @pytest.mark.parametrize("k", [1, 2, 5, 10])
-    @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0])
-    @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-2])
+    @for_each("k", [1, 2, 5, 10])
+    @for_each("epsilon", [0.05, 0.5, 1.0])
+    @for_each("delta", [1e-9, 1e-6, 1e-2])
     def test_pure_releases(self, k, epsilon, delta):
         """The bound is never below the optimum of Kairouz, Oh & Viswanath, hardly above it or the sum."""
         found = tight({f"dp {epsilon!r} 0.0": k}, delta)
@@ -126,8 +127,8 @@ class TestTight:
         assert below <= 0 or response_delta(below, [epsilon] * k) > delta
         assert found <= k * epsilon * (1 + 1e-3)
 
-    @pytest.mark.parametrize("epsilon", [0.003, 0.02, 0.1])
-    @pytest.mark.parametrize("delta", [1e-14, 1e-12, 1e-9, 1e-5])
+    @for_each("epsilon", [0.003, 0.02, 0.1])
+    @for_each("delta", [1e-14, 1e-12, 1e-9, 1e-5])
     def test_a_thousand_pure_releases(self, epsilon, delta):
         """Rounding errors of a thousand convolutions are covered as well, also where δ is tiny."""
         k, flipped = 1000, np.arange(1001)
@@ -262,9 +263,9 @@ def test_without_dp_accounting(monkeypatch):
 class TestGaussiansTogether:
     """Gaussian releases together are exactly one release, with the distance of discrete noise added."""
 
-    @pytest.mark.parametrize("k", [1, 2, 10, 100, 1000])
-    @pytest.mark.parametrize(("epsilon", "each"), [(0.1, 1e-6), (0.5, 1e-7), (1.0, 1e-9)])
-    @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+    @for_each("k", [1, 2, 10, 100, 1000])
+    @for_each(("epsilon", "each"), [(0.1, 1e-6), (0.5, 1e-7), (1.0, 1e-9)])
+    @for_each("delta", [1e-9, 1e-6, 1e-3])
     def test_it_is_exact(self, k, epsilon, each, delta):
         """A user would be charged for a looser bound, or for less than what the answers reveal."""
         kind = kind_of(Gaussian(), epsilon, each)

@@ -21,6 +21,7 @@ from scipy import stats
 from privatize.errors import PlanError, SettingsError
 from privatize.planning.divergence import transfer
 from privatize.planning.plan import Plan, plan
+from tests.cases import for_each
 
 BOUNDS = ("tolerance", "dkw", "marginal")
 
@@ -102,7 +103,7 @@ def test_exact_tail_is_exact():
 # --- golden figures: dkw ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "m", "rho"),
     [
         (0.001, 5486187, 4.7859528903803136e-05),
@@ -139,7 +140,7 @@ def test_dkw_m_alone_is_the_papers_last_row(m, gamma, rho):
     assert p.rho == pytest.approx(rho, rel=1e-15, abs=0)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("m", "gamma", "k"),
     [
         (100, 0.2, 96),
@@ -195,16 +196,14 @@ def test_dkw_one_sample_names_the_gamma_it_would_have():
 # --- golden figures: tolerance ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("gamma", "m"), [(0.01, 761), (0.02, 339), (0.05, 113), (0.1, 47), (0.2, 19), (0.5, 5)]
-)
+@for_each(("gamma", "m"), [(0.01, 761), (0.02, 339), (0.05, 113), (0.1, 47), (0.2, 19), (0.5, 5)])
 def test_tolerance_least(gamma, m):
     """A user in a hurry would pay for more evaluations than the promise needs."""
     p = plan(gamma, "least")
     assert (p.m, p.k, p.bound) == (m, m, "tolerance")
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "m", "k"),
     [
         (0.001, 57497, 57469),
@@ -243,7 +242,7 @@ def test_tolerance_least_gamma_for_m_alone(m, gamma, digits):
     assert attempt(p.gamma * (1 - 1e-9), m, None, "tolerance") is None
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "rho", "m"),
     [
         (0.05, 1e-2, 90),
@@ -292,7 +291,7 @@ def test_marginal_balanced_is_the_tolerance_bounds_m(gamma):
     assert plan(gamma, bound="marginal").m == plan(gamma).m
 
 
-@pytest.mark.parametrize("m", [1, 2, 9, 10, 19, 48, 97, 10**6])
+@for_each("m", [1, 2, 9, 10, 19, 48, 97, 10**6])
 def test_marginal_m_alone(m):
     """A user with a fixed number of samples would get a gamma that the rule does not give."""
     p = plan(m=m, bound="marginal")
@@ -419,8 +418,8 @@ def test_least_is_least(gamma, share, bound):
             assert attempt(gamma, fewer, rho, bound) is None
 
 
-@pytest.mark.parametrize("bound", ["tolerance", "dkw"])
-@pytest.mark.parametrize("gamma", [0.9, 0.5, 0.3, 0.2, 0.1, 0.05])
+@for_each("bound", ["tolerance", "dkw"])
+@for_each("gamma", [0.9, 0.5, 0.3, 0.2, 0.1, 0.05])
 def test_balanced_is_the_smallest_balanced_m(gamma, bound):
     """A user would pay for more pairs than it takes to leave half of gamma to the data, or get less."""
 
@@ -529,7 +528,7 @@ def test_plan_error_keeps_its_numbers_across_processes():
         assert revived.least_gamma == plan(m=100).gamma
 
 
-@pytest.mark.parametrize(
+@for_each(
     "request_",
     [
         {"gamma": 0.001, "m": 100},
@@ -551,8 +550,8 @@ def test_every_plan_error_has_the_documented_attributes(request_):
 # --- what is refused --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("gamma", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, False, "x", [0.05]])
-@pytest.mark.parametrize("bound", BOUNDS)
+@for_each("gamma", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf, True, False, "x", [0.05]])
+@for_each("bound", BOUNDS)
 def test_bad_gamma(gamma, bound):
     """A user would get a promise that means nothing."""
     with pytest.raises(PlanError, match=re.escape(f"gamma={gamma!r} is not a share of pairs: it must lie")):
@@ -561,11 +560,9 @@ def test_bad_gamma(gamma, bound):
         Plan(gamma, 19, 19, None if bound == "marginal" else 0.01, bound)
 
 
-@pytest.mark.parametrize(
-    "m", [0, -1, 1.5, 100.0, math.nan, True, False, np.True_, "many", "", b"least", [100]]
-)
-@pytest.mark.parametrize("gamma", [0.05, None])
-@pytest.mark.parametrize("bound", BOUNDS)
+@for_each("m", [0, -1, 1.5, 100.0, math.nan, True, False, np.True_, "many", "", b"least", [100]])
+@for_each("gamma", [0.05, None])
+@for_each("bound", BOUNDS)
 def test_bad_m(m, gamma, bound):
     """A user's slip in the number of samples would be planned for as if it were meant."""
     with pytest.raises(PlanError, match=re.escape(f"m={m!r} is not a number of pairs")) as caught:
@@ -581,8 +578,8 @@ def test_neither_gamma_nor_m(m):
         plan(m=m)
 
 
-@pytest.mark.parametrize("rho", [0, 0.0, -0.01, 0.05, 0.06, 1, math.nan, math.inf, True, "x"])
-@pytest.mark.parametrize("bound", ["tolerance", "dkw"])
+@for_each("rho", [0, 0.0, -0.01, 0.05, 0.06, 1, math.nan, math.inf, True, "x"])
+@for_each("bound", ["tolerance", "dkw"])
 def test_bad_rho(rho, bound):
     """A user would spend more than all of gamma on the sampling, or have no confidence in it."""
     for m in (10000, "least", "balanced", None):
@@ -627,8 +624,8 @@ def test_plan_error_is_a_value_error():
 # --- Plan -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("request_", [(0.05, None), (0.05, "least"), (0.2, 100), (0.5, 1000), (0.97, 520)])
-@pytest.mark.parametrize("bound", BOUNDS)
+@for_each("request_", [(0.05, None), (0.05, "least"), (0.2, 100), (0.5, 1000), (0.97, 520)])
+@for_each("bound", BOUNDS)
 def test_plan_that_breaks_its_inequality_cannot_exist(request_, bound):
     """A user who builds or edits a plan by hand would release with a promise that is false."""
     p = plan(*request_, bound=bound)
@@ -661,15 +658,15 @@ def test_plan_with_the_wrong_rho_cannot_exist(rho):
         dataclasses.replace(plan(0.05), rho=rho)
 
 
-@pytest.mark.parametrize("k", [0, -1, 20, 19.0, "19", None, True])
+@for_each("k", [0, -1, 20, 19.0, "19", None, True])
 def test_plan_with_a_bad_k_cannot_exist(k):
     """A user would read the sensitivity off at a rank that no gap has."""
     with pytest.raises(PlanError, match=re.escape(f"k={k!r} is not an index from 1 to m=")):
         Plan(0.05, 19, k, None, "marginal")
 
 
-@pytest.mark.parametrize("bound", ["tolerance", "dkw"])
-@pytest.mark.parametrize("rho", [None, 0, 0.05, math.nan])
+@for_each("bound", ["tolerance", "dkw"])
+@for_each("rho", [None, 0, 0.05, math.nan])
 def test_plan_with_a_bad_rho_cannot_exist(bound, rho):
     """A user would hold a plan whose confidence is missing or impossible."""
     with pytest.raises(PlanError, match="rho"):
@@ -724,7 +721,7 @@ def test_plan_by_hand_accepts_numpy_scalars(bound):
 # --- transfer ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "n", "kl", "expected"),
     [
         # Data processing. Pinsker's inequality gives .121, .081 and .072 in the first three.
@@ -773,7 +770,7 @@ def test_transfer_is_the_largest_share_that_the_divergence_allows(gamma, n, budg
     assert transfer(min(gamma * (1 + step), 1 - 1e-9), n, kl) >= min(found, 1 - 1e-9) * (1 - 1e-15)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("gamma", "n", "kl", "match"),
     [
         (0, 10, 0.1, "gamma=0 "),
@@ -830,9 +827,9 @@ print([name for name in sys.modules if name.partition(".")[0] == "scipy"])
     assert answer.stdout == "[]\n", answer.stderr
 
 
-@pytest.mark.parametrize("m", ["least", "balanced"])
-@pytest.mark.parametrize("bound", ["tolerance", "dkw", "marginal"])
-@pytest.mark.parametrize("gamma", [1e-15, 1e-12, 1.1e-8, 1e-3, 0.999, math.nextafter(1, 0)])
+@for_each("m", ["least", "balanced"])
+@for_each("bound", ["tolerance", "dkw", "marginal"])
+@for_each("gamma", [1e-15, 1e-12, 1.1e-8, 1e-3, 0.999, math.nextafter(1, 0)])
 def test_the_corners_of_gamma(gamma, bound, m):
     """A user's plan for a tiny gamma by the bound 'dkw' was searched for forever."""
     if bound == "dkw" and gamma < 1e-8:

@@ -31,6 +31,7 @@ from privatize import (
 from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
 from privatize.function import pipeline
 from privatize.function.asking import questions
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 NASTY = "<b>&'\"</b><script>alert(1)</script>"
@@ -453,7 +454,7 @@ class Holder:
         return x.mean()
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "rest", "keywords"),
     [
         (private(shares, seed=None), (), {}),
@@ -513,7 +514,7 @@ def test_several_numbers_of_records_and_other_arguments():
         report(made, 20, unknown=1)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "changes", "fact"),
     [
         (lambda x: [x.mean(), x.max()], {}, "each number is within ± "),
@@ -693,7 +694,7 @@ def test_where_ledgers_and_stores_are_is_not_shown(tmp_path):
         assert "hunter2" not in shown and "sqlite" not in shown and "kept" in shown
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "message"),
     [
         ({"known": 0}, "known=0"),

@@ -15,6 +15,7 @@ from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
+from tests.cases import for_each
 
 STREAMABLE = [
     samplers.uniform(0, 1),
@@ -65,7 +66,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("sampler", STREAMABLE, ids=repr)
+@for_each("sampler", STREAMABLE, ids=repr)
 def test_draws_one_after_the_other_are_one_draw(sampler):
     """Otherwise the pairs would depend on how many of them a worker draws at once."""
     assert traits_of(sampler).streamable
@@ -91,14 +92,14 @@ def test_draws_of_any_sizes_are_one_draw(sampler, sizes, seed):
     assert parts.tobytes() == sampler.draw(sum(sizes), streams.stream(seed, streams.RECORDS)).tobytes()
 
 
-@pytest.mark.parametrize("sampler", OTHERS, ids=repr)
+@for_each("sampler", OTHERS, ids=repr)
 def test_other_samplers_draw_each_dataset_by_itself(sampler):
     """The records of these may depend on how many are drawn, so datasets must not be drawn together."""
     assert not traits_of(sampler).streamable
 
 
-@pytest.mark.parametrize("low", [0.0, -3.7, 1e-300, 5.0])
-@pytest.mark.parametrize("wide", [1.0, 1e-3, 1e300])
+@for_each("low", [0.0, -3.7, 1e-300, 5.0])
+@for_each("wide", [1.0, 1e-3, 1e300])
 def test_equal_bounds_are_drawn_like_different_ones(low, wide):
     """The shortcut for coordinates that have the same bounds must draw the same numbers."""
     short = samplers.uniform(low, low + wide, size=3).draw(100, streams.stream(1, 0))
@@ -270,7 +271,7 @@ FROZEN = [
 ]
 
 
-@pytest.mark.parametrize("frozen", FROZEN, ids=lambda f: f"{f.dist.name}{f.args}{f.kwds}")
+@for_each("frozen", FROZEN, ids=lambda f: f"{f.dist.name}{f.args}{f.kwds}")
 def test_scipy_draws_what_it_would_draw_by_itself(frozen):
     """P must be the distribution that was named, to the last bit."""
     sampler = as_sampler(frozen)

@@ -41,6 +41,7 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
+from tests.cases import for_each
 
 
 def rng(seed=0):
@@ -240,7 +241,7 @@ def inside(drawn, support):
 PUBLIC = np.array([1.0, 2.0, 4.0, 8.0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         (from_function(dice, support=[0, 1]), from_function(dice, support=[False, True])),
@@ -288,7 +289,7 @@ def test_different_samplers_are_not_equal(one, other):
     assert fingerprint(one) != fingerprint(other)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         (uniform(0, 100).truncated(18), uniform(18, 100)),
@@ -350,7 +351,7 @@ def cumulative(values):
     return np.cumsum(values)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "function",
     [
         lambda x: x - x.mean(),
@@ -375,7 +376,7 @@ def test_functions_that_mix_records_are_refused(function):
         uniform(0, 1).map(function)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "message"),
     [
         (np.random.default_rng(0).permutation, "one record alone"),
@@ -393,7 +394,7 @@ def test_functions_that_make_no_records_are_refused(function, message):
         uniform(0, 1).map(function)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "function"),
     [
         (uniform(0, 1), np.exp),
@@ -442,7 +443,7 @@ def test_a_function_that_changes_its_input_changes_nothing_else():
 # --- truncated and clipped ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "support"),
     [
         (normal(0, 1).truncated(-1), (-1, math.inf)),
@@ -473,8 +474,8 @@ def test_clip_moves_records_and_truncated_draws_them_again():
     assert (abs(cut) == 1).sum() == 0
 
 
-@pytest.mark.parametrize("share", [0.0016, 0.003, 0.01])
-@pytest.mark.parametrize("n", [1, 1000, 30_000])
+@for_each("share", [0.0016, 0.003, 0.01])
+@for_each("n", [1, 1000, 30_000])
 def test_bounds_that_more_than_one_draw_in_a_thousand_meets(share, n):
     """A truncation that was accepted would be refused in the middle of calibration, for a large dataset."""
     sampler = from_function(lambda size, generator: generator.random(size)).truncated(high=share)
@@ -493,7 +494,7 @@ def test_integers_stay_integers(code):
     assert column.dtype == np.int64
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "message"),
     [
         (lambda: uniform(0, 1).truncated(2, 3), "bound|between"),
@@ -604,7 +605,7 @@ def test_wrong_arguments_are_refused(call, message):
 # --- supports that a user states ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "support"),
     [
         (None, None),
@@ -651,7 +652,7 @@ def test_the_same_records_are_used_every_time():
         sampler.positions(49)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "make_it",
     [
         lambda s: s.map(np.exp),
@@ -728,7 +729,7 @@ FRAME = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize(
+@for_each(
     "public",
     [
         PUBLIC,
@@ -751,7 +752,7 @@ FRAME = pd.DataFrame(
     ],
     ids=lambda public: type(public).__name__,
 )
-@pytest.mark.parametrize("smooth", [0, 0.5])
+@for_each("smooth", [0, 0.5])
 def test_public_records_of_every_kind(public, smooth):
     """Some public data could not be used, or would be drawn with other types."""
     if smooth and sparse.issparse(public):
@@ -802,7 +803,7 @@ def test_public_data_that_changes_afterwards():
     assert records.equal(one.draw(9, rng(15)), before[0])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("public", "values"),
     [
         (PUBLIC, lambda drawn: drawn),
@@ -845,8 +846,8 @@ def test_all_records_share_a_parameter_or_none_do():
     assert len(set(pair.draw(20, rng(17)))) == 1
 
 
-@pytest.mark.parametrize("per", ["record", "dataset"])
-@pytest.mark.parametrize(
+@for_each("per", ["record", "dataset"])
+@for_each(
     ("prior", "likelihood", "shape"),
     [
         (uniform(0, 1), lambda p: stats.bernoulli(p), ()),
@@ -891,7 +892,7 @@ KNOWN |= {"figure", "figcaption", "svg", "path", "text", "title"}
 NASTY = "<script>alert('x')</script>\"&"
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sampler",
     [
         *map(make, (code for code in CODES if "pairs" not in code)),
@@ -1015,7 +1016,7 @@ NUMBERS = rng(19).uniform(-1, 7, 60)
 ONE_COLUMN = pd.DataFrame({"a": NUMBERS})
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "data", "function"),
     [
         (integers(0, 9).map(halved, support=(0, 4.5)), NUMBERS, np.mean),

@@ -21,7 +21,7 @@ import pytest
 from privatize.data import records
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import as_sampler
-from tests.cases import each
+from tests.cases import for_each
 from tests.samplers import test_combined as combined
 from tests.samplers import test_tables as tables
 
@@ -53,14 +53,14 @@ def make(code):
     return eval(code, dict(NAMES))
 
 
-@each("code", NUMBERS + combined.CODES)
+@for_each("code", NUMBERS + combined.CODES)
 def test_the_support_holds_everything_drawn(code):
     """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
     sampler = make(code)
     assert combined.inside(sampler.draw(400, rng(1)), sampler.support)
 
 
-@each("code", tables.CODES)
+@for_each("code", tables.CODES)
 def test_the_support_of_tables_holds_everything_drawn(code):
     """``domain="clip"`` would move private records to where P never draws, and the promise is about P."""
     sampler = make(code)
@@ -71,7 +71,7 @@ def test_the_support_of_tables_holds_everything_drawn(code):
         assert tables.lies_in(values, support[name] if isinstance(support, dict) else support)
 
 
-@each("code", WRITTEN)
+@for_each("code", WRITTEN)
 def test_a_repr_is_the_code_that_makes_it(code):
     """What a report prints as P could not be put back into the code."""
     sampler = make(code)
@@ -82,7 +82,7 @@ def test_a_repr_is_the_code_that_makes_it(code):
     assert repr(again.support) == repr(sampler.support)
 
 
-@each("code", PORTABLE + OTHERS)
+@for_each("code", PORTABLE + OTHERS)
 def test_equal_samplers_have_equal_hashes_and_fingerprints(code):
     """The same P, made twice, would be calibrated twice and budgeted twice."""
     one, other = make(code), make(code)
@@ -101,7 +101,7 @@ def test_different_samplers_are_not_equal():
     assert len({fingerprint(one) for one in made}) == len(made)
 
 
-@each("code", PORTABLE + OTHERS)
+@for_each("code", PORTABLE + OTHERS)
 def test_samplers_pickle(code):
     """A sampler could not be sent to a worker."""
     sampler = make(code)
@@ -145,7 +145,7 @@ def test_fingerprints_are_the_same_in_every_process():
     assert one[: len(PORTABLE)] == [fingerprint(make(code)) for code in PORTABLE]
 
 
-@each("code", PORTABLE + OTHERS)
+@for_each("code", PORTABLE + OTHERS)
 def test_a_draw_is_a_function_of_the_generator(code):
     """An estimate could not be computed again, since hidden randomness does not depend on its seed."""
     sampler = make(code)
@@ -157,7 +157,7 @@ def test_a_draw_is_a_function_of_the_generator(code):
         assert not records.equal(one, sampler.draw(40, rng(5)))
 
 
-@each("code", PORTABLE + OTHERS)
+@for_each("code", PORTABLE + OTHERS)
 def test_very_small_draws(code):
     """One record, or none, would have another schema than many."""
     sampler = make(code)
@@ -171,7 +171,7 @@ def test_very_small_draws(code):
             assert tables.schema_of(drawn) == tables.schema_of(many)
 
 
-@each("code", PORTABLE + OTHERS)
+@for_each("code", PORTABLE + OTHERS)
 def test_samplers_are_frozen(code):
     """P could be changed after calibration, by hand or through the support that it returns."""
     sampler = make(code)

@@ -18,6 +18,7 @@ from scipy import integrate, special, stats
 from privatize import samplers
 from privatize.errors import SamplerError
 from privatize.samplers import as_sampler, draw, from_function, mixture, normal, uniform
+from tests.cases import for_each
 
 ALARM = 1e-6
 inf = math.inf
@@ -96,7 +97,7 @@ def test_uniform_has_a_range_for_every_coordinate():
     assert abs(np.corrcoef(drawn.T) - np.eye(3)).max() < stats.norm.isf(ALARM / 6) / math.sqrt(20_000)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "shape"),
     [
         (uniform(), ()),
@@ -124,7 +125,7 @@ def test_uniform_has_a_range_for_every_coordinate():
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("n", [1, 2, 3, 17])
+@for_each("n", [1, 2, 3, 17])
 def test_n_records_of_the_right_shape(sampler, shape, n):
     """A dataset of one record, or of records that are vectors, would have its axes mixed up."""
     assert draw(sampler, n, rng(n)).shape == (n, *shape)
@@ -145,7 +146,7 @@ def test_normal_has_a_mean_and_a_spread_for_every_coordinate():
     assert_follows(drawn[:, 1], stats.norm(100, 20).cdf)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("mean", "std", "low", "high"),
     [
         (40, 12, 0, 120),
@@ -307,7 +308,7 @@ def test_drawing_in_pieces_is_drawing_at_once(sampler, sizes):
     assert np.array_equal(pieces, sampler.draw(sum(sizes), rng(12)))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sampler",
     [
         uniform(),
@@ -418,7 +419,7 @@ def test_the_dtype_of_a_mixture_does_not_depend_on_chance():
 # --- supports ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "low", "high"),
     [
         (uniform(0, 100), 0, 100),
@@ -447,7 +448,7 @@ def test_supports(sampler, low, high):
     assert np.array_equal(found[1], high)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sampler",
     [
         normal(40, 12),
@@ -474,7 +475,7 @@ def test_an_unbounded_scipy_distribution_clips_nothing():
 # --- coercion ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("value", "cdf"),
     [
         (uniform(0, 1), stats.uniform.cdf),
@@ -534,7 +535,7 @@ def test_the_new_distributions_of_scipy():
     assert "Normal(mu=" in repr(sampler)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "value",
     [
         None,
@@ -603,7 +604,7 @@ def test_a_sampler_that_raises():
     assert isinstance(e.value.__cause__, ZeroDivisionError)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("drawn", "message"),
     [
         (np.zeros(4), "asked for 3 records and drew 4"),
@@ -694,20 +695,20 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME, ids=repr)
+@for_each(("one", "other"), SAME, ids=repr)
 def test_the_same_distribution_is_equal(one, other):
     """The same P written in another way would count as another promise."""
     assert one == other
     assert other == one
 
 
-@pytest.mark.parametrize(("one", "other"), SAME, ids=repr)
+@for_each(("one", "other"), SAME, ids=repr)
 def test_equal_samplers_have_equal_hashes(one, other):
     """A set or a dict keyed by P would hold the same one twice."""
     assert hash(one) == hash(other)
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=lambda each: repr(each).partition(" at 0x")[0])
+@for_each(("one", "other"), DIFFERENT, ids=lambda each: repr(each).partition(" at 0x")[0])
 def test_different_distributions_are_not_equal(one, other):
     """A guarantee for one P would be taken for a guarantee for another."""
     assert one != other
@@ -746,7 +747,7 @@ EVALUABLE = [
 ]
 
 
-@pytest.mark.parametrize("sampler", EVALUABLE, ids=repr)
+@for_each("sampler", EVALUABLE, ids=repr)
 def test_a_repr_is_the_code_that_makes_it(sampler):
     """What a report prints as P could not be put back into the code."""
     assert eval(repr(sampler), {**vars(samplers), "inf": inf, "spenders": spenders}) == sampler
@@ -770,7 +771,7 @@ def test_a_scipy_repr_is_the_code_that_makes_it(frozen):
     assert as_sampler(eval(repr(sampler), {"scipy": scipy})) == sampler
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "shown"),
     [
         (uniform(0, 100), "uniform(0, 100)"),
@@ -813,7 +814,7 @@ def test_the_repr_of_a_callable_without_a_name(value, name):
 # --- values ---
 
 
-@pytest.mark.parametrize("sampler", [s for s in EVALUABLE if "function" not in repr(s)], ids=repr)
+@for_each("sampler", [s for s in EVALUABLE if "function" not in repr(s)], ids=repr)
 def test_samplers_pickle(sampler):
     """A sampler could not be sent to a worker."""
     back = pickle.loads(pickle.dumps(sampler))
@@ -848,7 +849,7 @@ def test_samplers_do_not_change():
 # --- what is refused ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("make", "message"),
     [
         (lambda: uniform(1, 0), "lower bound 1 must be below the upper bound 0"),

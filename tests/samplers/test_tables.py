@@ -34,6 +34,7 @@ from privatize.samplers import (
     with_missing,
 )
 from privatize.samplers.base import origin_of
+from tests.cases import for_each
 
 FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
 
@@ -254,7 +255,7 @@ DIFFERENT = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+@for_each(("one", "other"), DIFFERENT)
 def test_different_samplers_are_not_equal(one, other):
     """A guarantee for one P would be taken for a guarantee for another."""
     assert make(one) != make(other)
@@ -262,7 +263,7 @@ def test_different_samplers_are_not_equal(one, other):
     assert fingerprint(make(one)) != fingerprint(make(other))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("one", "other"),
     [
         (choice([1, 2.5]), choice([1.0, 2.5])),
@@ -433,8 +434,8 @@ def test_missing_values_without_a_library(frame):
             assert all(value is None for value in values if is_missing(value))
 
 
-@pytest.mark.parametrize("frame", FRAMES[:3])
-@pytest.mark.parametrize("name", list(EVERYTHING))
+@for_each("frame", FRAMES[:3])
+@for_each("name", list(EVERYTHING))
 def test_a_column_of_nothing_but_missing_values_keeps_its_type(frame, name):
     """The schema of a small draw would depend on chance, and the private data would not fit it."""
     sampler = table(x=with_missing(EVERYTHING[name], 1 - 1e-9), frame=frame)
@@ -445,10 +446,10 @@ def test_a_column_of_nothing_but_missing_values_keeps_its_type(frame, name):
     assert schema_of(missing) == schema_of(present)
 
 
-@pytest.mark.parametrize("values", [["a", "b"], [1, 2], [0.5, 1.5], [True, False]])
-@pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("make_it", [categorical, choice])
-@pytest.mark.parametrize("rate", [None, 0.5])
+@for_each("values", [["a", "b"], [1, 2], [0.5, 1.5], [True, False]])
+@for_each("frame", FRAMES)
+@for_each("make_it", [categorical, choice])
+@for_each("rate", [None, 0.5])
 def test_values_of_every_kind_in_every_container(values, frame, make_it, rate):
     """A kind of category that a container has trouble with would come out as another value."""
     sampler = make_it(values) if rate is None else with_missing(make_it(values), rate)
@@ -538,7 +539,7 @@ def test_a_dependent_column_cannot_change_the_others():
     assert lies_in(drawn["a"].tolist(), sampler.support["a"])
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("function", "support"),
     [
         (lambda columns: 100 * columns["a"] - 50, (0, 10)),
@@ -661,7 +662,7 @@ def test_a_sampler_is_no_sequence():
 # --- what is refused ---
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "message"),
     [
         (lambda: categorical([]), r"\[\].*at least one"),
@@ -886,7 +887,7 @@ def test_a_private_mean_of_every_container(frame):
     assert math.isfinite(private(data))
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("sampler", "data", "function"),
     [
         (table(COLUMNS)["age"], private_rows()["age"], lambda x: x.mean()),
