@@ -57,6 +57,8 @@ from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
 from tests.cases import for_each
 
+pytestmark = pytest.mark.slow
+
 if sys.version_info[:3] == (3, 13, 0):
     # The search for leaks walks over everything that an error refers to, which crashes this interpreter.
     pytest.skip("the interpreter crashes in the search (gc.get_referents)", allow_module_level=True)

@@ -349,6 +349,7 @@ class LostWorkers:
             estimate(harmful("kill", below=2), workers, gamma=0.2)
         check(plain_mean, workers)
 
+    @pytest.mark.slow
     def test_functions_that_hang(self, workers):
         """An endless loop on some data would stop the run, in spite of `timeout=`."""
         here = estimate(harmful("raise", below=0.005))

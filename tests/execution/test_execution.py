@@ -479,6 +479,7 @@ class TestThreads:
         # Some pairs are evaluated again in the caller's thread of this process.
         assert all(name.startswith("True") for name in seen) and len(seen) == 2
 
+    @pytest.mark.slow
     def test_a_function_that_calibrates_another(self):
         """A function that calibrates another one inside would wait for a lock forever."""
 
@@ -905,6 +906,7 @@ class TestExecutors:
         with pytest.raises(ExecutionError):
             estimate(mean, Short())
 
+    @pytest.mark.slow
     def test_timeout_on_an_executor(self, spawned):
         """A time limit would not hold on the user's executor, or would cost more than the pair that hangs."""
 

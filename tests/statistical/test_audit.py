@@ -34,6 +34,8 @@ from privatize.storage.estimates import open_store
 from privatize.testing import insecure_noise
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("PRIVATIZE_AUDIT_SEEDS", "6"))
 UNIT = samplers.uniform(0, 1)
 _source = {"rng": np.random.default_rng(0)}  # for the broken mechanisms; replaced before every audit

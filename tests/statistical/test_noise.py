@@ -16,6 +16,8 @@ from privatize.noise import exact
 from privatize.noise import grid as noise
 from privatize.planning.gaussian import excess_delta
 
+pytestmark = pytest.mark.slow
+
 FALSE_ALARM = 1e-6
 
 

@@ -17,6 +17,8 @@ from scipy import stats
 from tests.statistical import suite
 from tests.statistical.thresholds import FALSE_ALARM
 
+pytestmark = pytest.mark.slow
+
 FULL = os.environ.get("PRIVATIZE_FULL") == "1"
 CELLS = suite.all_cells() if FULL else suite.quick_cells()
 PAIRS = suite.FULL if FULL else 20 * 79
