@@ -100,8 +100,14 @@ def below_servers():
 
 def workers():
     """Return the process ids of the pool's workers."""
-    # What a `map` in this process was ordered to evaluate has workers of its own.
-    return {worker.process.pid for pool in (processes.pool(), *orders._pools) for worker in pool.workers}
+    return {worker.process.pid for worker in processes.pool().workers}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_other_pools():
+    """End the workers that other tests' `map` in this process has left for the next order."""
+    while orders._pools:
+        orders._pools.pop().close()
 
 
 @pytest.fixture(autouse=True)
