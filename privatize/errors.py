@@ -35,7 +35,7 @@ No message, argument or attribute of these ever contains private data.
 
 import re
 import traceback
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 
 class PrivatizeError(Exception):
@@ -56,9 +56,11 @@ class PrivatizeError(Exception):
     2
     """
 
+    is_paragraph: ClassVar[bool] = True
+    """Whether the message is one paragraph, which our source has on several indented lines."""
+
     def __init__(self, message: str = "", **facts: Any) -> None:
-        # Messages are written as indented paragraphs; a card, as an audit's, has smaller indents.
-        super().__init__(re.sub(r"\n {8,}", " ", message))
+        super().__init__(re.sub(r"\n {8,}", " ", message) if self.is_paragraph else message)
         self.__dict__.update(facts)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -214,6 +216,8 @@ class PolicyError(SettingsError):
 
 class AuditError(PrivatizeError, AssertionError):
     """An audit found that the promise is not kept."""
+
+    is_paragraph = False  # it is the card of the audit
 
 
 class PrivateRunError(PrivatizeError):

@@ -129,5 +129,5 @@ def test_messages_are_one_paragraph():
     message = f"""gamma={2!r} is too large:
         choose one below 1."""
     assert str(errors.SettingsError(message)) == "gamma=2 is too large: choose one below 1."
-    card = "The audit failed\n  coverage      0.9\n  loss          2"
+    card = "The audit failed\n  coverage      0.9\n  loss          2\n                a second line of it"
     assert str(errors.AuditError(card)) == card
