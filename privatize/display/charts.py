@@ -165,9 +165,10 @@ def _frame(chart: Chart, across: _Axis, up: _Axis) -> str:
     for where, label in labels:
         at = across(where)
         anchor = "end" if at > right - 12 and not chart.names else "middle"
+        text = min(at, _WIDTH - 3.6 * len(label)) if chart.names else at  # a long last name stays inside
         parts.append(
             f"<path d='M{at:.1f},{bottom:.0f} v4' stroke='currentColor' stroke-opacity='.6'/>"
-            f"<text x='{at:.1f}' y='{bottom + 17:.0f}' text-anchor='{anchor}'>{html.escape(label)}</text>"
+            f"<text x='{text:.1f}' y='{bottom + 17:.0f}' text-anchor='{anchor}'>{html.escape(label)}</text>"
         )
     middle = (_TOP + bottom) / 2
     parts.append(

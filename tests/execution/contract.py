@@ -228,7 +228,7 @@ class SameGaps:
     def test_edited_and_reloaded(self, workers, tmp_path, monkeypatch):
         """After an edit and a reload in a notebook, workers would go on with the old function."""
         text = "SCALE = {}\n\n\ndef f(x):\n    return float(SCALE * x.mean())\n"
-        name = f"privatize_{type(self).__name__.lower()}_edited"
+        name = f"privatize_{tmp_path.name}"
         edited = module(tmp_path, monkeypatch, name, text.format("1.0"))
         before = check(edited.f, workers)
         (tmp_path / f"{name}.py").write_text(text.format("2.0 + 6.0"))
@@ -237,7 +237,7 @@ class SameGaps:
 
     def test_imported_when_run_then_edited(self, workers, tmp_path, monkeypatch):
         """A worker that has imported a module once would go on with its old version after an edit."""
-        name = f"privatize_{type(self).__name__.lower()}_lazy"
+        name = f"privatize_{tmp_path.name}"
         edited = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
         scope = {"__name__": __name__}
         exec(f"def f(x):\n    from {name} import SCALE\n    return float(SCALE * x.mean())\n", scope)
@@ -419,7 +419,7 @@ class Failures:
     @pytest.mark.parametrize("way", ["statement", "import_module", "sys.modules"])
     def test_modules_that_differ_are_refused(self, workers, tmp_path, monkeypatch, way, rest):
         """A module that was changed here but not there would give a wrong sensitivity, perhaps too small."""
-        name = f"privatize_{type(self).__name__.lower()}_{way.replace('.', '_')}_{len(rest)}"
+        name = f"privatize_{tmp_path.name}_{way.replace('.', '_')}_{len(rest)}"
         changed = module(tmp_path, monkeypatch, name, "SCALE = 1.0\n")
         self.import_there(workers, str(tmp_path), name)
         changed.SCALE = 2.0
