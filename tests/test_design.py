@@ -28,6 +28,15 @@ def test_the_files_that_are_named_exist():
             assert any(place.exists() for place in places) or list(packages.ROOT.rglob(named)), named
 
 
+def test_the_names_that_are_used_exist():
+    """A recipe that names a function which is gone cannot be followed."""
+    files = [*packages.ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]
+    source = set(re.findall(r"\w+", "\n".join(file.read_text(encoding="utf-8") for file in files)))
+    for page in PAGES:
+        for named in re.findall(r"`([A-Za-z_][\w.]*)(?:\(.*?\))?`", page.read_text(encoding="utf-8")):
+            assert named.rpartition(".")[2] in source | {"py", "md", "svg", "json", "toml"}, named
+
+
 def test_every_package_is_listed():
     """Nobody would know the job of a package that is missing in the table."""
     listed = re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)

@@ -3,14 +3,14 @@
 Python shows a warning again whenever its text differs, and a calibration runs the function a thousand times.
 """
 
-import builtins
+import sys
 import threading
 import warnings
 from typing import Any
 
 from privatize.calibration.global_rng import level
+from privatize.execution.job import Warned
 
-Warned = tuple[str, str, str, int]  # the name of the category, the text, the file and the line
 _LONGEST = 500  # characters of a text that are sent from a worker
 
 
@@ -28,7 +28,7 @@ class collected_warnings:  # noqa: N801 - used like a function
     >>> with warnings.catch_warnings(action="always"), rng_guard(1), collected_warnings(set()) as found:
     ...     for k in range(3):
     ...         warnings.warn(f"number {k}")
-    >>> [text for _, text, *_ in found]
+    >>> [each.text for each in found]
     ['number 0']
     """
 
@@ -50,19 +50,20 @@ class collected_warnings:  # noqa: N801 - used like a function
         if threading.get_ident() != self._thread or not level():
             self._before(message, category, filename, lineno, *rest)
             return
-        place = (category.__name__, str(filename), int(lineno))
-        if place not in self._places:
-            self._places.add(place)
-            self._found.append((place[0], str(message)[:_LONGEST], *place[1:]))
+        text = str(message)[:_LONGEST]
+        found = Warned(category.__module__, category.__qualname__, text, str(filename), int(lineno))
+        if found.place not in self._places:
+            self._places.add(found.place)
+            self._found.append(found)
 
 
 def show(found: list[Warned], shown: set[tuple[str, str, int]]) -> None:
     """Show collected warnings, from this or another process, once for each place."""
-    for name, text, filename, lineno in found:
-        if (name, filename, lineno) not in shown:
-            shown.add((name, filename, lineno))
-            kind = getattr(builtins, name, None)
-            if not (isinstance(kind, type) and issubclass(kind, Warning)):
-                kind, text = UserWarning, f"{name}: {text}"
+    for each in found:
+        if each.place not in shown:
+            shown.add(each.place)
+            kind, text = getattr(sys.modules.get(each.module), each.category, None), each.text
+            if not (isinstance(kind, type) and issubclass(kind, Warning)):  # defined in a function, say
+                kind, text = UserWarning, f"{each.category}: {text}"
             # Not `warn_explicit`: the filters have let it pass where the function ran.
-            warnings.showwarning(text, kind, filename, lineno)
+            warnings.showwarning(text, kind, each.filename, each.line)

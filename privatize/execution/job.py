@@ -4,7 +4,7 @@ import json
 import traceback
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,21 @@ class Learned:
     uses_global_rng: bool = False
 
 
+class Warned(NamedTuple):
+    """A warning of the function: its category by module and name, its text, and its place in the code."""
+
+    module: str
+    category: str
+    text: str
+    filename: str
+    line: int
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """What is shown once."""
+        return self.category, self.filename, self.line
+
+
 @dataclass(frozen=True)
 class SpanResult:
     """The gaps of the pairs from one index on, and what they showed about the function.
@@ -128,7 +143,7 @@ class SpanResult:
     coordinate_gaps : dict
         By the index of a pair: the gap of each number of the output. Empty unless the job needs them.
     warned : list
-        Warnings that the function gave: the name of the category, text, file and line; one for each place.
+        Warnings that the function gave, one for each place in the code.
     """
 
     start: int
@@ -139,7 +154,7 @@ class SpanResult:
     cause: Cause | None = None
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
-    warned: list[tuple[str, str, str, int]] = field(default_factory=list)
+    warned: list[Warned] = field(default_factory=list)
 
     def facts(self) -> Facts:
         """Return the result as a tuple of built-in values, for another process.
@@ -154,7 +169,7 @@ class SpanResult:
             None if self.cause is None else self.cause.facts(),
             float(self.rounding_noise),
             {int(at): np.asarray(step, dtype=float).tobytes() for at, step in self.coordinate_gaps.items()},
-            list(self.warned),
+            [tuple(each) for each in self.warned],
         )
 
     @classmethod
@@ -168,7 +183,7 @@ class SpanResult:
             None if cause is None else Cause(*cause),
             rounding_noise,
             {index: np.frombuffer(step).copy() for index, step in steps.items()},
-            warned,
+            [Warned(*each) for each in warned],
         )
 
 
