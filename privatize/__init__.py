@@ -23,7 +23,15 @@ from privatize.config.policy import configure
 from privatize.function.private_function import PrivateFunction, privatize
 from privatize.function.release import Release
 from privatize.function.settings import Settings
-from privatize.mechanisms import Bernstein, BernsteinPolynomial, Exponential, Gaussian, Laplace, Mechanism
+from privatize.mechanisms import (
+    Bernstein,
+    BernsteinPolynomial,
+    Blocks,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Mechanism,
+)
 from privatize.planning.divergence import transfer
 from privatize.planning.plan import Plan, plan
 
@@ -39,7 +47,8 @@ __version__ = "0.1.0.dev0"
 
 __all__ = ["PrivateFunction", "Release", "Settings", "instrument", "privatize"]
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
-__all__ += ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace", "Mechanism", "samplers"]
+__all__ += ["Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace", "Mechanism"]
+__all__ += ["samplers"]
 __all__ += ["Budget", "Sealed", "configure", "private_source", "seal"]
 __all__ += ["Audit", "Report", "audit", "errors", "report"]
 

@@ -10,5 +10,7 @@ from privatize.calibration.additive import (
     means,
     second_moments,
 )
+from privatize.calibration.quantiles import Quantiles, quantiles
 
 __all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
+__all__ += ["Quantiles", "quantiles"]

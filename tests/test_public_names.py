@@ -11,6 +11,7 @@ NAMES = [
     "Audit",
     "Bernstein",
     "BernsteinPolynomial",
+    "Blocks",
     "Budget",
     "Exponential",
     "Gaussian",

@@ -11,12 +11,16 @@ from typing import Any
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Mechanism
 from privatize.mechanisms.bernstein import Bernstein, BernsteinPolynomial
+from privatize.mechanisms.blocks import Blocks
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.mechanisms.laplace import Laplace
 
-__all__ = ["Bernstein", "BernsteinPolynomial", "Exponential", "Gaussian", "Laplace"]
+__all__ = ["DEFAULT", "Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace"]
 __all__ += ["Mechanism", "as_mechanism"]
+
+DEFAULT = Laplace()
+"""The mechanism if nobody names one. Functions with a mechanism of their own accept no other object."""
 
 _NAMED: dict[str, Callable[[], Mechanism]] = {
     "laplace": Laplace,
@@ -37,11 +41,11 @@ def as_mechanism(value: Any) -> Mechanism:
     Traceback (most recent call last):
         ...
     privatize.errors.SettingsError: mechanism='cauchy' is not known. The mechanisms are laplace, \
-gaussian, exponential and bernstein, or an instance such as Laplace().
+gaussian, exponential and bernstein, or an instance such as Laplace() or Blocks(low, high).
     """
     if isinstance(value, str) and value in _NAMED:
         return _NAMED[value]()
     if isinstance(value, Mechanism) and not isinstance(value, type):
         return value
     raise SettingsError(f"""mechanism={value!r} is not known. The mechanisms are laplace, gaussian,
-        exponential and bernstein, or an instance such as Laplace().""")
+        exponential and bernstein, or an instance such as Laplace() or Blocks(low, high).""")
