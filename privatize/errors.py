@@ -15,6 +15,7 @@
     │   ├── InfiniteSensitivityError   too many sampled pairs failed
     │   ├── ZeroSensitivityError       no sampled pair changed the answer
     │   ├── NotReproducibleError       function or sampler differ on identical input
+    │   ├── BoundError                 a pair of neighbours is beyond a bound that was given as proven
     │   └── PairError                  `pair=`, or `additive`, disagrees with the function itself
     ├── ExecutionError                 the function cannot run where `workers=` says
     ├── BudgetExceeded                 the budget does not have enough left; nothing was spent
@@ -160,6 +161,27 @@ class ZeroSensitivityError(CalibrationError):
 
 class NotReproducibleError(CalibrationError):
     """The function or the sampler gives different results for identical input."""
+
+
+class BoundError(CalibrationError):
+    """A pair of neighbours, made of public records, is beyond the bound that the user has proven.
+
+    Attributes
+    ----------
+    gap, bound : float
+        How far apart the outputs are, infinite if the function failed; and what was given.
+    n, position : int
+        Number of records, and which of them was replaced.
+    replaced, replacement : str
+        The record that was replaced, and the one that replaced it, in brief.
+    """
+
+    gap: float
+    bound: float
+    n: int
+    position: int
+    replaced: str
+    replacement: str
 
 
 class PairError(CalibrationError):

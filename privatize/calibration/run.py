@@ -30,7 +30,7 @@ _MOST_PAIRS = 10**8  # whose gaps take 800 MB
 _PILOT = 32  # pairs that weights are learned from
 _MOST_CHARACTERS = 500  # of a cause that are stored
 # What to do about a failure, by the kind of its cause.
-_REMEDIES = {
+REMEDIES = {
     "timed_out": "Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
     "killed": "Is there enough memory for all workers? Use fewer workers=, then call forget().",
     "structure": (
@@ -286,8 +286,8 @@ class Run:
         raise error from (None if cause is None else cause.exception())
 
     def _remedy(self) -> str:
-        if self.cause is not None and self.cause.kind in _REMEDIES:
-            return _REMEDIES[self.cause.kind]
+        if self.cause is not None and self.cause.kind in REMEDIES:
+            return REMEDIES[self.cause.kind]
         if self.evaluator.trusted == "pair=":
             return "Make pair= work on all data that the sampler can draw."
         return (

@@ -233,7 +233,7 @@ class Sensitivity:
             if self._note is not None:
                 self._note(chosen)
         value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights))
-        return replace(self, value=_widened(value, self.jitter), plan=chosen)
+        return replace(self, value=widened(value, self.jitter), plan=chosen)
 
     def __copy__(self, _: Any = None) -> Self:
         return self  # only the list of plans read changes, and all copies must share it
@@ -431,7 +431,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         noise = max(noise, SMALLEST)
     run.known.setflags(write=False)
     return Sensitivity(
-        value=_widened(value, noise),
+        value=widened(value, noise),
         n=pairs.n,
         plan=run.plan,
         norm=evaluated.norm.label,
@@ -455,7 +455,7 @@ def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
     return None if given is None else math.ldexp(given, -min(weights, default=0))
 
 
-def _widened(value: float, noise: float) -> float:
+def widened(value: float, noise: float) -> float:
     """Return an estimate, widened if there is rounding noise from run to run, or refuse it."""
     if noise > value * ROUNDING:
         raise NotReproducibleError(f"""The function rounds differently from run to run, by up to {noise:.3g},

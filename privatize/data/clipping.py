@@ -293,3 +293,16 @@ def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
 def last_float(ends: "np.iinfo[Any]") -> float:
     """Return the largest float that is inside a range of integers."""
     return float(np.nextafter(float(ends.max), 0)) if ends.bits > 52 else float(ends.max)
+
+
+def value_in(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a value as an array of a dtype can have it; integers saturate.
+
+    Examples
+    --------
+    >>> value_in(1e6, np.dtype("i1")), value_in(None, np.dtype(float))
+    (127, nan)
+    """
+    if value is None and dtype.kind in "fmM":
+        return np.nan if dtype.kind == "f" else np.array("NaT", dtype=dtype)[()]
+    return cast_numbers(np.asarray(value), dtype).item() if dtype.kind in "biuf" else value

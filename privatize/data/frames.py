@@ -135,6 +135,11 @@ def replaced(data: Any, at: int, values: Any) -> Any:
     return _of(data).replaced(data, at, values)
 
 
+def put(data: Any, at: int, cells: Mapping[int, Any]) -> Any:
+    """Return a frame or a series with other values, None for a missing one, in some rows of one column."""
+    return _of(data).put(data, at, cells)
+
+
 # --- as outputs -------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ pair, and narwhals would take longer than the work itself.
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -197,6 +198,30 @@ class Tabular(Columnar):
         """Return a frame or a series with other numbers in one of its columns."""
         missing = np.isnan(values) if values.dtype.kind == "f" else None
         return self.with_column(data, at, self.native(values, missing, self.columns(data)[at]))
+
+    def put(self, data: Any, at: int, cells: Mapping[int, Any]) -> Any:
+        """Return a frame or a series with other values, None for a missing one, in rows of one column."""
+        column = self.columns(data)[at]
+        values, missing = columns.values_of(column)
+        made, absent = values.copy(), np.zeros(len(values), dtype=bool) if missing is None else missing.copy()
+        for row, value in cells.items():
+            absent[row] = value is None
+            if value is not None or made.dtype.kind not in "biu":
+                made[row] = clipping.value_in(value, made.dtype)
+        if made.dtype.kind == "O":
+            return self.with_column(data, at, self.native(made.tolist(), None, column))
+        return self.with_column(data, at, self.native(made, absent | _absent(made), column))
+
+
+def _absent(values: Array) -> Any:
+    """Tell which floats, dates or durations are missing."""
+    return (
+        np.isnan(values)
+        if values.dtype.kind == "f"
+        else np.isnat(values)
+        if values.dtype.kind in "mM"
+        else False
+    )
 
 
 def _per_column(support: Any, width: int) -> list[Any]:

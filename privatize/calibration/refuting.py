@@ -1,0 +1,452 @@
+"""Try to refute a bound that the user has proven: look for neighbours whose outputs are further apart."""
+
+import contextlib
+import functools
+import math
+import numbers
+import reprlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration import streams
+from privatize.calibration.attempts import PIECES, AttemptSampler, first_attempts, mutated
+from privatize.calibration.checks import ROUNDING, check_drift
+from privatize.calibration.evaluators.base import Context, Evaluator
+from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.global_rng import level, unwind
+from privatize.calibration.neighbours import NeighbourSampler
+from privatize.calibration.norms import NORMS, Norm, Vector
+from privatize.calibration.run import REMEDIES, Collector
+from privatize.calibration.sensitivity import SMALLEST, widened
+from privatize.calibration.user_warnings import show
+from privatize.data import records
+from privatize.data.corners import Place, places
+from privatize.data.parts import as_array, parts_of
+from privatize.data.schema import Schema
+from privatize.display.cards import Card
+from privatize.display.figures import as_integer
+from privatize.errors import BoundError, ExecutionError, SettingsError
+from privatize.execution.choose import check_timeout
+from privatize.execution.job import Cause, SpanResult
+from privatize.outputs.structure import Structure
+from privatize.samplers import Sampler, draw
+
+_SAMPLED = 200  # pairs that are drawn from P
+_ROUNDS = 8  # of mutations, at least
+_WAYS, _MUTATED = 2, 3  # ways that are cut, and attempts that are mutated twice, in each round
+_FEW = 64  # records that are drawn to see what P draws
+_UNITS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+_SLACK = 2.0**-44  # the bound itself and the norm are rounded, too
+_brief = reprlib.Repr()
+_brief.maxdict = _brief.maxlist = _brief.maxtuple = 8
+_brief.maxstring = _brief.maxother = 50
+
+
+@dataclass(frozen=True, eq=False)
+class ProvenBound:
+    """A bound on how far one record can move a function's output, for all pairs of neighbours.
+
+    It stands where a `Sensitivity` stands.
+
+    Attributes
+    ----------
+    value : float
+        The bound at n, enlarged for rounding.
+    given : float
+        The bound that the user has proven.
+    n : int
+        Number of records.
+    norm : str
+        Name of the norm that the bound is in.
+    seed, coin_seed : int
+        The public seeds of the pairs that were tried, and of the random generators that the function used.
+    structure : Structure
+        The structure of the output.
+    schema : Schema
+        The schema of the datasets.
+    tried : int
+        How many pairs were tried, and none was beyond the bound.
+    largest : float
+        The largest gap of two neighbours among them.
+    jitter : float
+        The largest difference by rounding that was seen between two runs of the function.
+    """
+
+    value: float
+    given: float
+    n: int
+    norm: str
+    seed: int
+    coin_seed: int
+    structure: Structure
+    schema: Schema | None
+    tried: int
+    largest: float
+    jitter: float = 0.0
+
+    bound: ClassVar[str] = "proven"
+    gamma: ClassVar[float] = 0.0
+    average_gamma: ClassVar[float] = 0.0
+    weights: ClassVar[tuple[int, ...]] = ()
+
+    @functools.cached_property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which numbers of the output are integers. Read-only."""
+        found = self.structure.integers()
+        found.flags.writeable = False
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "whole"}
+
+    @property
+    def m(self) -> int:
+        """Number of pairs that were tried."""
+        return self.tried
+
+    @property
+    def k(self) -> int:
+        """The same: none of them was beyond the bound."""
+        return self.tried
+
+    def card(self) -> Card:
+        """Return what a person sees of the bound: names and values."""
+        rows = {
+            "sensitivity": f"{self.value:.6g} ({self.norm})",
+            "from": "a bound that you proved",
+            "enlarged for rounding": f"from {self.given:.6g}" if self.value > self.given else "",
+            "records": f"n={self.n:,}",
+            "holds for": "all pairs of neighbours (gamma=0)",
+            "tried": f"{self.tried:,} pairs; the largest gap is {self.largest:.6g}",
+            "seed": str(self.seed),
+        }
+        return Card("proven bound", [(name, text) for name, text in rows.items() if text])
+
+    def _repr_html_(self) -> str:
+        return self.card().html()
+
+    def __repr__(self) -> str:
+        return (
+            f"ProvenBound({self.value:.6g}, norm={self.norm}, n={self.n}, gamma=0, tried={self.tried}, "
+            f"largest={self.largest:.6g}, seed={self.seed})"
+        )
+
+
+# -- the bound --
+
+
+def check_bound(sensitivity: Any, n: int) -> float:
+    """Return a bound at n, a number or a function of n, as a float that is not below it, or refuse it.
+
+    A function of n is also called with 2n and 10n: one that is not positive there, because it falls in the
+    wrong way, bounds nothing at n either.
+
+    Examples
+    --------
+    >>> check_bound(lambda n: 120 / n, 1000), check_bound(1, 50)
+    (0.12, 1.0)
+    """
+    if not callable(sensitivity):
+        return _positive(sensitivity, f"sensitivity={_brief.repr(sensitivity)}")
+    found = []
+    for at in (n, 2 * n, 10 * n):
+        try:
+            value = sensitivity(at)
+        except Exception as error:
+            if at > n:  # it may be known for some n only
+                continue
+            raise SettingsError(f"""sensitivity={_brief.repr(sensitivity)} raised {type(error).__name__} for
+                n={n}: {error}. Pass a number, or a function of the number of records n alone.""") from error
+        found.append(_positive(value, f"sensitivity(n), which is {_brief.repr(value)} at n={at},"))
+    return found[0]
+
+
+def _positive(value: Any, what: str) -> float:
+    try:
+        found = math.nan if type(value) is bool or not isinstance(value, numbers.Real) else float(value)
+        found = found if found >= value else math.nextafter(found, math.inf)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if SMALLEST <= found < math.inf:
+        return found
+    constant = " A constant needs no noise: publish it." if found == 0 else ""
+    raise SettingsError(f"""{what} is not a bound on how far one record can move the answer: it must be a
+        finite number of at least {SMALLEST:g}, or a function of n that returns one, as in sensitivity=lambda
+        n: 120 / n for the mean of numbers between 0 and 120.{constant}""")
+
+
+def enlarged(bound: float, n: int, known: list[Place], dtypes: set[str]) -> float:
+    """Return a bound that holds for the function in floats, too, if the given one holds for exact numbers.
+
+    Adding n numbers of at most c, in any order, has an error of up to n²·u·c, and neighbours have two.
+
+    Examples
+    --------
+    >>> enlarged(1.0, 1000, [], {"float64"}), enlarged(1.0, 1000, [], {"float32"})
+    (1.0000000002220448, 1.1192092895507815)
+    """
+    ends = [place.ends for place in known if place.ends is not None and place.ends[0] < place.ends[1]]
+    ratio = max([1.0, *(max(abs(low), abs(high)) / (high - low) for low, high in ends)])
+    unit = max([2.0**-53, *(_UNITS.get(name, 0.0) for name in dtypes)])
+    return math.nextafter(bound * (1 + max(2.0 * n * n * unit * ratio, _SLACK)), math.inf)
+
+
+# -- the pairs --
+
+
+def refute(
+    function: Callable[[Any], Any],
+    *,
+    n: int,
+    sampler: Sampler,
+    norm: Literal["l1", "l2", "sup"] | Callable[[Vector], float],
+    sensitivity: float | Callable[[int], float],
+    support: Any = None,
+    domain: Literal["clip", "as-is"] = "clip",
+    seed: int | None = None,
+    timeout: float | None = None,
+    workers: Any = None,
+    progress: bool | None = None,
+    version: str | None = None,
+    like: Schema | None = None,
+    label: str | None = None,
+    around: Context = contextlib.nullcontext,
+) -> ProvenBound:
+    """Try to refute a bound on a function's sensitivity, and return it if that fails.
+
+    Pairs are drawn from P, and made of records at the corners of its support; the worst of them are mutated.
+    There are at most a few hundred, and the same ones for the same seed. A function that fails on one of them
+    has no bound.
+
+    Parameters
+    ----------
+    function, n, sampler, norm, seed, timeout, workers, progress, version, like, label, around
+        As for `estimate_sensitivity`.
+    sensitivity : float or callable
+        The bound, or a function of n that returns it.
+    support : object
+        P's support.
+    domain : {"clip", "as-is"}
+        Whether private records are clipped to the support. If they are not, numbers may be anything, and the
+        bound is taken as it is given, without an allowance for rounding.
+
+    Raises
+    ------
+    BoundError
+        If a pair is beyond the bound; it shows the pair.
+    NotReproducibleError, ExecutionError
+        As for `estimate_sensitivity`.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> refute(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1", sensitivity=0.01, support=(0, 1),
+    ...        seed=1)
+    ProvenBound(0.01, norm=l1, n=100, gamma=0, tried=410, largest=0.01, seed=1)
+    """
+    if as_integer(n) < 1:
+        raise SettingsError(f"n={_brief.repr(n)} is not a number of records: it must be an integer >= 1.")
+    n, given, own = int(n), check_bound(sensitivity, int(n)), streams.seed_or_fresh(seed)
+    clip, drawn = domain == "clip", draw(sampler, _FEW, streams.stream(own, streams.PILOT, 3))
+    corners = places(drawn, support, beyond=not clip)
+    dtypes = {place.dtype for data in (drawn, records.cast(drawn, like)) for place in places(data, None)}
+    rest: dict[str, Any] = {"version": version, "timeout": check_timeout(timeout), "worker_context": around}
+    measured = Norm(NORMS[norm] if isinstance(norm, str) else norm)
+    pairs = NeighbourSampler(sampler, n, own, like)
+    evaluator = RawEvaluator(function=function, pairs=pairs, norm=measured, s0=streams.coin_seed(own), **rest)
+    name = label or str(getattr(function, "__name__", type(function).__name__))
+    opened = level()
+    try:
+        sampled = _Trial(evaluator, Collector(workers, progress, f"{name}, trying its bound"), name, given)
+        pairs.check()
+        sampled.run(_SAMPLED)
+        sampled.refuse_failed()
+        dtypes |= {leaf.dtype_name for leaf in evaluator.known_structure.leaves()}
+        limit = enlarged(given, n, corners if clip else [], dtypes)
+        sampled.refuse(limit)
+        made = AttemptSampler(sampler, n, own, like, support if clip else None, corners)
+        at_corners = sampled.search(made, limit)
+        for trial in (sampled, at_corners):
+            trial.check_again()
+        if not evaluator.known_structure.complete:  # it was evaluated elsewhere
+            evaluator.outputs(0)
+    finally:
+        unwind(opened)
+    noise = max(trial.noise for trial in (sampled, at_corners))
+    return ProvenBound(
+        value=widened(limit if clip else given, noise),
+        given=given,
+        n=n,
+        norm=measured.label,
+        seed=own,
+        coin_seed=evaluator.s0,
+        structure=evaluator.known_structure,
+        schema=pairs.schema,
+        tried=len(sampled.gaps) + len(at_corners.gaps),
+        largest=max(trial.largest for trial in (sampled, at_corners)),
+        jitter=noise,
+    )
+
+
+class _Trial:
+    """Pairs that are tried, and their gaps."""
+
+    def __init__(self, evaluator: Evaluator, collector: Collector, name: str, given: float) -> None:
+        self.evaluator, self.collector, self.name, self.given = evaluator, collector, name, given
+        self.gaps = np.zeros(0)
+        self.cause: Cause | None = None
+        self.exact, self.elsewhere = True, False
+        self._shown: set[tuple[str, str, int]] = set()  # places in the code that have warned
+
+    # -- gaps --
+
+    def run(self, count: int) -> None:
+        """Evaluate the next pairs."""
+        start = len(self.gaps)
+        self.gaps = np.append(self.gaps, np.full(count, np.nan))
+        exact, elsewhere = self.collector.collect(self.evaluator, [(start, start + count)], count, self._take)
+        self.exact, self.elsewhere = self.exact and exact, self.elsewhere or elsewhere
+        if missing := int(np.isnan(self.gaps).sum()):
+            raise ExecutionError(f"{missing} of {count} pairs were not evaluated.")
+
+    def _take(self, found: SpanResult) -> None:
+        self.gaps[found.start : found.start + len(found.gaps)] = found.gaps
+        self.evaluator.learn(found.structure, found.rounding_noise)
+        show(found.warned, self._shown)
+        if found.cause is not None and (self.cause is None or found.cause.index < self.cause.index):
+            self.cause = found.cause
+
+    @property
+    def noise(self) -> float:
+        """The largest difference by rounding between two runs; never 0 for polars, which sums in parallel."""
+        schema = self.evaluator.pairs.schema
+        least = SMALLEST if schema is not None and "polars" in schema.libraries else 0.0
+        return max(self.evaluator.rounding_noise, least)
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """How many records differ, for each pair."""
+        pairs = self.evaluator.pairs
+        if isinstance(pairs, AttemptSampler):
+            return np.array([attempt.steps for attempt in pairs.attempts])
+        return np.ones(len(self.gaps), dtype=np.int64)
+
+    @property
+    def largest(self) -> float:
+        """The largest gap of two neighbours."""
+        return float(self.gaps[self.steps == 1].max())
+
+    def search(self, pairs: AttemptSampler, limit: float) -> "_Trial":
+        """Try pairs at corners of the support, then mutations and pieces of the worst; return that trial."""
+        made, own = replace(self.evaluator, pairs=pairs), self.evaluator
+        made.structure, made.uses_global_rng, made.warned = own.structure, own.uses_global_rng, own.warned
+        for fact in ("schema", "bytes", "seconds"):
+            setattr(pairs, fact, getattr(own.pairs, fact))
+        trial = _Trial(made, self.collector, self.name, self.given)
+        rng, cut = streams.stream(pairs.seed, streams.POSITIONS), set[int]()
+        attempts, known, n = pairs.attempts, pairs.places, pairs.n
+        new = first_attempts(known, n, rng)
+        for _ in range(1 + max(_ROUNDS, math.ceil(math.log(n, PIECES)) + 1)):
+            attempts += new
+            trial.run(len(new))
+            trial.refuse_failed()
+            trial.refuse(limit)
+            ranked = np.argsort(-trial.gaps / trial.steps, kind="stable").tolist()
+            ways = [at for at in ranked if attempts[at].steps > 1 and at not in cut][:_WAYS]
+            worst = [at for at in ranked if attempts[at].steps == 1][:_MUTATED]
+            cut.update(ways)
+            new = [piece for at in ways for piece in attempts[at].pieces()]
+            new += [mutated(attempts[at], known, n, len(attempts) + i, rng) for i in (0, 1) for at in worst]
+        return trial
+
+    def check_again(self) -> None:
+        """Measure some gaps again: a function that drifts has no bound."""
+        check_drift(self.evaluator, self.gaps, exact=self.exact, elsewhere=self.elsewhere)
+
+    # -- refusals --
+
+    def refuse_failed(self) -> None:
+        """Refuse the bound if the function failed on any pair."""
+        cause = self.cause
+        if cause is None:
+            return
+        remedy = REMEDIES.get(cause.kind, "Make it work on all data that P's support allows, or narrow that.")
+        raise self._error(
+            cause.index,
+            "it must hold for all data, and the function failed",
+            f"""The cause: {cause.text.rstrip(".")}. {remedy}""",
+        ) from cause.exception()
+
+    def refuse(self, limit: float) -> None:
+        """Refuse the bound if two neighbours are beyond it."""
+        # Other runs may be rounded differently, and the bound is widened for that.
+        allowed = limit * (1 + 16 * ROUNDING) if self.noise else limit
+        gaps = np.where(self.steps == 1, self.gaps, 0.0)
+        if gaps.max() <= allowed:
+            return
+        self.check_again()  # if it drifts, that is what is wrong
+        norm = self.evaluator.norm.label
+        raise self._error(
+            int(gaps.argmax()),
+            f"two answers are {gaps.max():.6g} apart ({norm})",
+            """A bound must hold whichever record is replaced by any other that P's support allows, in the
+            norm of the mechanism. Correct it, narrow the support, or leave sensitivity= out and set gamma= to
+            have the sensitivity estimated.""",
+        )
+
+    def _error(self, index: int, what: str, advice: str) -> BoundError:
+        pairs = self.evaluator.pairs
+        n, gap, steps = pairs.n, float(self.gaps[index]), 1
+        if isinstance(pairs, AttemptSampler):
+            attempt = pairs.attempts[index]
+            pool, first, second, order = pairs.described(attempt)
+            position, steps = int(order[attempt.start]), attempt.steps
+            replaced, replacement = (_shown(pool, int(rows[position])) for rows in (first, second))
+            changed = order[attempt.start : attempt.stop]
+            rest = np.bincount(np.minimum(np.delete(first, changed), 3), minlength=4).tolist()
+            shown = [f"{rest[at]} {_are(rest[at])} {_shown(pool, at)}" for at in range(3) if rest[at]]
+            shown += [f"{rest[3]} {_are(rest[3])} drawn from P"] if rest[3] else []
+        else:
+            drawn, position = pairs.pair_at(index)
+            replaced, replacement = (_shown(drawn, at) for at in (position, n))
+            shown = [f"{n - 1} {_are(n - 1)} drawn from P"] if n > 1 else []
+        which = f"the one at position {position}" if steps == 1 else f"{steps}"
+        others = f"; of the others {' and '.join(shown)}" if shown else ""
+        return BoundError(
+            f"""sensitivity={self.given:.6g} is not a bound for {self.name}(): {what}. Of n={n} records
+            {which}, {replaced}, {"was" if steps == 1 else "were"} replaced by {replacement}{others}.
+            {advice}""",
+            gap=gap,
+            bound=self.given,
+            n=n,
+            position=position,
+            replaced=replaced,
+            replacement=replacement,
+        )
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _shown(data: Any, at: int) -> str:
+    """Return one public record in brief."""
+    one = records.take(data, np.array([at]))
+    named = parts_of(one)
+    if named is None:
+        return _brief.repr(_first(one))
+    found = {key: _first(part) for key, part in named}
+    return _brief.repr(tuple(found.values()) if isinstance(one, tuple) else found)
+
+
+def _first(values: Any) -> Any:
+    if isinstance(values, tuple | dict):
+        return _shown(values, 0)
+    first = values[0] if isinstance(values, list) else as_array(values)[0]
+    if isinstance(first, np.datetime64 | np.timedelta64):
+        return str(first)
+    return first.tolist() if isinstance(first, np.ndarray | np.generic) else first
