@@ -84,7 +84,7 @@ def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None)
     budget = "" if settings.budget is None else f", budget {getattr(settings.budget, 'name', 'part')!r}"
     kind = type(settings.mechanism).__name__
     promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, gamma={settings.gamma:g}{budget}"
-    problems = rules.problems(settings.epsilon, settings.delta, settings.gamma, budget=True)
+    problems = rules.problems(settings.epsilon, settings.delta, settings.gamma or 0.0, budget=True)
     unknown = _unknown(function, owner)
     if unknown:
         problems.append(

@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from privatize.data.container import Container, Positions, convert, find, of
+from privatize.data.container import Container, Positions, convert, find, isolated, of
 from privatize.data.schema import AlignedSchema, Schema
 from privatize.data.support import split
 from privatize.errors import DataError
@@ -65,6 +65,9 @@ class Tuples(Container):
 
     def fresh(self, data: Any) -> Any:
         return self._each(data, lambda own, part: own.fresh(part))
+
+    def isolated(self, data: Any) -> Any:
+        return self.put(data, [isolated(data[key]) for key in self.keys(data)])
 
     def neighbour(self, data: Any, position: int, n: int) -> Any:
         return self._each(data, lambda own, part: own.neighbour(part, position, n))

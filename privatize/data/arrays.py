@@ -43,6 +43,9 @@ class Arrays(Container):
     def fresh(self, data: Any) -> Any:
         return _laid_out(data, data.dtype)
 
+    def isolated(self, data: Any) -> Any:
+        return _laid_out(data, _narrow(data))
+
     def alike(self, one: Any, other: Any) -> bool:
         kinds = {one.dtype.kind, other.dtype.kind}
         return one.shape[1:] == other.shape[1:] and (len(kinds) == 1 or kinds <= set("biuf"))
@@ -74,6 +77,18 @@ def _laid_out(data: Any, dtype: np.dtype[Any]) -> Any:
     made = (np.zeros if data.dtype.names else np.empty)(data.shape, dtype)
     _fill(made, data)
     return made
+
+
+def _narrow(data: Any) -> np.dtype[Any]:
+    """Return the dtype of an array, with strings as wide as the longest of its own."""
+    dtype: np.dtype[Any] = data.dtype
+    if dtype.names:
+        parts = [(name, data[name]) for name in dtype.names]
+        narrow = [(name, _narrow(part), part.shape[data.ndim :]) for name, part in parts]
+        return dtype if all(at.dtype == made for (_, at), (_, made, _) in zip(parts, narrow, strict=True)) else np.dtype(narrow)
+    if dtype.kind not in "US":
+        return dtype
+    return np.dtype(f"{dtype.byteorder}{dtype.kind}{np.char.str_len(data).max(initial=1)}")
 
 
 def _fill(made: Any, values: Any) -> None:
@@ -130,7 +145,7 @@ class Sparse(Arrays):
         made = self.fresh(data).tocoo()
         return [made.data, made.row, made.col, made.shape]
 
-    alike, cast = Container.alike, Container.cast
+    alike, cast, isolated = Container.alike, Container.cast, Container.isolated
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
         made = data.tocsr(copy=True)
@@ -169,7 +184,7 @@ class Tensors(Arrays):
     def comparable(self, data: Any) -> Any:
         return data.detach().cpu().numpy()
 
-    alike, cast = Container.alike, Container.cast
+    alike, cast, isolated = Container.alike, Container.cast, Container.isolated
 
     def from_array(self, values: NDArray[Any], schema: Any) -> Any:
         if values.dtype.kind not in "biuf":

@@ -37,6 +37,9 @@ class ArrowTables(Tabular):
         taken = [data.take(self.places(data, at)).columns for at in positions]
         return [self.assemble([one.combine_chunks() for one in parts], data.column_names) for parts in taken]
 
+    def isolated(self, data: Any) -> Any:
+        return self.assemble([_isolated(column) for column in data.columns], data.column_names)
+
     def assemble(self, parts: list[Any], names: Any) -> Any:
         return pa.table(dict(zip(names, parts, strict=True)))
 
@@ -64,6 +67,15 @@ class ArrowTables(Tabular):
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         return data.set_column(at, data.column_names[at], column)
+
+
+def _isolated(column: Any) -> Any:
+    """Return a column made of Python's values: one that was taken has memory and categories of others."""
+    kind = column.type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):  # Python has no nanoseconds
+        inside = pa.int64() if kind.bit_width == 64 else pa.int32()
+        return pa.array(column.cast(inside).to_pylist(), inside).cast(kind)
+    return pa.array(column.to_pylist(), kind)
 
 
 ADAPTERS = {"Table": ArrowTables("frame")}

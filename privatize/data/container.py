@@ -52,6 +52,10 @@ class Container(ABC):
         """Return the same records in a new container that shows nothing else of the given one."""
         return data
 
+    def isolated(self, data: Any) -> Any:
+        """Return the same records in a new container that shows nothing of other records."""
+        return self.fresh(data)
+
     def neighbour(self, data: Any, position: int, n: int) -> Any:
         """Return the first n records with the one at `position` replaced by the one at n, as a copy."""
         positions = np.arange(n)
@@ -126,6 +130,12 @@ def of(data: Any) -> Container:
             data frame or series of pandas or polars, a pyarrow Table, a sparse matrix, a torch tensor, or a
             tuple or dict of aligned ones{_hint(cls)}.""")
     return found
+
+
+def isolated(value: Any) -> Any:
+    """Return a record, or a part of a dataset, that shows nothing of others if it is a container itself."""
+    own = find(value)
+    return value if own is None else own.isolated(value)
 
 
 def _hint(cls: type) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import clipping
-from privatize.data.container import IMMUTABLE, Container, Positions
+from privatize.data.container import IMMUTABLE, Container, Positions, isolated
 from privatize.data.schema import ListSchema, Schema
 from privatize.data.support import OneOf, is_fixed, split, unwrap
 from privatize.errors import DataError
@@ -44,6 +44,9 @@ class Lists(Container):
         other = self.copy(data[:n])
         other[position] = data[n]
         return other
+
+    def isolated(self, data: Any) -> Any:
+        return [isolated(record) for record in data]
 
     def alike(self, one: Any, other: Any) -> bool:
         dicts = all(part and isinstance(part[0], dict) for part in (one, other))

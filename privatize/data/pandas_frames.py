@@ -84,6 +84,15 @@ class PandasFrames(Tabular):
             found.append(self.assemble(taken, self._labels(data), index))
         return found
 
+    def isolated(self, data: Any) -> Any:
+        made = self.fresh(data)
+        parts = [columns.arrays(pandas_layout.without_others(column))[0] for column in self.columns(made)]
+        index = made.index
+        if self.index(made) is not None:
+            labels = map(pandas_layout.without_others, pandas_layout.labels_of(index))
+            index = pandas_layout.joined(list(labels), index.names)
+        return self.assemble(parts, self._labels(made), index)
+
     def _labels(self, data: Any) -> Any:
         """Return the names of the columns, for another frame."""
         return [data.name] if self.form == "series" else pandas_layout.own_labels(data.columns)

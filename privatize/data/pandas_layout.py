@@ -55,6 +55,20 @@ def with_own_cells(data: Any) -> Any:
     return data
 
 
+def without_others(column: Any) -> Any:
+    """Return a series without categories, and without memory, of rows that it was taken from."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        own = column.cat.remove_unused_categories()
+        if own.cat.ordered:
+            return own
+        # The order of the others may be that in which they turned up.
+        categories = sorted(own.cat.categories, key=lambda value: (type(value).__name__, repr(value)))
+        return own.cat.set_categories(pd.Index(categories, dtype=own.cat.categories.dtype))
+    if type(column.dtype).__name__ == "ArrowDtype" or getattr(column.dtype, "storage", None) == "pyarrow":
+        return pd.Series(pd.array(column.tolist(), dtype=column.dtype), column.index, name=column.name)
+    return column
+
+
 def own_labels(labels: Any) -> Any:
     """Return column names for another frame: what is written into one frame's does not change the other's."""
     return labels.view() if is_read_only(labels.dtype) else labels.copy(deep=True)

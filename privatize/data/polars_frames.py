@@ -35,6 +35,9 @@ class PolarsFrames(Tabular):
                 rows = self.with_column(rows, at, column.cast(pl.String).cast(column.dtype))
         return rows
 
+    def isolated(self, data: Any) -> Any:
+        return self.assemble([_isolated(column) for column in self.columns(data)], self.names(data))
+
     def assemble(self, parts: list[Any], names: Any) -> Any:
         if self.form == "series":
             return parts[0].rename(names[0])
@@ -58,6 +61,18 @@ class PolarsFrames(Tabular):
         if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
             values = values.astype("M8[us]")
         return _series(values, missing, column.zone)
+
+
+def _isolated(column: Any) -> Any:
+    """Return a column made of Python's values: one that was taken has memory and categories of others."""
+    if column.dtype.is_temporal():  # by its integers, since Python has no nanoseconds
+        inside = column.to_physical()
+        return pl.Series(column.name, inside.to_list(), inside.dtype).cast(column.dtype)
+    dtype, values = column.dtype, column.to_list()
+    if isinstance(dtype, pl.Enum):
+        own = set(values)
+        dtype = pl.Enum([value for value in dtype.categories if value in own])
+    return pl.Series(column.name, values, dtype)
 
 
 def _series(values: Array, missing: Array | None, zone: str | None) -> Any:

@@ -123,6 +123,20 @@ def fresh(data: Any) -> Any:
     return of(data).fresh(data)
 
 
+def isolated(data: Any) -> Any:
+    """Return the same records in a new container that shows nothing of the records that they were taken from.
+
+    Besides what `fresh` leaves out, these are the width of strings and the categories, which may be those of
+    other records. Names and dtypes stay.
+
+    Examples
+    --------
+    >>> isolated(np.array(["a", "a long name"])[:1]).dtype.str[1:]
+    'U1'
+    """
+    return of(data).isolated(data)
+
+
 def alike(one: Any, other: Any) -> bool:
     """Tell whether two drawn datasets are of the same kind; arrays of numbers may differ in dtype.
 

@@ -68,7 +68,9 @@ def round_up(gamma: float) -> str:
     return str(exact.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING))
 
 
-def promise(epsilon: float, delta: float, gamma: float) -> str:
-    """Return the promise in a line."""
-    shown = f", delta={delta:g}" if delta else ""
-    return f"epsilon={epsilon:g}{shown} on all but gamma={gamma:.4g} of neighbours"
+def promise(epsilon: float, delta: float, gamma: float, words: str = "") -> str:
+    """Return the promise in a line; `words` say why it holds for all neighbours, if it does."""
+    shown = f"epsilon={epsilon:g}, delta={delta:g}" if delta else f"epsilon={epsilon:g}"
+    if words:
+        return f"{shown} on all neighbours: differentially private, {words}"
+    return f"{shown} on all but gamma={gamma:.4g} of neighbours"

@@ -22,6 +22,10 @@ def questions(
     """
     args, kwargs = given
     given.clear()
+    if definition.proven is not None:
+        del args, kwargs
+        raise SettingsError(f"""{definition.name}() has a bound for all pairs of its own, so nothing is
+            estimated, and there is nothing to {name}.""")
     like = kwargs.pop("like", None)
     size = traits_of(definition.settings.sampler).size
     if args:

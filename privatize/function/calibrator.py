@@ -19,6 +19,7 @@ import numpy as np
 
 from privatize import errors
 from privatize.calibration import streams
+from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
@@ -32,10 +33,11 @@ from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import Private
 from privatize.planning.plan import Plan
 from privatize.storage.database import DatabaseError
-from privatize.storage.estimates import Store, open_store, warn
+from privatize.storage.estimates import Entry, Store, open_store, warn
 from privatize.storage.places import store_place
 
 _MOST = 256  # estimates, templates and settings that are held in memory
+_PROVEN = ("value", "given", "norm", "tried", "largest", "jitter")  # what is remembered of a proven bound
 _UNAVAILABLE = "Estimates cannot be remembered in {}, only in this process: {}."
 
 
@@ -55,7 +57,7 @@ class Estimate:
         A quicker check of the same, for functions that can change only what the guard sees.
     """
 
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity | ProvenBound
     key: str | None
     holds: Callable[[], bool]
     guard: ChangeGuard | None = None
@@ -72,7 +74,7 @@ class Calibrator:
 
     def __init__(self) -> None:
         # By key, plan, floor and store: whoever names another store expects the estimate there, too.
-        self.memory: dict[tuple[str, Plan, float | None, Any], Sensitivity] = {}
+        self.memory: dict[tuple[str, Plan | float, float | None, Any], Sensitivity | ProvenBound] = {}
         # By short names, which contain ids: the question keeps those objects alive. Without a guard
         # there is None: nothing is kept alive, and an object that gets the same id later has no guard either.
         self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate] | tuple[None, None]] = {}
@@ -136,9 +138,11 @@ class Calibrator:
             # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
-            return Estimate(asked.calibrate(_seed(settings), None), None, holds), holds()
+            seed = _seed(settings)
+            found = asked.attack(seed) if settings.plan is None else asked.calibrate(seed, None)
+            return Estimate(found, None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
-        at = key, settings.plan, settings.min_sensitivity, settings.store
+        at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
         known = self.memory.get(at)
         if known is not None:
             estimate = Estimate(known, key, holds)
@@ -232,7 +236,7 @@ def _seed(settings: Settings) -> int:
     return streams.fresh_seed() if settings.seed is None else settings.seed
 
 
-def _remembered(asked: Question, key: str) -> tuple[Sensitivity, Store]:
+def _remembered(asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store]:
     """Return the estimate that is remembered under a key, or make it and remember it; and the store."""
     store = store_of(asked.settings)
     try:
@@ -243,7 +247,21 @@ def _remembered(asked: Question, key: str) -> tuple[Sensitivity, Store]:
         return _completed(store, asked, key), store
 
 
-def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
+def _tried(store: Store, asked: Question, entry: Entry) -> ProvenBound:
+    """Return the user's bound if it was tried before, or try it; raise if it is refuted."""
+    about, seed = entry.proven, entry.seed
+    if about.get("given") == asked.bound and entry.structure is not None and entry.structure.complete:
+        about = about | {"seed": seed, "coin_seed": streams.coin_seed(seed), "n": asked.n}
+        return ProvenBound(structure=entry.structure, schema=asked.schema, **about)
+    found = asked.attack(seed)
+    write = _Writer(store)
+    write(store.save, entry.key, seed, 0, np.array([found.largest]), found.structure)
+    facts = {name: getattr(found, name) for name in _PROVEN}
+    write(store.describe, entry.key, seed, checked=1, norm=found.norm, proven=facts)
+    return found
+
+
+def _completed(store: Store, asked: Question, key: str) -> Sensitivity | ProvenBound:
     """Read the estimate from what is remembered, and evaluate what is missing."""
     settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
     about = {
@@ -253,6 +271,8 @@ def _completed(store: Store, asked: Question, key: str) -> Sensitivity:
         "versions": {"python": sys.version.partition(" ")[0], "numpy": np.__version__},
     }
     entry = store.open(key, seed=_seed(settings), label=name, n=asked.n, facts=about)
+    if plan is None:
+        return _tried(store, asked, entry)
     mine = repr((plan, settings.min_sensitivity))
     for which in ("*", mine):
         if which in entry.failure:

@@ -6,6 +6,7 @@ more, without cause, context or traceback of anything that has seen private data
 """
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,21 +19,27 @@ from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
 from privatize.budgets.entered import current
 from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, subject
+from privatize.calibration import streams
 from privatize.calibration.global_rng import level, rng_guard, unwind
+from privatize.calibration.proven import Proven
+from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data.clipping import convert_floats
 from privatize.function import silence
-from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT
+from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT, Advice
 from privatize.function.binding import Call
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, Estimate, refuse_reachable
 from privatize.function.question import Definition, Question
-from privatize.function.recursion import active_guards
+from privatize.function.recursion import RecursionGuard, active_guards
 from privatize.function.release import Release
+from privatize.function.strength import GIVEN, bound_to, mechanism_name, words_of
 from privatize.function.template import Template
+from privatize.identity.change_guard import ChangeGuard
 from privatize.identity.declared import declare
+from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
@@ -118,6 +125,8 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     box.data, call = definition.binding.bind(box.args, box.kwargs)
     box.args = box.kwargs = None
     subjects = _unseal(definition, box, call, rules)
+    if definition.proven is not None:
+        return _run_proven(definition, definition.proven, call, box, subjects, entire)
     if definition.settings.sampler is None and subjects.sampler is not None:
         definition = calibrator.under(definition, subjects.sampler)
     asked, positions = _compare(definition, calibrator.template(definition), call, box)
@@ -129,23 +138,31 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     function = asked.function(sensitivity.coin_seed)
     _convert(asked, box, positions)
     if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
-        _reserve(subjects, _charge(asked, subjects), estimate)  # again: P may have changed meanwhile
+        full = _certified(_charge(asked, subjects), estimate)  # again: P may have changed meanwhile
+        given = _reserve(subjects, full)
+    else:
+        given = False
     before = estimate.snapshot(asked)
-    box.started = True  # from here on errors contain only fixed messages and names from the code
-    left: list[str] = []
-    try:
-        returned = _evaluate(asked, box, function, sensitivity)
-    finally:
-        left = before.put_back()
-    if not returned:
-        raise errors.PrivateRunError(asked.definition.advice.about(FAILED))
-    if left:
-        raise errors.PrivateRunError(asked.definition.advice.about(LEFT, left))
+    _evaluate(definition.advice, box, before, asked.guard(), function, sensitivity)
     if not estimate.holds():  # the noise is for the function as it was
         raise errors.PrivateRunError(asked.definition.advice.about(CHANGED))
     if box.value is None:
         raise errors.PrivateRunError(asked.definition.advice.about(UNFIT))
-    return _noised(asked, box, sensitivity, entire)
+    words = words_of(asked.settings, None)
+    return _noised(asked, box, sensitivity, _in_words(words, given), entire)
+
+
+def _in_words(words: str, given: bool) -> str:
+    return f"{words}, {GIVEN}" if words and given else words
+
+
+def _counted(box: Box) -> int:
+    """Return the number of records in the box, which is public."""
+    n = records.count(box.data)
+    if n == 0:
+        raise errors.DataError("""The dataset is empty: there is nobody to answer about, and nothing to
+            answer.""")
+    return n
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +173,46 @@ class _Subjects:
     dataset: str = ""
     people: tuple[str, ...] = ()
     sampler: Any = None  # the P that the data was sealed with
+
+
+def _run_proven(
+    definition: Definition, own: Proven, call: Call, box: Box, subjects: _Subjects, entire: bool
+) -> Any:
+    """Return a release, or its value, of a function that has a bound of its own. It needs no P."""
+    s, n = definition.settings, _counted(box)
+    if call.open is not None:
+        raise errors.ArgumentError(f"{definition.name}() was called without {call.open!r}.")
+    s0 = streams.coin_seed(streams.seed_or_fresh(s.seed))
+    context = functools.partial(RecursionGuard, definition.root, call.function)
+    proven, structure = bound_to(own, call, s0, context), own.structure(n)
+    charge = _plain(definition, subjects, n)
+    _check(subjects, charge)
+    given = _reserve(subjects, charge)
+    before = Snapshot(call.function, call.shared())
+    _evaluate(definition.advice, box, before, context(), lambda data: proven.measure(data, n), s0)
+    if box.value is None:
+        raise errors.PrivateRunError(proven.broken)
+    answer = proven.release(box.value, n, s.mechanism, s.epsilon, s.delta)
+    box.data = box.value = None
+    value = structure.rebuild(answer.vector)
+    if not entire:
+        return value
+    return Release(
+        value=value,
+        epsilon=s.epsilon,
+        delta=s.delta,
+        gamma=0.0,
+        average_gamma=0.0,
+        sensitivity=answer.sensitivity,
+        scale=answer.scale,
+        mechanism=mechanism_name(s, proven),
+        noise=proven.noise_of(s.mechanism),
+        n=n,
+        m=0,
+        k=0,
+        bound="proven",
+        proven=_in_words(proven.words, given),
+    )
 
 
 def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
@@ -199,10 +256,7 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Sub
 
 def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
-    n = records.count(box.data)
-    if n == 0:
-        raise errors.DataError("""The dataset is empty: there is nobody to answer about, and nothing to
-            answer.""")
+    n = _counted(box)
     if not template.fixed:  # P may be made of the data, and an error could show P
         refuse_reachable(definition.name, template.sampler, box)
     alike = records.is_same_kind(box.data, template.records())
@@ -215,21 +269,13 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
 
 def _charge(asked: Question, subjects: _Subjects) -> Charge:
     """Return what a release costs, as far as that is known before the calibration."""
-    s = asked.settings
+    s, plain = asked.settings, _plain(asked.definition, subjects, asked.n)
+    if s.gamma is None:
+        return plain
     law = declare(s.sampler)
-    # A class of the user's own, or one that is derived from ours, may claim any kind of composition.
-    mechanism = complete(s.mechanism)
-    trusted = type(mechanism) if s.own_mechanism else BaseMechanism
-    return Charge(
-        function=asked.definition.name,
-        key="",
-        dataset=subjects.dataset,
-        people=subjects.people,
-        n=asked.n,
-        mechanism=type(s.mechanism).__name__,
-        kind=trusted.composition_kind(mechanism, s.epsilon, s.delta),
-        epsilon=s.epsilon,
-        delta=s.delta,
+    return replace(
+        plain,
+        strength="sampled",
         gamma=0.0 if subjects.dataset else s.gamma,
         declared=(law.digest,),
         described=law.description,
@@ -239,20 +285,42 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
     )
 
 
-def _reserve(subjects: _Subjects, charge: Charge, estimate: Estimate) -> None:
-    """Charge a release to every budget, or refuse it."""
-    found = estimate.sensitivity
-    full = replace(
-        charge,
-        key=f"{estimate.key}:{found.seed}" if estimate.key else "",
-        gamma=found.gamma,
-        average_gamma=min(found.average_gamma, found.gamma),
-        looks=found.certified(),
+def _plain(definition: Definition, subjects: _Subjects, n: int) -> Charge:
+    """Return what a release costs that is private for all pairs."""
+    s, mechanism = definition.settings, complete(definition.settings.mechanism)
+    # A class of the user's own, or one that is derived from ours, may claim any kind of composition.
+    noise = definition.proven is None or definition.proven.noise_of(s.mechanism)
+    trusted = type(mechanism) if s.own_mechanism and noise else BaseMechanism
+    return Charge(
+        function=definition.name,
+        key="",
+        dataset=subjects.dataset,
+        people=subjects.people,
+        n=n,
+        mechanism=mechanism_name(s, definition.proven),
+        kind=trusted.composition_kind(mechanism, s.epsilon, s.delta),
+        epsilon=s.epsilon,
+        delta=s.delta,
+        gamma=0.0,
+        strength="plain",
     )
+
+
+def _certified(charge: Charge, estimate: Estimate) -> Charge:
+    """Return a charge with what is known after the calibration."""
+    found, key = estimate.sensitivity, f"{estimate.key}:{estimate.sensitivity.seed}" if estimate.key else ""
+    if isinstance(found, ProvenBound):
+        return replace(charge, key=key)
+    average = min(found.average_gamma, found.gamma)
+    return replace(charge, key=key, gamma=found.gamma, average_gamma=average, looks=found.certified())
+
+
+def _reserve(subjects: _Subjects, charge: Charge) -> bool:
+    """Charge a release to every budget, or refuse it. Tell whether sampled answers came before it."""
     if len(subjects.budgets) > 1:
-        _check(subjects, full)
-    for budget in subjects.budgets:
-        budget.reserve(full)
+        _check(subjects, charge)
+    before = [budget.reserve(charge) for budget in subjects.budgets]
+    return any(before)
 
 
 def _check(subjects: _Subjects, charge: Charge) -> None:
@@ -274,24 +342,52 @@ def _convert(asked: Question, box: Box, positions: Any) -> None:
         box.data = records.convert(box.data, drawn, support)
 
 
-def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: Sensitivity) -> bool:
-    """Run the raw function once on the private data; tell whether it returned.
+def _evaluate(
+    advice: Advice,
+    box: Box,
+    before: Snapshot | ChangeGuard,
+    guard: RecursionGuard,
+    function: Callable[[Any], Any],
+    found: Sensitivity | ProvenBound | int,
+) -> None:
+    """Run a function once on the private data, or raise if it fails or leaves something behind.
 
     What it returned is then in the box, as a flat vector; or None, if that is not finite or has another
-    structure.
+    structure than the estimate has. If there is only a seed, what it returned is in the box as it is.
     """
+    box.started = True  # from here on errors contain only fixed messages and names from the code
+    left: list[str] = []
+    try:
+        returned = _returned(box, guard, function, found)
+    finally:
+        left = before.put_back()
+    if not returned:
+        raise errors.PrivateRunError(advice.about(FAILED))
+    if left:
+        raise errors.PrivateRunError(advice.about(LEFT, left))
+
+
+def _returned(
+    box: Box,
+    guard: RecursionGuard,
+    function: Callable[[Any], Any],
+    found: Sensitivity | ProvenBound | int,
+) -> bool:
+    """Run a function in silence, with its value into the box; tell whether it returned."""
+    seed = found if isinstance(found, int) else found.coin_seed
     hush, entered = silence.quiet(), level()
     returned = interrupted = False
     try:  # not by `with`: an interrupt could come after entering and before what `with` protects
         hush.__enter__()
         try:
-            with rng_guard(found.coin_seed) as rng, hush.everywhere():
+            with rng_guard(seed) as rng, hush.everywhere():
                 rng.reseed()
-                box.value = asked.guard().run(function, box.data)
+                box.value = guard.run(function, box.data)
             returned = True
-            flat = found.structure.flatten(box.value)
-            finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
-            box.value = flat if finite else None
+            if not isinstance(found, int):
+                flat = found.structure.flatten(box.value)
+                finite = math.isfinite(flat[0]) if len(flat) == 1 else np.isfinite(flat).all()
+                box.value = flat if finite else None
         finally:
             unwind(entered)
     except KeyboardInterrupt:
@@ -305,7 +401,7 @@ def _evaluate(asked: Question, box: Box, function: Callable[[Any], Any], found: 
     return returned
 
 
-def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
+def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: str, entire: bool) -> Any:
     """Add noise to the vector in the box, and return a release or its value."""
     settings, mechanism = asked.settings, asked.settings.mechanism
     used = weighted(mechanism, found.weights)
@@ -337,4 +433,5 @@ def _noised(asked: Question, box: Box, found: Sensitivity, entire: bool) -> Any:
         m=found.m,
         k=found.k,
         bound=found.bound,
+        proven=words,
     )

@@ -12,7 +12,7 @@ import operator
 import os
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import Any, Literal
 
@@ -176,7 +176,7 @@ class PrivateEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator : estimator
         What is trained: any that a decorated function may return, pipelines included. The steps before
         a private estimator in a pipeline see the raw data, so put the pipeline inside.
-    epsilon, gamma, sampler
+    epsilon, gamma, sensitivity, sampler
         The promise: see `privatize.privatize`. P draws pairs (X, y), or X alone if the
         estimator learns without labels.
     attributes, constants : sequence of str, optional
@@ -212,7 +212,8 @@ progress, budget
         estimator: Any,
         *,
         epsilon: float,
-        gamma: float,
+        gamma: float | None = None,
+        sensitivity: float | Callable[[int], float] | None = None,
         sampler: Any,
         mechanism: str | Mechanism = "laplace",
         delta: float = 0.0,

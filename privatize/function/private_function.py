@@ -27,9 +27,10 @@ from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
 from privatize.function.settings import Settings
+from privatize.function.strength import mechanism_name, proven_bound, words_of
 from privatize.identity.fingerprint import token
 from privatize.identity.library import Wrapper
-from privatize.mechanisms import Mechanism
+from privatize.mechanisms import DEFAULT, Mechanism
 from privatize.planning.plan import Bound, Plan
 from privatize.samplers import draw
 from privatize.storage.database import DatabaseError
@@ -96,7 +97,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         star = "*" if binding.aligned else ""
         advice = self._advice or Advice(self.__name__, f"{name}.__wrapped__({star}{name}.sample(n))")
         label = f"{self.__module__}.{getattr(self, '__qualname__', self.__name__)}"
-        return Definition(self.__name__, label, advice, binding, self._settings, self._root)
+        proven = proven_bound(self.__wrapped__, self._settings, self.__name__)
+        return Definition(self.__name__, label, advice, binding, self._settings, self._root, proven)
 
     @property
     def settings(self) -> Settings:
@@ -106,19 +108,27 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
     @property
     def plan(self) -> Plan:
         """How many pairs are sampled, and which order statistic is taken."""
+        if self._settings.plan is None:
+            raise SettingsError(f"""{self.__name__}() has no plan: its bound is proven, so it does not rest on
+                sampled pairs.""")
         return self._settings.plan
 
     def _repr_html_(self) -> str:
         names = ", ".join(self.definition.binding.names)
-        return self._settings.card(f"{self.__name__}({names})").html()
+        definition = self.definition
+        words = words_of(self._settings, definition.proven)
+        return self._settings.card(f"{self.__name__}({names})", words, definition.proven is None).html()
 
     def __repr__(self) -> str:
         s = self._settings
         delta = f", delta={s.delta:g}" if s.delta else ""
         names = ", ".join(self.definition.binding.names)
+        words, name = words_of(s, self.definition.proven), mechanism_name(s, self.definition.proven)
+        holds = f"differentially private {words}" if s.gamma is None else f"gamma={s.gamma:g}"
+        law = f", P={'that of sealed data' if s.sampler is None else repr(s.sampler)}"
         return (
-            f"<private {self.__name__}({names}): {type(s.mechanism).__name__}, epsilon={s.epsilon:g}{delta}, "
-            f"gamma={s.gamma:g}, P={'that of sealed data' if s.sampler is None else repr(s.sampler)}>"
+            f"<private {self.__name__}({names}): {name}, epsilon={s.epsilon:g}{delta}, "
+            f"{holds}{law if self.definition.proven is None else ''}>"
         )
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -231,12 +241,15 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Takes what `estimate` takes. Nothing is evaluated.
         """
+        if self.definition.proven is not None:
+            return True  # its bound is known, so there is nothing to calibrate
         given = [(n, *args), kwargs]
         del n, args, kwargs
         ((asked,), _) = questions(self.definition, self.calibrator, "remembers", given, several=False)
         key = token(asked.facts(), self.__name__, version=self._settings.version)
         try:
-            return key is not None and store_of(self._settings).read(key).checked >= self._settings.plan.m
+            entry, plan = store_of(self._settings).read(key or ""), self._settings.plan
+            return entry.proven.get("given") == asked.bound if plan is None else entry.checked >= plan.m
         except (KeyError, ValueError, DatabaseError):  # there is no entry, or it cannot be read
             return False
 
@@ -351,9 +364,10 @@ def privatize(
     /,
     *,
     epsilon: float = REQUIRED,
-    gamma: float = REQUIRED,
+    gamma: float | None = None,
+    sensitivity: float | Callable[[int], float] | None = None,
     sampler: Any = None,
-    mechanism: str | Mechanism = "laplace",
+    mechanism: str | Mechanism = DEFAULT,
     delta: float = 0.0,
     data: str | Sequence[str] | None = None,
     bound: Bound = "tolerance",
@@ -379,12 +393,18 @@ def privatize(
     epsilon : float
         The privacy loss: smaller is more private and noisier.
     gamma : float
-        The promise may fail on this share of random neighbouring pairs of datasets.
+        The promise may fail on this share of random neighbouring pairs of datasets. Leave it out where the
+        bound is proven: with ``sensitivity=``, with functions that have bounds of their own (see
+        `privatize.sums`), and with ``mechanism=Blocks(low, high)``.
+    sensitivity : float or callable, optional
+        A bound on how far one record moves the answer, in the mechanism's norm, that you have proved for all
+        data within P's support; or a function of n that returns it. Nothing is estimated then, but sampled
+        pairs try to refute it.
     sampler : Sampler, scipy.stats distribution or callable
         The public distribution P of a record (see `privatize.samplers`). The promise is
         made with respect to it. By default that of the sealed data in a call.
     mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
-        How the answer is released.
+        How the answer is released; Laplace noise by default.
     delta : float
         Needed by the Gaussian mechanism, 1e-6 say.
     data : str or sequence of str, optional
@@ -468,8 +488,7 @@ def _refuse(function: None, given: dict[str, Any], unknown: list[str]) -> None:
     if function is not None:
         raise SettingsError("""privatize() takes its settings by keyword, and the function afterwards: write
             @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it.""")
-    for name in ("epsilon", "gamma"):
-        if given[name] is REQUIRED:
-            raise SettingsError(f"""privatize() needs {name}=: epsilon, gamma and the sampler are the promise,
-                so they have no default. For example privatize(epsilon=1, gamma=0.05,
-                sampler=samplers.uniform(0, 100)).""")
+    if given["epsilon"] is REQUIRED:
+        raise SettingsError("""privatize() needs epsilon=: epsilon, gamma and the sampler are the promise, so
+            they have no default. For example privatize(epsilon=1, gamma=0.05,
+            sampler=samplers.uniform(0, 100)).""")

@@ -14,6 +14,8 @@ import numpy as np
 
 from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.proven import Proven
+from privatize.calibration.refuting import ProvenBound, check_bound, refute
 from privatize.calibration.run import Memory
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configured
@@ -23,6 +25,7 @@ from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
+from privatize.function.strength import proven_bound
 from privatize.function.template import Template
 from privatize.identity.graph import ATOMS
 from privatize.identity.leftovers import Snapshot
@@ -47,6 +50,8 @@ class Definition:
         The options of `privatize`.
     root : object
         The private function that the function calls when it calls itself.
+    proven : Proven or None
+        What evaluates it, if it has a bound of its own and needs no P.
     """
 
     name: str
@@ -55,6 +60,7 @@ class Definition:
     binding: Binding
     settings: Settings
     root: Any
+    proven: Proven | None = None
 
     @functools.cached_property
     def _method(self) -> Binding:
@@ -67,7 +73,8 @@ class Definition:
     def bound(self, method: Any) -> Definition:
         """Return the same definition for a method of an object."""
         usual = type(method) is types.MethodType
-        return replace(self, binding=self._method.bound(method) if usual else self._of(method))
+        proven = self.proven and proven_bound(method, self.settings, self.name)
+        return replace(self, binding=self._method.bound(method) if usual else self._of(method), proven=proven)
 
 
 @dataclass(frozen=True)
@@ -163,30 +170,55 @@ class Question:
         """Return where pairs are evaluated: what was given, or set, or configured."""
         return _first(given, _first(self.settings.workers, configured("workers", None)))
 
+    @functools.cached_property
+    def bound(self) -> float:
+        """The user's bound at n."""
+        return check_bound(self.settings.sensitivity, self.n)
+
     def calibrate(self, seed: int, memory: Memory | None) -> Sensitivity:
         """Evaluate the pairs that are not remembered, and return the estimate."""
         settings = self.settings
+        if settings.plan is None:
+            raise TypeError("Only a sampled estimate is calibrated.")
         return self.guard().run(
             estimate_sensitivity,
             self.function(streams.coin_seed(seed)),
-            n=self.n,
-            sampler=settings.sampler,
-            norm=settings.mechanism.norm,
             plan=settings.plan,
-            seed=seed,
             pair=settings.pair,
             batch=settings.batch,
             min_sensitivity=settings.min_sensitivity,
-            timeout=settings.timeout,
-            workers=self.workers(),
-            progress=_first(settings.progress, configured("progress", None)),
-            version=settings.version,
-            like=self.schema,
             memory=memory,
-            label=self.definition.name,
             scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
-            around=self.worker_context(),
+            **self._options(seed),
         )
+
+    def attack(self, seed: int) -> ProvenBound:
+        """Try to refute the user's bound, and return it; raise if it is refuted."""
+        return self.guard().run(
+            refute,
+            self.function(streams.coin_seed(seed)),
+            sensitivity=self.bound,
+            support=self.template.support,
+            domain="as-is" if self.settings.domain == "as-is" else "clip",
+            **self._options(seed),
+        )
+
+    def _options(self, seed: int) -> dict[str, Any]:
+        """Return what decides which pairs are evaluated, and where."""
+        settings = self.settings
+        return {
+            "n": self.n,
+            "sampler": settings.sampler,
+            "norm": settings.mechanism.norm,
+            "seed": seed,
+            "timeout": settings.timeout,
+            "workers": self.workers(),
+            "progress": _first(settings.progress, configured("progress", None)),
+            "version": settings.version,
+            "like": self.schema,
+            "label": self.definition.name,
+            "around": self.worker_context(),
+        }
 
     def left_by_a_public_run(self, s0: int) -> list[str]:
         """Evaluate the function on public data; put back what it left behind, and return the places."""

@@ -30,7 +30,8 @@ class Release:
     value : object
         The private answer, of the type that the function returns.
     epsilon, delta, gamma : float
-        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours.
+        The promise: (ε, δ)-differential privacy on all but a share gamma of random neighbours. With gamma=0
+        it holds for all neighbours.
     average_gamma : float
         The same share on average over calibrations, 1 - k/(m+1) (see `Sensitivity.average_gamma`).
     sensitivity : float
@@ -46,6 +47,8 @@ class Release:
         The bound that ties gamma, m and k together.
     noise : {"laplace", "normal", ""}
         The noise that was added to every number; none if the mechanism does something else.
+    proven : str
+        Why the promise holds for all neighbours, in words; empty if it rests on sampled pairs.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Release:
     k: int
     bound: str
     noise: Any = field(default="", repr=False)
+    proven: str = ""
 
     def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
         """Return the ends of an interval that contains the raw answer, in the form of the answer itself.
@@ -176,11 +180,14 @@ class Release:
 
     def card(self) -> Card:
         """Return the release as a card, its value first."""
+        scaled = f", scale {amount(self.scale)}" if self.noise or not self.proven else ""
+        sampled = f" (gap k={self.k:,} of m={self.m:,}, {self.bound})"
+        average = ("on average over calibrations", f"gamma={round_up(self.average_gamma)}")
         rows: Rows = [
-            ("promise", promise(self.epsilon, self.delta, self.gamma)),
-            ("on average over calibrations", f"gamma={round_up(self.average_gamma)}"),
-            ("noise", f"{self.mechanism}, scale {amount(self.scale)}"),
-            ("sensitivity", f"{self.sensitivity:.4g} (gap k={self.k:,} of m={self.m:,}, {self.bound})"),
+            ("promise", promise(self.epsilon, self.delta, self.gamma, self.proven)),
+            *([] if self.proven else [average]),
+            ("noise" if scaled else "mechanism", f"{self.mechanism}{scaled}"),
+            ("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}"),
             ("records", f"n={self.n:,}"),
         ]
         chart = None
@@ -196,11 +203,13 @@ class Release:
     def __repr__(self) -> str:
         delta = f", delta={self.delta:g}" if self.delta else ""
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
+        gammas = f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}"
+        scale = f" scale={amount(self.scale)}, sensitivity={self.sensitivity:.4g}"
+        scale = scale if self.noise or not self.proven else ""
         facts = (
-            f"epsilon={self.epsilon:g}{delta}, gamma={self.gamma:.4g}, "
-            f"average_gamma={round_up(self.average_gamma)}, {self.mechanism} "
-            f"scale={amount(self.scale)}, "
-            f"sensitivity={self.sensitivity:.4g}, n={self.n}"
+            f"epsilon={self.epsilon:g}{delta}, "
+            f"{f'differentially private {self.proven}' if self.proven else gammas}, "
+            f"{self.mechanism}{scale}, n={self.n}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
 

@@ -20,7 +20,7 @@ from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.identity import library
 from privatize.identity.origin import owner_of
-from privatize.mechanisms import Laplace, Mechanism, as_mechanism
+from privatize.mechanisms import DEFAULT, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
@@ -52,9 +52,10 @@ class Settings:
     """
 
     # The signatures of privatize() and PrivateEstimator repeat these, for editors; a test compares them.
-    mechanism: Mechanism = field(default_factory=Laplace)  # or its name
+    mechanism: Mechanism = DEFAULT  # or its name
     epsilon: float
-    gamma: float
+    gamma: float | None = None  # None for a bound that is proven
+    sensitivity: float | Callable[[int], float] | None = None  # the user's bound, for all pairs
     sampler: Any = None  # a Sampler; None for that of sealed data
     delta: float = 0.0
     data: str | tuple[str, ...] | None = None
@@ -72,20 +73,43 @@ class Settings:
     store: str | os.PathLike[str] | None = field(default="default", metadata=_ENVIRONMENT)
     progress: bool | None = field(default=None, metadata=_ENVIRONMENT)
     budget: Any = field(default=None, metadata=_ENVIRONMENT)
-    plan: Plan = field(init=False, repr=False)
+    plan: Plan | None = field(init=False, repr=False)  # None for a bound that is proven
 
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
+        if self.gamma is None:
+            self._check_proven()
         if self.sampler is not None and self.domain is None:
             object.__setattr__(self, "domain", "as-is" if self.support is None else "clip")
         self._check_together()
         # Infeasible requests are refused here, at decoration.
-        object.__setattr__(self, "plan", plan(self.gamma, self.samples, bound=self.bound))
-        object.__setattr__(self, "gamma", self.plan.gamma)
+        made = None if self.gamma is None else plan(self.gamma, self.samples, bound=self.bound)
+        object.__setattr__(self, "plan", made)
+        object.__setattr__(self, "gamma", made and made.gamma)
+
+    def _check_proven(self) -> None:
+        """Refuse options that are about sampled estimates, where there is a bound for all pairs."""
+        unused = [name for name in _SAMPLED if getattr(self, name) != _DEFAULTS[name]]
+        if unused:
+            raise SettingsError(f"""{unused[0]}={_short(getattr(self, unused[0]))} is about a sensitivity that
+                is estimated by sampling, and without gamma there is none. Leave it out, or pass gamma.""")
+        if complete(self.mechanism).scaled:
+            raise SettingsError(f"""{self.mechanism!r} learns how to scale each number from sampled pairs, and
+                a proven bound is about the plain norm. Leave scaled= out.""")
+        if self.sensitivity is None or self.sampler is None or self.domain is not None:
+            return
+        if self.support is None:
+            raise SettingsError(f"""sensitivity= is a bound for all data that is possible, and
+                {self.sampler!r} has no finite bounds that say what is. Use a bounded P, to which private
+                records are clipped; or domain='as-is', if your bound holds whatever the values are.""")
 
     def _check_together(self) -> None:
         """Refuse options that do not go together."""
+        if self.gamma is not None and self.sensitivity is not None:
+            raise SettingsError(f"""gamma={_short(self.gamma)} is for a sensitivity that is estimated by
+                sampling, and sensitivity={_short(self.sensitivity)} is a bound for all pairs. Pass one of
+                them.""")
         mechanism = complete(self.mechanism)
         mechanism.check(self.epsilon, self.delta)
         if self.domain == "clip" and self.sampler is not None and self.support is None:
@@ -102,19 +126,19 @@ class Settings:
         """Refuse settings that break the policy, for a function of this name."""
         if rules.file is None:  # there is no policy
             return
-        problems = rules.problems(self.epsilon, self.delta, self.gamma, budget=True)
+        problems = rules.problems(self.epsilon, self.delta, self.gamma or 0.0, budget=True)
         if problems and not lenient.get().active:
             raise PolicyError(f"{name}() breaks the policy in {rules.file}: {'; '.join(problems)}.")
 
-    def card(self, signature: str) -> Card:
-        """Return the promise of a private function, as a card."""
+    def card(self, signature: str, words: str, needs_p: bool) -> Card:
+        """Return the promise of a private function, as a card; `words` say why it holds for all pairs."""
         clipped = "are clipped to P's support" if self.domain == "clip" else "are taken as they are"
+        law = "that of sealed data" if self.sampler is None else repr(self.sampler)
         rows = [
-            ("promise", promise(self.epsilon, self.delta, self.gamma)),
+            ("promise", promise(self.epsilon, self.delta, self.gamma or 0.0, words)),
             ("mechanism", repr(self.mechanism)),
-            ("P", "that of sealed data" if self.sampler is None else repr(self.sampler)),
-            ("private records", clipped),
-            *self.plan.rows()[:2],
+            *([("P", law), ("private records", clipped)] if needs_p else []),
+            *([] if self.plan is None else self.plan.rows()[:2]),
         ]
         if self.budget is not None:
             rows.append(("budget", repr(self.budget)))
@@ -122,12 +146,23 @@ class Settings:
 
     def _identity(self) -> list[Any]:
         """Return what an estimate depends on: not where it is made or stored, progress, or budget."""
-        named = [getattr(self, each.name) for each in fields(self) if each.init and not each.metadata]
-        return [*named, *([] if self.support_to_clip is None else [self.support]), self.plan]
+        # A bound comes last: without one the list is what it was before there could be one.
+        options = (each.name for each in fields(self) if each.init and not each.metadata)
+        named = [getattr(self, name) for name in options if name != "sensitivity"]
+        extra = [each for each in (self.support_to_clip, self.sensitivity) if each is not None]
+        return [*named, *extra, self.plan]
 
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be pickled, and are of no use in a worker.
-        return vars(self) | {"workers": None}
+        return vars(self) | {"workers": None, "mechanism": None if self.default else self.mechanism}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state | {"mechanism": state["mechanism"] or DEFAULT})
+
+    @property
+    def default(self) -> bool:
+        """Whether the mechanism is the default, which nobody has asked for by name."""
+        return self.mechanism is DEFAULT
 
     @property
     def support(self) -> Any:
@@ -144,7 +179,7 @@ class Settings:
     def key(self) -> KeySettings | list[Any]:
         """The settings that the gaps depend on; one value if none of them can change."""
         own = (self.mechanism, self.sampler, self.pair, self.batch, self.coins, self.domain)
-        found = (streams.SCHEME, *own, self.seed, self.timeout)
+        found = (streams.SCHEME, *own, self.seed, self.timeout, *(() if self.plan else ("proven",)))
         mechanism = self.own_mechanism and getattr(type(self.mechanism), "immutable", False)
         fixed = mechanism and traits_of(self.sampler).immutable
         return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
@@ -213,11 +248,16 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, str | os.PathLike) and "\0" not in str(value)
 
 
+# Options that are about a sampled estimate, and what they are if nobody sets them.
+_SAMPLED = ("bound", "samples", "pair", "batch", "min_sensitivity")
+_DEFAULTS = {each.name: each.default for each in fields(Settings)}
 _DOMAINS = ("clip", "as-is")
+_BOUND = "a finite number > 0, or a function of n. It bounds how far one record can move the answer"
 _PAIR = "a function (data, position, replacement) -> (value, neighbour_value)"
 _CHECKS: dict[str, _Check] = {
     "mechanism": _by(as_mechanism),
     "epsilon": _number("a number between 1e-10 and 100000. It is the privacy loss; 1 is common", 1e-10, 1e5),
+    "sensitivity": _optional(_one_of(_BOUND, lambda x: callable(x) or 0 < as_float(x) < math.inf)),
     "sampler": _optional(_by(as_sampler)),
     "seed": _by(streams.check_seed),
     "delta": _number("in [0, 1)", 0.0, math.nextafter(1, 0)),

@@ -78,11 +78,14 @@ class Entry(Memory):
         Weights of the output's numbers, as powers of two.
     cause : str
         Why the first of the failed pairs failed.
+    proven : dict
+        The facts about a proven bound that was tried.
     """
 
     key: str
     seed: int
     failure: dict[str, Any] = field(default_factory=dict)
+    proven: dict[str, Any] = field(default_factory=dict)
 
 
 class Store:
@@ -326,6 +329,7 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         jitter=float(facts.get("jitter", 0.0)),
         weights=weights,
         cause=str(facts.get("cause", "")),
+        proven=dict(facts.get("proven", {})),
     )
     if entry.structure is not None and not entry.structure.size:
         raise ValueError("its structure is empty")

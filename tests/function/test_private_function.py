@@ -157,17 +157,16 @@ class TestSettings:
         del given["function"], given["unknown"]
         assert set(given) == set(options)
         defaults = {name: each.default for name, each in options.items()}
-        defaults |= {"mechanism": "laplace", "epsilon": inspect.Parameter.empty}
-        defaults["gamma"] = inspect.Parameter.empty
+        defaults |= {"epsilon": inspect.Parameter.empty}
         assert {name: each.default for name, each in given.items()} == defaults
-        assert options["mechanism"].default_factory() == as_mechanism("laplace")
+        assert options["mechanism"].default == as_mechanism("laplace")
 
     @pytest.mark.parametrize("missing", ["epsilon", "gamma"])
     def test_the_promise_has_no_default(self, missing):
         """Nobody gets an epsilon or gamma that they did not write."""
         given = {k: v for k, v in PROMISE.items() if k != missing}
         with pytest.raises(SettingsError, match=f"{missing}="):
-            privatize(**given)
+            privatize(**given)(np.mean)
 
     def test_there_is_no_default_p(self):
         """Nobody gets a P that neither they nor the owner of the data wrote."""

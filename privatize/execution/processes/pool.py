@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -214,7 +215,7 @@ class Pool:
         worker.span = None
         queue.learn(found)
         worker.first = worker.first or resident
-        if resident - worker.first > max(_GROWN, _memory() // 8):
+        if resident - worker.first > max(_GROWN, machine_memory() // 8):
             _log.info("a worker has grown to %d MB and is replaced", resident >> 20)
             self._end(worker)
         return found
@@ -265,12 +266,15 @@ def _fate(code: int | None, timeout: float | None) -> tuple[CauseKind, str]:
     return kind, f"the function's process was killed ({name}{_LIKELY.get(name, '')})"
 
 
-def _memory() -> int:
-    """Return the machine's memory in bytes, or 0 if the system does not report it."""
+def machine_memory() -> int:
+    """Return how many bytes of memory there are for this process, or 0 if the system does not report it."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # pragma: no cover
         return 0
+    with contextlib.suppress(OSError, ValueError):  # there may be no such limit
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
 
 
 _pool: Pool | None = None
