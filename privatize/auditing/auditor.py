@@ -19,6 +19,7 @@ from privatize.auditing.findings import Audit
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.run import Collector
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.display.figures import as_integer
@@ -100,7 +101,8 @@ def audit(
     settings, chosen = private_function.settings, streams.check_seed(seed)
     base = streams.fresh_seed() if chosen is None else chosen
     sensitivity = calibrator.recall(asked).sensitivity
-    count = max(1000, math.ceil(20 / sensitivity.gamma)) if pairs is None else int(pairs)
+    usual = math.ceil(20 / sensitivity.gamma) if sensitivity.gamma else 0
+    count = max(1000, usual) if pairs is None else int(pairs)
     auditor = _Auditor(asked, sensitivity, workers, progress, count, base, (1 - confidence) / 2)
     own = settings.sampler if sampler is None else as_sampler(sampler)
     measured, gaps = auditor.measure(own, 0)
@@ -144,7 +146,7 @@ class _Auditor:
     """Measures one calibrated function; its attributes are the same for all distributions."""
 
     asked: Question
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity | ProvenBound
     workers: Any
     progress: bool | None
     count: int

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import SettingsError
 from privatize.function.settings import Settings
@@ -68,7 +69,13 @@ class Coverage:
 
 
 def cover(
-    sampler: str, gaps: Vector, sensitivity: Sensitivity, settings: Settings, alpha: float, *, claimed: bool
+    sampler: str,
+    gaps: Vector,
+    sensitivity: Sensitivity | ProvenBound,
+    settings: Settings,
+    alpha: float,
+    *,
+    claimed: bool,
 ) -> Coverage:
     """Return how many fresh gaps are beyond the estimate, and whether that is more than is claimed."""
     count, beyond = len(gaps), int((gaps > sensitivity.value).sum())

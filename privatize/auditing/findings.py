@@ -168,7 +168,7 @@ class Audit:
             layers.append(Layer("step", x, more, (), f"under {other.sampler}", "orange", dashed=True))
         layers.append(Layer("point", [self.epsilon], [self.gamma], (), "claimed", "red"))
         title = f"{self.function}, n={self.n:,}: how many get more than each epsilon"
-        limits = (min(self.gamma, 1 / own.pairs) / 2, 1.0)
+        limits = (min(self.gamma or 1.0, 1 / own.pairs) / 2, 1.0)
         return Chart(title, "epsilon", "share of neighbours with more", tuple(layers), log="y", limits=limits)
 
 

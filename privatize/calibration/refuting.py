@@ -91,6 +91,7 @@ class ProvenBound:
     bound: ClassVar[str] = "proven"
     gamma: ClassVar[float] = 0.0
     average_gamma: ClassVar[float] = 0.0
+    unlucky: ClassVar[float] = 0.0
     weights: ClassVar[tuple[int, ...]] = ()
 
     @functools.cached_property
@@ -113,12 +114,13 @@ class ProvenBound:
         """The same: none of them was beyond the bound."""
         return self.tried
 
-    def card(self) -> Card:
-        """Return what a person sees of the bound: names and values."""
+    def card(self, known: float | None = None) -> Card:
+        """Return what a person sees of the bound: names and values, beside another known bound."""
         rows = {
             "sensitivity": f"{self.value:.6g} ({self.norm})",
             "from": "a bound that you proved",
             "enlarged for rounding": f"from {self.given:.6g}" if self.value > self.given else "",
+            "known bound": known and f"{known:.6g}",
             "records": f"n={self.n:,}",
             "holds for": "all pairs of neighbours (gamma=0)",
             "tried": f"{self.tried:,} pairs; the largest gap is {self.largest:.6g}",

@@ -12,6 +12,7 @@ from privatize.config.policy import Lenient, lenient, policy
 from privatize.display.figures import counted
 from privatize.errors import PrivatizeError
 from privatize.function.private_function import PrivateFunction
+from privatize.function.strength import mechanism_name, words_of
 from privatize.identity.fingerprint import attempt
 
 
@@ -82,8 +83,10 @@ def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None)
     settings, rules = function.settings, policy()
     delta = f", delta={settings.delta:g}" if settings.delta else ""
     budget = "" if settings.budget is None else f", budget {getattr(settings.budget, 'name', 'part')!r}"
-    kind = type(settings.mechanism).__name__
-    promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, gamma={settings.gamma:g}{budget}"
+    kind = mechanism_name(settings, function.definition.proven)
+    words = words_of(settings, function.definition.proven)
+    holds = f"differentially private {words}" if words else f"gamma={settings.gamma:g}"
+    promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, {holds}{budget}"
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma or 0.0, budget=True)
     unknown = _unknown(function, owner)
     if unknown:

@@ -96,12 +96,13 @@ def proven_bound(function: Callable[..., Any], settings: Settings, name: str) ->
     """
     blocks, own = settings.mechanism, proven_of(function)
     given = [each for each in ("gamma", "sensitivity") if getattr(settings, each) is not None]
+    law = [] if settings.sampler is None else ["sampler"]
     if isinstance(blocks, Blocks):
-        _refuse([*given, *(["sampler"] if settings.sampler is not None else [])], f"{blocks!r} promises that")
+        _refuse([*given, *law], f"{blocks!r} promises that")
         blocks.check(settings.epsilon, settings.delta)
         return Strict(function, blocks, settings)
     if own is not None and not (given and own.samplable):
-        _refuse(given, f"{name} promises that by its own bounds")
+        _refuse([*given, *law], f"{name} promises that by its own bounds")
         own.check(settings.mechanism, settings.epsilon, settings.delta)
         return own
     if not given:

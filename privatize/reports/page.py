@@ -17,6 +17,7 @@ from privatize.auditing import auditor
 from privatize.auditing.findings import Audit
 from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
+from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.display.cards import grid, page, table
 from privatize.display.figures import amount, round_up
@@ -25,10 +26,12 @@ from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
+from privatize.function.strength import words_of
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 
+_Known = Sensitivity | ProvenBound
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
 _HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")
 _NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
@@ -123,6 +126,10 @@ def report(
     sizes = list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
+    if function.definition.proven is not None:
+        title = f"{function.__name__}, n={' and '.join(f'{size:,}' for size in sizes)}"
+        subject = _Subject(function, args, kwargs)
+        return Report(title, page(f"privatize: {title}", subject.own(sizes, budget)))
     given = [(sizes, *args), dict(kwargs)]
     asked, _ = questions(function.definition, function.calibrator, "report", given)
     found = [function.calibrator.recall(each) for each in asked]
@@ -152,7 +159,7 @@ def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
         raise SettingsError(f"report(audit=...) takes an Audit, True or False, not a {type(audit).__name__}.")
 
 
-def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[Sensitivity]) -> None:
+def _check_audit(made: Audit, function: PrivateFunction[..., Any], found: list[_Known]) -> None:
     """Refuse an audit of something else: the page would say that this function was checked."""
     s = function.settings
     ours = (function.__name__, type(s.mechanism).__name__, s.epsilon, s.delta)
@@ -179,32 +186,61 @@ class _Subject:
     ) -> str:
         """Return all sections."""
         estimates = [each.sensitivity for each in found]
-        parts = [self.promise(max(estimates, key=lambda estimate: estimate.gamma)), self.about()]
+        worst = max(estimates, key=lambda estimate: estimate.gamma)
+        parts = [self.promise(worst.gamma, worst.average_gamma), self.about()]
         parts += [self.estimate(estimate, known) for estimate in estimates]
         parts += [f"<h2>Was it checked? n={each.n:,}</h2>{each.card().section()}" for each in audits]
         if not audits:
             line = f"audit({', '.join([self._name, str(estimates[0].n), *self._others()])})"
             parts.append(f"<h2>Was it checked?</h2><p>No audit is included: {_code(line)} makes it.</p>")
-        chosen = budget if budget is not None else self.function.settings.budget
-        if chosen is not None:
-            parts.append(_ledger(chosen.budget if isinstance(chosen, Part) else chosen))
-        return "".join([*parts, self.reproduction(found)])
+        return "".join([*parts, *self.spent(budget), self.reproduction(found)])
 
-    def promise(self, estimate: Sensitivity) -> str:
+    def own(self, sizes: list[int], budget: Budget | None) -> str:
+        """Return all sections about a function with a bound of its own, for which nothing is estimated."""
+        parts = [self.promise(0.0, 0.0), self.about()]
+        for n in sizes:
+            error = self.error(n)
+            parts += [f"<h2>With {n:,} records</h2><p>{html.escape(error)}</p>"]
+        return "".join([*parts, *self.spent(budget)])
+
+    def error(self, n: int) -> str:
+        """Say how far off answers are, if that is known."""
+        try:
+            within = amount(self.function.error_at(n, *self.args, **self.kwargs))
+        except SettingsError as unknown:
+            return str(unknown)
+        return f"With 95% probability, each number is within ± {within} of the raw one."
+
+    def spent(self, budget: Budget | None) -> list[str]:
+        """Return what was spent from the budget, if there is one."""
+        chosen = budget if budget is not None else self.function.settings.budget
+        return [] if chosen is None else [_ledger(chosen.budget if isinstance(chosen, Part) else chosen)]
+
+    def promise(self, gamma: float, average: float) -> str:
         """Say what is promised, and what is not."""
         s = self.function.settings
+        words = words_of(s, self.function.definition.proven)
+        pairs = (
+            "for all pairs of such neighbouring datasets"
+            if words
+            else f"on all but a share γ = {gamma:g} of random pairs of such neighbouring datasets "
+            f"({round_up(average)} on average over calibrations)"
+        )
+        kind = (
+            f"This is differential privacy, {html.escape(words)}: a promise about all data, for replaced"
+            if words
+            else "This is <i>random</i> differential privacy: a promise about typical data under the public "
+            "distribution P below, for replaced"
+        )
+        worst = "" if words else " It says nothing about the worst dataset that an adversary could think of."
         times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
         delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
         return (
             f"<h1>The promise of <code>{html.escape(self.function.__name__)}</code></h1>"
             f"<p class='lead'>If one person's record is replaced, no answer becomes more than "
-            f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, on all but a share "
-            f"γ = {estimate.gamma:g} of random pairs of such neighbouring datasets "
-            f"({round_up(estimate.average_gamma)} on average over calibrations).</p>"
-            f"<p class='note'>This is <i>random</i> differential privacy: a promise about typical data under "
-            f"the public distribution P below, for replaced records, with the number of records known, and "
-            f"with code that is trusted. It says nothing about the worst dataset that an adversary could "
-            f"think of. Every answer spends its ε again.</p>"
+            f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, {pairs}.</p>"
+            f"<p class='note'>{kind} records, with the number of records known, and with code that is "
+            f"trusted.{worst} Every answer spends its ε again.</p>"
         )
 
     def about(self) -> str:
@@ -218,8 +254,8 @@ class _Subject:
             ("private data", ", ".join(self.function.definition.binding.names)),
             ("other arguments", others),
             ("mechanism", repr(s.mechanism)),
-            ("P, one record", repr(s.sampler)),
-            ("private records", clip),
+            ("P, one record", repr(s.sampler) if self.function.definition.proven is None else ""),
+            ("private records", clip if self.function.definition.proven is None else ""),
             ("timeout", "" if s.timeout is None else f"{s.timeout:g} s for a pair"),
         ]
         drawn = ""
@@ -231,19 +267,21 @@ class _Subject:
             )
         return f"<h2>What it is</h2>{table([row for row in rows if row[1]])}{drawn}"
 
-    def estimate(self, found: Sensitivity, known: float | None) -> str:
+    def estimate(self, found: _Known, known: float | None) -> str:
         """Say what an estimate means for an answer, and how it was found."""
         s, card = self.function.settings, found.card(known)
-        why = (
-            f"<p>{html.escape(self.function.__name__)} was run on pairs of datasets drawn from P that differ "
-            f"in one record. How far its answers were apart sets the noise.</p>"
+        why = f"<p>{html.escape(self.function.__name__)} was run on pairs of datasets " + (
+            "drawn from P that differ in one record. How far its answers were apart sets the noise.</p>"
+            if isinstance(found, Sensitivity)
+            else "that differ in one record, to refute the bound; none of them did.</p>"
         )
         scale = weighted(s.mechanism, found.weights).scale(found.value, s.epsilon, s.delta)
         noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
-        shown = replace(card, rows=[found.plan.rows()[0], *card.rows, noise]).section()
+        plan = [found.plan.rows()[0]] if isinstance(found, Sensitivity) else []
+        shown = replace(card, rows=[*plan, *card.rows, noise]).section()
         return f"<h2>With {found.n:,} records</h2>{self._meaning(found)}<h3>How it was found</h3>{why}{shown}"
 
-    def _meaning(self, found: Sensitivity) -> str:
+    def _meaning(self, found: _Known) -> str:
         """Say what the noise means for an answer, in words and for several epsilons."""
         s = self.function.settings
         try:

@@ -693,3 +693,11 @@ def test_one_response_is_not_an_answer_without_noise():
         min_sensitivity=0.1,
     )(lambda x: np.array([x.mean()]))
     assert audit(f, 20, pairs=50, releases=200, seed=1, workers="inline").holds
+
+
+def test_a_proven_bound_is_audited():
+    """Somebody who proved a bound could not check that the noise fits it."""
+    proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1, store=None)(np.mean)
+    found = audit(proven, 50, pairs=200, releases=500, seed=2, workers="inline")
+    assert found.holds and found.gamma == 0 and found.coverage.beyond == 0 and found.rho == 0
+    assert found.told and "gamma=0" in str(found) and found._repr_html_()

@@ -15,6 +15,7 @@ import pytest
 import privatize as package
 from privatize import (
     Bernstein,
+    Blocks,
     Budget,
     Exponential,
     Gaussian,
@@ -27,6 +28,7 @@ from privatize import (
     report,
     samplers,
     seal,
+    sums,
 )
 from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
 from privatize.function import pipeline
@@ -763,3 +765,18 @@ def test_a_long_argument_is_not_quoted():
     for data in (np.full(500, 31415.25), [31415.25] * 500, "31415.25 " * 50):
         page = report(made, 20, data).html
         assert "31415" not in page and f"{type(data).__name__} of" in page
+
+
+def test_every_strength_is_named_on_the_page():
+    """A review board would read about random differential privacy where it is plain, or would get no page."""
+    proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1)(np.mean)
+    made = report(proven, [50, 60]).html
+    assert "by a bound that you proved" in made and "random</i> differential" not in made
+    assert "to refute the bound; none of them did" in made and "P, one record" in made
+    for function, words in (
+        (privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(np.mean), "whatever the function does"),
+        (privatize(epsilon=1)(sums.quantiles(0.5, 0, 120)), "from a public grid"),
+    ):
+        made = report(function, [50, 60]).html
+        assert words in made and "for all pairs of such neighbouring datasets" in made
+        assert "P, one record" not in made and "With 60 records" in made

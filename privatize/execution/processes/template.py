@@ -12,7 +12,6 @@ from privatize.execution.packaging.package import Package
 from privatize.execution.processes.forking import DONE, READY, THREADED, Limits, serve
 from privatize.execution.processes.pool import _uninterrupted, pool
 
-
 Answers = Generator[tuple[int, bytes], None, None]
 
 
