@@ -7,13 +7,14 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from privatize.budgets.charges import Charge, Totals, check_text
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
-from privatize.budgets.terms import Terms, summed
+from privatize.budgets.statement import about_unsealed, sentence, spent
+from privatize.budgets.terms import Terms, summed, tally
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Color, Layer, onto, thin
 from privatize.display.figures import counted
@@ -55,7 +56,8 @@ class Budget(Entered):
     name : str
         Name of the budget.
     epsilon, delta, gamma : float
-        What may be spent in all.
+        What may be spent in all. Without a gamma the budget is for answers that are differentially private
+        for all pairs of neighbours.
     ledger : str or Path, optional
         Where the budget is stored: a path, ``sqlite:///...`` or ``postgresql://...``, or ``"memory"`` for
         this process only. By default the place that the environment variable ``PRIVATIZE_LEDGER`` or the
@@ -74,7 +76,8 @@ class Budget(Entered):
     >>> mean = privatize(epsilon=0.4, gamma=0.05, sampler=samplers.uniform(0, 1), budget=budget)(np.mean)
     >>> answers = [mean(np.full(100, 0.5)), mean(np.full(100, 0.5))]
     >>> budget
-    Budget('example', epsilon=1, gamma=0.2: left epsilon=0.2, gamma=0.1)
+    Budget('example', epsilon=1, gamma=0.2: left epsilon=0.2, gamma=0.1; spent epsilon=0.8 for all pairs of \
+neighbours but a share 0.1 of those under P (on average 0.0501792), if these questions were fixed beforehand)
     >>> mean(np.full(100, 0.5))
     Traceback (most recent call last):
         ...
@@ -87,7 +90,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         name: str,
         *,
         epsilon: float,
-        gamma: float,
+        gamma: float = 0.0,
         delta: float = 0.0,
         ledger: str | os.PathLike[str] | None = None,
         composition: Literal["sum", "tight"] = "sum",
@@ -158,12 +161,17 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     @property
     def spent(self) -> Amount:
         """What was spent."""
-        return _amount(self.terms.least(self.ledger.totals(self.name)), self._caveat())
+        return _amount(self.terms.least(self.ledger.totals(self.name)), _caveat(self))
 
     @property
     def remaining(self) -> Amount:
         """What is left."""
         return _amount(self.cap - self.terms.least(self.ledger.totals(self.name)))
+
+    @property
+    def plain(self) -> Amount:
+        """What was spent on answers that are differentially private for all pairs."""
+        return _amount(spent(self.ledger, self.terms).plain)
 
     @property
     def average_gamma(self) -> float:
@@ -174,25 +182,16 @@ epsilon=0.4 of 0.2 left (cap 1); ...
     def statement(self) -> str:
         """What was spent, in words.
 
+        If an amount was chosen because of an earlier answer, the caps of the budget hold instead of the sum.
+
         Examples
         --------
         >>> Budget("nothing yet", epsilon=1, gamma=0.2, ledger="memory").statement
         'epsilon=0 for all pairs of neighbours'
         """
-        spent = self.spent
-        delta = f", delta={spent.delta:.6g}" if self.cap.delta else ""
-        words = f"epsilon={spent.epsilon:.6g}{delta} for all pairs of neighbours"
-        if spent.gamma:
-            words += f" but a share {spent.gamma:.6g} of those under P (on average {self.average_gamma:.6g})"
-        count, _ = self.ledger.unsealed(self.name)
-        note = spent.note or f"{_unsealed(count)}, and all answers are under one P"
-        return f"{words}. {note}" if count else words
-
-    def _caveat(self) -> str:
-        """Return in words what could not be checked about the total, or an empty string."""
-        count, one = self.ledger.unsealed(self.name)
-        rule = "it cannot be checked that all answers about the same people are under one P"
-        return "" if one else f"{_unsealed(count)}: {rule}"
+        words = sentence(self.terms, spent(self.ledger, self.terms))
+        note, _ = about_unsealed(self.ledger, self.name)
+        return f"{words}. {note}" if note else words
 
     def history(self) -> Any:
         """Return every charge, the oldest first: a DataFrame if pandas is installed, else a list of dicts."""
@@ -219,7 +218,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         spent = self.terms.cost(computed.totals)
         if not spent.fits(self.cap):
             raise LedgerError(f"More was spent from {self.name!r} than there was: {spent} of {self.cap}.")
-        return _amount(spent, self._caveat())
+        return _amount(spent, _caveat(self))
 
     def declare_again(self, people: str, sampler: Any) -> None:
         """Declare that this is the P of some people, if the ledger's name for their P cannot be compared.
@@ -260,12 +259,14 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return Partition(self, name, parts)
 
     def __repr__(self) -> str:
-        left = self.remaining
-        shown = ["epsilon", "delta", "gamma"] if self.cap.delta else ["epsilon", "gamma"]
+        found = spent(self.ledger, self.terms)
+        left = _amount(self.cap - found.total)
+        shown = [s for s in _COLORS if s == "epsilon" or getattr(self.cap, s)]
         caps = ", ".join(f"{s}={float(getattr(self.cap, s)):g}" for s in shown)
         rest = ", ".join(f"{s}={getattr(left, s):.4g}" for s in shown)
-        caveat = self._caveat()
-        return f"Budget({self.name!r}, {caps}: left {rest}{f'; {caveat}' if caveat else ''})"
+        used = f"; spent {sentence(self.terms, found)}" if found.sampled or found.promises else ""
+        caveat = _caveat(self)
+        return f"Budget({self.name!r}, {caps}: left {rest}{used}{f'; {caveat}' if caveat else ''})"
 
     def _repr_html_(self) -> str:
         return self.card().html()
@@ -307,10 +308,10 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
         return functools.partial(Budget, **options), (self.name,)
 
-    def reserve(self, charge: Charge) -> None:
-        """Spend what a release asks for, or raise."""
+    def reserve(self, charge: Charge) -> bool:
+        """Spend what a release asks for, or raise; tell whether the budget had sampled answers before."""
         signed = replace(charge, who=_user_and_host()) if self.who else charge
-        self.ledger.reserve(self.terms, signed)
+        return self.ledger.reserve(self.terms, signed)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""
@@ -354,10 +355,7 @@ def _spending(terms: Terms, history: list[dict[str, Any]]) -> Chart:
     totals: dict[tuple[str, str], Totals] = {}
     shares = {symbol: [(0.0, 0.0)] for symbol in _COLORS if getattr(terms.cap, symbol)}
     for at, row in enumerate(history):
-        total = totals.setdefault((row["partition"], row["part"]), Totals())
-        total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
-        if row["epsilon"] or row["delta"]:
-            total.counts = total.counts | {row["kind"]: total.counts.get(row["kind"], 0) + 1}
+        tally(totals, row)
         if at in shown:
             cost = terms.least(totals)
             for symbol, line in shares.items():
@@ -381,8 +379,10 @@ def _user_and_host() -> str:
         return f"?@{socket.gethostname()}"
 
 
-def _unsealed(count: int) -> str:
-    return f"{'1 answer was' if count == 1 else f'{count} answers were'} about unsealed data"
+def _caveat(budget: Budget) -> str:
+    """Return in words what could not be checked about a total, or an empty string."""
+    note, doubtful = about_unsealed(budget.ledger, budget.name)
+    return note if doubtful else ""
 
 
 class RemoteBudget(Entered):
@@ -391,7 +391,7 @@ class RemoteBudget(Entered):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def reserve(self, charge: Charge) -> None:
+    def reserve(self, charge: Charge) -> NoReturn:
         """Raise: the ledger is in another process."""
         raise LedgerError(f"""The budget {self.name!r}, which {charge.function}() is charged to, is in the
             memory of another process. Give it a ledger= to share it.""")

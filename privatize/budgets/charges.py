@@ -1,5 +1,6 @@
 """Charges: what one release asks of a budget, and the rules by which they add up."""
 
+import itertools
 import math
 import re
 import unicodedata
@@ -113,7 +114,7 @@ class Charge:
         if not all(kinds) or not self.unit:
             raise SettingsError(f"""A charge with strength={self.strength!r}, purpose={self.purpose!r},
                 neighbours={self.neighbours!r}, unit={self.unit!r} is not known.""")
-        if self.strength == "plain" and (self.declared or self.gamma):
+        if self.strength == "plain" and (self.declared or self.gamma or self.looks):
             raise SettingsError("A 'plain' charge holds for all pairs: it has gamma=0, and no P.")
 
     @property
@@ -223,6 +224,8 @@ class Book:
     def _place(self, charge: Charge, *, checked: bool) -> None:
         """Refuse a second P for the same people, and people in two parts of a partition."""
         where = (charge.partition, charge.part)
+        if checked and charge.strength == "plain":
+            self._check_new_partition(charge)
         for name in charge.subjects:  # all versions are about the same people
             known = self.people.get(name, Person(*where))
             if (known.partition, known.part) != where and checked:
@@ -261,25 +264,40 @@ class Book:
             one P, whatever the version of the data: use the first P, or its columns P[...], or open another
             budget.{again}""")
 
+    def _check_new_partition(self, charge: Charge) -> None:
+        """Refuse plain answers about parts if P may have a column for them: a ledger has no columns of P."""
+        people = self.people.values()
+        known = charge.partition in {"", *(person.partition for person in people)}
+        if not known and any(person.declared is not None for person in people):
+            raise SettingsError(f"""The budget {self.name!r} has sampled answers, and {charge.function}() is
+                the first one about a part of {charge.partition!r}. Under P a replaced record may change its
+                part, within a part it may not, and the ledger does not know whether P has a column for the
+                part. Open another budget for the parts, or, in a new budget, ask about a part before the
+                first sampled answer: then the columns of P are checked.""")
+
     def _check_parts(self, charge: Charge) -> None:
         """Refuse answers about parts together with others, unless all are about one distribution of pairs."""
         sampled = [person for person in self.people.values() if person.declared is not None]
-        partitions = sorted({person.partition for person in sampled})
-        if len(partitions) < 2:
-            return  # about everybody, or about the parts of one partition
+        places = {person.partition for person in sampled}
+        # Each part of one partition may have its own P. Plain answers hold for all pairs within their parts,
+        # so a record under P must not be able to leave those either.
+        others = {person.partition for person in self.people.values()} - {""}
+        others -= places if len(places) == 1 else set()
+        if not others:
+            return
         common = set.intersection(*(set(person.declared or ()) for person in sampled))
+        partitions = sorted(places | others)
         shown = " and ".join(f"about the parts of {p!r}" if p else "outside of them" for p in partitions)
         remedy = "Open another budget for one of them: each promise then holds by itself."
-        if not common:
+        if len(places) > 1 and not common:
             raise SettingsError(f"""The budget {self.name!r} would have answers {shown}, and not all of them
                 under one P (this one has P={charge.described}). They add up only if all of them are under the
                 same P: a record that is replaced within a part must be distributed as one that is replaced in
                 all of the data. {remedy}""")
-        self._check_columns(charge, sampled, shown, remedy)
+        self._check_columns(charge, sorted(others), shown, remedy)
 
-    def _check_columns(self, charge: Charge, sampled: list[Person], shown: str, remedy: str) -> None:
+    def _check_columns(self, charge: Charge, partitions: list[str], shown: str, remedy: str) -> None:
         """Refuse a P under which a replaced record could move to another part."""
-        partitions = sorted({person.partition for person in sampled} - {""})
         both = f"The budget {self.name!r} would have answers {shown}"
         why = (
             f"Under P a replaced record may change its value there, within a part it may not. These are two "
@@ -288,9 +306,10 @@ class Book:
         for name in charge.columns:
             if any(_stem(name) == _stem(each) for each in partitions):
                 raise SettingsError(f"{both}, and P has the column {name!r}. {why}")
-        for partition in partitions:
-            parts = {person.part for person in sampled if person.partition == partition}
-            if any(parts <= values for values in charge.values):
+        sampled = [person for person in self.people.values() if person.declared is not None]
+        for partition, group in itertools.product(partitions, (sampled, self.people.values())):
+            parts = {person.part for person in group if person.partition == partition}
+            if parts and any(parts <= values for values in charge.values):
                 raise SettingsError(f"""{both}, and P has a column with the values {", ".join(sorted(parts))},
                     which are parts of {partition!r}. {why} If that column is about something else, give the
                     parts other names there.""")
@@ -313,6 +332,22 @@ class Book:
         """Return the names of all people whose P was recorded under the same digests as that of these."""
         declared = self.people[name].declared
         return tuple(sorted(each for each, person in self.people.items() if person.declared == declared))
+
+
+def in_words(strength: str, after_sampled: bool) -> str:
+    """Say what an answer promises by itself, given whether sampled answers came before it in its budget.
+
+    A plain answer may have been chosen because of a sampled one. On a pair on which that one fails, the
+    choice alone can tell a difference. So the plain answer is differentially private given the sampled ones.
+
+    Examples
+    --------
+    >>> in_words("plain", after_sampled=True)
+    'differentially private given the sampled answers before it'
+    """
+    if strength == "sampled":
+        return "random differentially private"
+    return "differentially private" + (" given the sampled answers before it" if after_sampled else "")
 
 
 def _gamma_now(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fraction, Fraction]:

@@ -9,8 +9,8 @@ from privatize.budgets.charges import Charge
 class Chargeable(Protocol):
     """What a release can be charged to."""
 
-    def reserve(self, charge: Charge) -> None:
-        """Spend what a release asks for, or raise."""
+    def reserve(self, charge: Charge) -> bool | None:
+        """Spend what a release asks for, or raise; tell whether sampled answers came before, if known."""
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""

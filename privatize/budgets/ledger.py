@@ -91,7 +91,13 @@ class Ledger:
         with self._transaction(write=False) as run:
             return rows.read_history(run, name)
 
-    def reserve(self, terms: Terms, charge: Charge) -> None:
+    def by_strength(self, name: str) -> tuple[dict[tuple[str, str], Totals], list[dict[str, Any]], bool]:
+        """Return all totals, every plain charge, and whether there are sampled answers."""
+        with self._transaction(write=False) as run:
+            charges = rows.read_history(run, name, "plain")
+            return rows.read_totals(run, name), charges, rows.sampled_before(run, name)
+
+    def reserve(self, terms: Terms, charge: Charge) -> bool:
         """Spend what a charge asks for, in one transaction, or refuse it and change nothing.
 
         Parameters
@@ -100,12 +106,20 @@ class Ledger:
             The budget's caps and rule, as it was opened.
         charge : Charge
             What is asked for.
+
+        Returns
+        -------
+        bool
+            Whether the budget had sampled answers before. About whom does not matter: what is asked next may
+            depend on any of them.
         """
         _check_charge(terms, charge)
         with self._transaction() as run:
             # Taking the first number locks the row before anything is read; each charge has its own number.
             numbers = itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
+            before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
+        return before
 
     def check(self, terms: Terms, charge: Charge) -> None:
         """Refuse a charge that could not be reserved now; spend nothing."""
@@ -181,7 +195,7 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
     for each in itertools.chain(_recognized(book, charge), [charge]):
         due = add(book, each)
     after = terms.cost(book.totals)
-    if not after.fits(terms.cap):
+    if not after.fits(terms.cap) or _for_plain_only(terms, charge):
         raise _exceeded(terms, charge, due, spent, after)
 
 
@@ -203,7 +217,7 @@ def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
         known = book.people.get(name)
         if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):
             continue
-        same = charge.lossless and known.described == storable(charge.described)
+        same = bool(charge.declared) and charge.lossless and known.described == storable(charge.described)
         if same and not any(known.comparable):
             yield _declaration(book.alike(name), charge.declared[0], charge.described, charge.who)
 
@@ -231,12 +245,26 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
+    if _for_plain_only(terms, charge):
+        return BudgetExceeded(
+            f"""The budget {terms.name!r} has gamma=0: it is for answers that are differentially private for
+            all pairs of neighbours, and {charge.function}() promises that for all but a share gamma of the
+            pairs under P. Nothing was spent. Open a budget with a gamma, under another name, or give the
+            function a bound that is proven for all pairs: sensitivity=, or mechanism=Blocks(low, high).""",
+            **facts,
+        )
     also = f"; there is enough for {', '.join(lines[True])}" if lines[True] else ""
     return BudgetExceeded(
         f"The budget {terms.name!r} has not enough left for {charge.function}(), which asks for "
         f"{', '.join(lines[False])}{also}. Nothing was spent. {would}",
         **facts,
     )
+
+
+def _for_plain_only(terms: Terms, charge: Charge) -> bool:
+    """Tell whether a sampled answer is asked of a budget for plain ones."""
+    # The charge may have no gamma yet: before calibration it is not known how much of it is new.
+    return charge.strength == "sampled" and not terms.cap.gamma
 
 
 def _down(amount: float) -> float:

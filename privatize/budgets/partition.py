@@ -57,9 +57,10 @@ class Part(Entered):
     def _placed(self, charge: Charge) -> Charge:
         return replace(charge, partition=self.partition, part=self.part)
 
-    def reserve(self, charge: Charge) -> None:
-        """Spend what a release asks for, or raise."""
-        self.budget.reserve(self._placed(charge))
+    def reserve(self, charge: Charge) -> bool | None:
+        """Spend what a release asks for, or raise; tell whether sampled answers came before."""
+        found: bool | None = self.budget.reserve(self._placed(charge))
+        return found
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""

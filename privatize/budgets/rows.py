@@ -8,7 +8,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from privatize.budgets.charges import Book, Charge, Person, Totals
+from privatize.budgets.charges import Book, Charge, Person, Totals, in_words
 from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
@@ -120,17 +120,27 @@ def read_people(run: Run, name: str, *names: str) -> dict[str, Person]:
     }
 
 
-def read_charges(run: Run, name: str) -> list[dict[str, Any]]:
-    """Return every charge, the oldest first, as it is stored."""
-    columns = ", ".join(NAMES["charges"])
-    rows = run(f"SELECT {columns} FROM charges WHERE budget = ? ORDER BY number", name)  # noqa: S608
+def read_charges(run: Run, name: str, strength: str = "") -> list[dict[str, Any]]:
+    """Return every charge, or those of one strength, the oldest first, as it is stored."""
+    columns, which = ", ".join(NAMES["charges"]), "AND strength = ?" if strength else ""
+    rows = run(
+        f"SELECT {columns} FROM charges WHERE budget = ? {which} ORDER BY number",  # noqa: S608
+        *(name, strength)[: 2 if strength else 1],
+    )
     return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
 
 
-def read_history(run: Run, name: str) -> list[dict[str, Any]]:
-    """Return every charge, the oldest first, as a user reads it."""
-    found = [{each: row[each] for each in _HISTORY.split(", ")} for row in read_charges(run, name)]
+def sampled_before(run: Run, name: str) -> bool:
+    """Tell whether a budget has sampled answers: whom these are about has a P."""
+    return bool(run("SELECT 1 FROM people WHERE budget = ? AND declared <> '' LIMIT 1", name))
+
+
+def read_history(run: Run, name: str, strength: str = "") -> list[dict[str, Any]]:
+    """Return every charge, or those of one strength, the oldest first, as a user reads it."""
+    ((first,),) = run("SELECT MIN(number) FROM charges WHERE budget = ? AND strength = 'sampled'", name)
+    found = [{each: row[each] for each in _HISTORY.split(", ")} for row in read_charges(run, name, strength)]
     for row in found:
+        row["promise"] = in_words(row["strength"], first is not None and first < row["number"])
         row |= {each: float(_amount(row[each])) for each in _AMOUNTS}
         row |= {each: list(_strings(row[each])) for each in _LISTS}
         row["average_gamma"] = row.pop("average")

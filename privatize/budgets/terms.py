@@ -4,8 +4,9 @@ import functools
 import math
 import operator
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from privatize.budgets.charges import Totals
 from privatize.planning.bounds import exact
@@ -69,6 +70,14 @@ class Terms:
         found = max(tight(dict(base + Counter(counts)), delta) for _, counts in parts or [("", {})])
         less = math.isfinite(found) and (exact(found) < summed.epsilon or summed.delta > self.cap.delta)
         return Cost(exact(found), self.cap.delta, summed.gamma, summed.average) if less else summed
+
+
+def tally(totals: MutableMapping[tuple[str, str], Totals], row: Mapping[str, Any]) -> None:
+    """Add a charge of the history to totals."""
+    total = totals.setdefault((row["partition"], row["part"]), Totals())
+    total.cost += Cost.of(row["epsilon"], row["delta"], row["charged"])
+    if row["epsilon"] or row["delta"]:
+        total.counts = total.counts | {row["kind"]: total.counts.get(row["kind"], 0) + 1}
 
 
 def summed(totals: _Totals) -> Cost:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privatize.budgets.budget import Budget
+from privatize.budgets.charges import in_words
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.terms import Terms
 from privatize.cli.command import Argument, Command, Outcome, command
@@ -70,7 +71,8 @@ def _summary(ledger: Ledger, terms: Terms) -> dict[str, Any]:
         budget = Budget.begun(terms.name, ledger)
         spent = budget.spent
         facts |= {"spent": _amounts(spent), "left": _amounts(budget.remaining), "note": spent.note}
-        facts |= {"average_gamma": budget.average_gamma, "statement": budget.statement}
+        facts |= {"average_gamma": budget.average_gamma, "plain": _amounts(budget.plain)}
+        facts["statement"] = budget.statement
     except PrivatizeError as error:
         facts |= {"spent": None, "left": None, "problem": one_line(error)}
     return facts
@@ -112,7 +114,7 @@ def show(given: argparse.Namespace) -> Outcome:
 
 
 def _table(budgets: list[dict[str, Any]]) -> str:
-    symbols = [s for s in _SYMBOLS if s != "delta" or any(each["cap"]["delta"] for each in budgets)]
+    symbols = [s for s in _SYMBOLS if s == "epsilon" or any(each["cap"][s] for each in budgets)]
     rows = [("budget", "charges", *(f"{s} spent" for s in symbols), "composition", "opened")]
     for each in budgets:
         spent = [_spent(each, symbol) for symbol in symbols]
@@ -128,7 +130,7 @@ def _spent(budget: dict[str, Any], symbol: str) -> str:
 
 
 def _history(budget: dict[str, Any]) -> str:
-    symbols = [s for s in _SYMBOLS if s != "delta" or budget["cap"]["delta"]]
+    symbols = [s for s in _SYMBOLS if s == "epsilon" or budget["cap"][s]]
     top = f"budget {visible(budget['name'])}, opened {budget['created']}, composition {budget['composition']}"
     rows = [("", *symbols)]
     for name in ("cap", "spent", "left"):
@@ -143,7 +145,7 @@ def _history(budget: dict[str, Any]) -> str:
 
 def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
     """Return every charge as a line, without the columns in which all charges are as usual."""
-    usual = {"strength": "sampled", "purpose": "answer", "part": "", "who": ""}
+    usual = {"purpose": "answer", "part": "", "who": "", "promise": in_words("sampled", after_sampled=False)}
     unusual = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *unusual]
     table = [["no.", "at (UTC)", *names[2:]]]
@@ -189,7 +191,7 @@ def _verified(ledger: Ledger, terms: Terms) -> dict[str, Any]:
 
 
 def _sum(spent: dict[str, float]) -> str:
-    return ", ".join(f"{name}={amount:.6g}" for name, amount in spent.items() if name != "delta" or amount)
+    return ", ".join(f"{name}={amount:.6g}" for name, amount in spent.items() if name == "epsilon" or amount)
 
 
 # --- export ----------------------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def _csv(budgets: list[dict[str, Any]]) -> str:
     names = (
         *("number", "at", "function", "dataset", "n", "mechanism", "epsilon", "delta", "gamma", "charged"),
         *("partition", "part", "who", "key", "strength", "purpose", "declared", "described", "neighbours"),
-        *("unit", "average_gamma", "average_charged"),
+        *("unit", "average_gamma", "average_charged", "promise"),
     )
     writer = csv.DictWriter(text, ("budget", *names), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

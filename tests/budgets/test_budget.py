@@ -112,10 +112,10 @@ def path(tmp_path):
 class TestSums:
     def test_a_hundred_hundredths_are_one(self):
         """Floating-point sums would refuse the last one, or let one more pass."""
-        budget = new_budget(gamma=0)
+        budget = new_budget()
         for _ in range(100):
             budget.reserve(charge(0.01))
-        assert budget.remaining == (0, 0, 0) and budget.spent == (1, 0, 0)
+        assert budget.remaining == (0, 0, 1) and budget.spent == (1, 0, 0)
         with pytest.raises(BudgetExceeded):
             budget.reserve(charge(0.01))
         with pytest.raises(BudgetExceeded):
@@ -853,7 +853,9 @@ class TestDisplay:
         budget = Budget(f"<b>{new_name()}", epsilon=1, delta=1e-6, gamma=0.5, ledger="memory")
         budget.reserve(charge(0.25, gamma=0.1))
         assert repr(budget).endswith(
-            "epsilon=1, delta=1e-06, gamma=0.5: left epsilon=0.75, delta=1e-06, gamma=0.4)"
+            "epsilon=1, delta=1e-06, gamma=0.5: left epsilon=0.75, delta=1e-06, gamma=0.4; spent "
+            "epsilon=0.25, delta=0 for all pairs of neighbours but a share 0.1 of those under P (on average "
+            "0.1), if these questions were fixed beforehand)"
         )
         page = budget._repr_html_()
         assert "&lt;b&gt;" in page and "<b><b>" not in page
@@ -1301,17 +1303,18 @@ class TestPeople:
 
     def test_plain_answers_have_no_p(self):
         """An answer that holds for all pairs would be refused because it has no P, or need one."""
-        budget = new_budget(gamma=0)
+        budget = new_budget()
         sites = budget.partition("site", parts=["A", "B"])
         plain = {"strength": "plain", "declared": (), "described": ""}
+        sites["A"].reserve(charge(dataset="A", **plain))
         budget.reserve(charge(dataset="d", **plain))
         budget.reserve(charge(dataset="d"))
         budget.reserve(charge(dataset="d", **plain))
-        sites["A"].reserve(charge(dataset="A", **plain))
         budget.reserve(charge(**plain))
         assert budget.verify().epsilon == 0.5 and budget.spent.note == ""
-        with pytest.raises(SettingsError, match="plain"):
-            charge(gamma=0.1, **plain)
+        for wrong in ({"gamma": 0.1}, {"looks": ((0.1, 0.1),)}, {"declared": ("P1:P",)}):
+            with pytest.raises(SettingsError, match="plain"):
+                charge(**(plain | wrong))
         with pytest.raises(SettingsError, match="no P"):
             budget.reserve(charge(declared=()))
 
@@ -1321,13 +1324,18 @@ class TestPeople:
         f = made(budget=budget)
         f(DATA)
         assert "unsealed" not in repr(budget)  # all under one P, whoever they are
-        assert "1 answer was about unsealed data, and all answers are under one P" in budget.statement
+        assert (
+            "1 sampled answer was about unsealed data, and all sampled answers are under one P"
+            in budget.statement
+        )
         made(sampler=self.OTHER, budget=budget)(seal(DATA, name="others"))
-        words = "1 answer was about unsealed data: it cannot be checked that all answers about the same"
+        words = (
+            "1 sampled answer was about unsealed data: it cannot be checked that all answers about the same"
+        )
         for shown in (repr(budget), budget.statement, repr(budget.verify()), repr(budget.spent)):
             assert words in shown
         f(DATA)
-        assert "2 answers were about unsealed data" in budget._repr_html_()
+        assert "2 sampled answers were about unsealed data" in budget._repr_html_()
         sealed = new_budget(epsilon=9, gamma=9)
         for name, sampler in (("a", UNIT), ("b", self.OTHER)):
             made(sampler=sampler, budget=sealed)(seal(DATA, name=name))
@@ -1342,7 +1350,7 @@ class TestPeople:
         assert budget.average_gamma == pytest.approx(average) and average < 0.2
         assert budget.statement == (
             f"epsilon=0.3, delta=0 for all pairs of neighbours but a share 0.2 of those under P "
-            f"(on average {average:.6g})"
+            f"(on average {average:.6g}), if these questions were fixed beforehand"
         )
 
 
@@ -1745,7 +1753,7 @@ class TestDamage:
     def test_charges_of_nothing(self):
         """Declarations cost nothing, and must not disturb tight composition."""
         pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
-        budget = new_budget(epsilon=0.3, delta=1e-5, gamma=0, composition="tight")
+        budget = new_budget(epsilon=0.3, delta=1e-5, composition="tight")
         budget.reserve(charge(0.0))
         for _ in range(3):
             budget.reserve(charge(0.1))

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from privatize import Budget, __version__, plan, privatize, samplers, seal
+from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import Ledger
 from privatize.cli import doctor
 from privatize.cli.calls import settings_of
@@ -1002,21 +1003,51 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     """Nobody would see that a total over unsealed data under two P cannot be checked."""
     out, _ = run("ledger", "show", "survey")
     assert "in all epsilon=0.75, delta=0 for all pairs of neighbours but a share 0.6 of those under P" in out
-    assert "2 answers were about unsealed data, and all answers are under one P" in out
+    assert "2 sampled answers were about unsealed data, and all sampled answers are under one P" in out
     survey = Budget.begun("survey")
     wide = samplers.uniform(0, 2)
     f = privatize(epsilon=0.1, gamma=0.2, sampler=wide, budget=survey, store=None)(np.mean)
     f(np.full(30, 0.5))
     for words in (["show"], ["verify"]):
-        assert "survey: 3 answers were about unsealed data: it cannot" in run("ledger", *words)[0]
+        assert "survey: 3 sampled answers were about unsealed data: it cannot" in run("ledger", *words)[0]
     one = facts("ledger", "show", "survey")
-    assert "3 answers were about unsealed data: it cannot" in one["statement"]
+    assert "3 sampled answers were about unsealed data: it cannot" in one["statement"]
     assert 0 < one["average_gamma"] < one["spent"]["gamma"]
     (row, *_) = one["history"]
     assert (row["strength"], row["purpose"], row["unit"]) == ("sampled", "answer", "record")
     assert row["neighbours"] == "replace" and row["declared"][0].startswith("P1:")
     rows = list(csv.DictReader(io.StringIO(run("ledger", "export", "survey")[0])))
     assert rows[2]["declared"].startswith("P1:") and rows[2]["described"] == "uniform(0, 1)"
+
+
+def test_ledger_says_which_answers_are_differentially_private(app, run, facts):
+    """A review board would not see which answers hold for all pairs, and which only given others."""
+    url = app / "ledger.db"
+    plain = {"strength": "plain", "key": "", "dataset": "", "n": 9, "mechanism": "Laplace", "delta": 0.0}
+    asked = Charge(function="count", kind="dp 0.25 0.0", epsilon=0.25, gamma=0.0, **plain)
+    only, both = Budget("only", epsilon=1, ledger=url), Budget("both", epsilon=1, gamma=0.5, ledger=url)
+    only.reserve(asked)
+    out, _ = run("ledger", "show", "--ledger", url)
+    assert "gamma" in out  # of the other budget
+    out, _ = run("ledger", "show", "only", "--ledger", url)
+    assert "in all epsilon=0.25 for all pairs of neighbours: plain differential privacy\n" in out
+    assert "gamma" not in out and out.rstrip().endswith("differentially private")
+    f = privatize(epsilon=0.25, gamma=0.2, sampler=samplers.uniform(0, 1), budget=both, store=None)(np.mean)
+    both.reserve(asked)
+    f(np.full(30, 0.5))
+    both.reserve(asked)
+    out, _ = run("ledger", "show", "both", "--ledger", url)
+    assert "if the sampled questions were fixed beforehand. Of this, epsilon=0.5 is for 2 answers" in out
+    lines = [line.split("  ")[-1] for line in out.splitlines()[-3:]]
+    words = ["differentially private", "random differentially private"]
+    assert lines == [*words, "differentially private given the sampled answers before it"]
+    one = facts("ledger", "show", "both", "--ledger", url)
+    assert [row["promise"] for row in one["history"]] == lines
+    assert one["plain"] == {"epsilon": 0.5, "delta": 0.0, "gamma": 0.0}
+    rows = list(csv.DictReader(io.StringIO(run("ledger", "export", "both", "--ledger", url)[0])))
+    assert [row["promise"] for row in rows] == lines
+    out, _ = run("ledger", "verify", "only", "--ledger", url)
+    assert "add up to epsilon=0.25\n" in out
 
 
 def test_names_cannot_control_a_terminal(app, run):

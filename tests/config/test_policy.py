@@ -222,6 +222,14 @@ def test_limits_are_allowed(rule):
         private.replace(epsilon=1.0000001)
 
 
+def test_no_gamma_is_within_every_limit(rule):
+    """A policy that allows no gamma would refuse answers that are differentially private for all pairs."""
+    rule("max-epsilon = 1\nmax-gamma = 0")
+    assert policy().problems(1, 0, 0.0, budget=True) == []
+    with pytest.raises(PolicyError, match=r"gamma=0\.2 is more than max-gamma=0"):
+        privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)
+
+
 def test_limits_at_the_call(rule, tmp_path, monkeypatch):
     """A function that was decorated where no policy held is refused where one does."""
     private = privatize(epsilon=5, gamma=0.2, sampler=UNIT)(average)

@@ -72,7 +72,7 @@ def test_one_budget_for_a_team(url, budget):
         made(budget, epsilon=0.1, sampler=samplers.uniform(0, 2))(seal(DATA, name="people"))
     table = again.history()
     assert list(table["number"]) == [1, 2, 3] and list(table["n"]) == [50] * 3
-    assert repr(again).endswith("left epsilon=0.1, delta=1e-05, gamma=0.8)")
+    assert "left epsilon=0.1, delta=1e-05, gamma=0.8; spent epsilon=0.9, delta=0 for all" in repr(again)
 
 
 def test_a_refused_request_changes_nothing(budget):
@@ -104,6 +104,12 @@ def test_parts_and_tampering(budget):
     for part, epsilon in (("A", 0.5), ("B", 0.4), ("B", 0.4)):
         sites[part].reserve(asks(epsilon, dataset=part))
     assert budget.verify().epsilon == 0.8
+    assert sites["A"].reserve(asks(0.1, dataset="A", strength="plain", declared=())) is True
+    assert [row.promise for row in budget.history().itertuples()][2:] == [
+        "random differentially private",
+        "differentially private given the sampled answers before it",
+    ]
+    assert budget.plain.epsilon == 0.1 and budget.verify().epsilon == 0.8
     with budget.ledger.database.transaction() as run:
         run("UPDATE charges SET epsilon = '0.1' WHERE budget = ? AND number = 2", budget.name)
     with pytest.raises(LedgerError):
