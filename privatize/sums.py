@@ -1,4 +1,4 @@
-"""Sums and means over records, whose gaps are known without evaluating both neighbours."""
+"""Sums and means over records: quick to calibrate, or with bounds that are proven."""
 
 from privatize.calibration.additive import (
     Additive,
@@ -10,7 +10,8 @@ from privatize.calibration.additive import (
     means,
     second_moments,
 )
+from privatize.calibration.clamped import Ball, ball
 from privatize.calibration.quantiles import Quantiles, quantiles
 
 __all__ = ["Additive", "additive", "counts", "histogram", "kde", "matrix", "means", "second_moments"]
-__all__ += ["Quantiles", "quantiles"]
+__all__ += ["Ball", "Quantiles", "ball", "quantiles"]

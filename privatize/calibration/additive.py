@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privatize.calibration.clamped import Bounds, Box, Clamped, OneHot, as_bounds
+from privatize.calibration.numeric import numbers, numeric
 from privatize.data import frames, records
-from privatize.data.columns import array_of
 from privatize.display.figures import as_float
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
@@ -46,6 +47,10 @@ class Additive(Wrapper):
         Keys, if the answer is a dict with one number for each of them.
     name : str or None
         Its name, if not that of g.
+    bounds : Bounds or None
+        What the rows are clamped to, if the user gave bounds.
+    own : Bounds or None
+        Bounds that the rows have by themselves.
 
     Examples
     --------
@@ -60,6 +65,8 @@ class Additive(Wrapper):
     average: bool = True
     labels: tuple[Any, ...] | None = None
     name: str | None = None
+    bounds: Bounds | None = None
+    own: Bounds | None = None
 
     def __post_init__(self) -> None:
         inner: Any = self.function
@@ -78,7 +85,7 @@ class Additive(Wrapper):
     def rows(self, *args: Any, **kwargs: Any) -> Array:
         """Return what g returns for the records: one number or row for each."""
         sizes = {size for value in (*args, *kwargs.values()) if (size := _count(value)) is not None}
-        rows = _rows(self.function(*args, **kwargs), self.__name__)
+        rows = _rows(self.function(*args, **kwargs), self.__name__, self.bounds.keys if self.bounds else None)
         if len(rows) not in sizes:
             raise OutputError(f"""{self.__name__}() made {len(rows)} rows of
                 {" or ".join(map(str, sorted(sizes))) or "no"} records. What is added up over records must be
@@ -90,7 +97,10 @@ class Additive(Wrapper):
         """Evaluate the sum or mean on a dataset."""
         rows = self.rows(*args, **kwargs)
         n = len(rows)
-        total: Array
+        if self.bounds is not None:
+            exact = Clamped(self.rows, self.bounds, self.average)
+            total = np.add.reduce(exact.units(rows, n), axis=0)
+            return exact.structure(n).rebuild(exact.finish(exact.total(total, n), n))
         if rows.dtype.kind == "f":
             # Along contiguous memory numpy adds pairwise, so that rounding grows with log n and not with n.
             flat = np.ascontiguousarray(rows.reshape(n, -1).T, dtype=np.float64)
@@ -110,11 +120,17 @@ class Additive(Wrapper):
         """Bind like a function."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def __privatize_rows__(self, _: Any, /) -> Rows:
-        return Rows(self.rows, self.average)
+    def __privatize_rows__(self, _: Any, /) -> Rows | None:
+        return None if self.bounds else Rows(self.rows, self.average)
+
+    def __privatize_proven__(self, _: Any, /) -> Clamped | None:
+        bounds = self.bounds or self.own
+        if bounds is None:
+            return None
+        return Clamped(self.rows, bounds, self.average, samplable=self.bounds is None)
 
     def _identity(self) -> tuple[Any, ...]:
-        return self.function, self.average, self.labels
+        return self.function, self.average, self.labels, *([self.bounds] if self.bounds else [])
 
     def _runs(self) -> list[Any]:
         return [self.function]
@@ -123,7 +139,7 @@ class Additive(Wrapper):
         return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Additive, (self.function, self.average, self.labels, self.name)
+        return Additive, (self.function, self.average, self.labels, self.name, self.bounds, self.own)
 
     def __repr__(self) -> str:
         return f"<{'mean' if self.average else 'sum'} of {self.__name__} over records>"
@@ -137,10 +153,9 @@ def _count(value: Any) -> int | None:
         return None
 
 
-def _rows(made: Any, name: str) -> Array:
+def _rows(made: Any, name: str, keys: tuple[Any, ...] | None = None) -> Array:
     """Return what a function returned as an array of numbers with one entry for each record."""
-    form = frames.kind(made)
-    rows = _columns(made) if form is not None and form[0] == "frame" else np.asarray(made)
+    rows = numeric(made, keys)
     if rows.ndim == 0 or rows.dtype.kind not in "biuf":
         raise OutputError(f"""{name}() returned
             {f"a {type(made).__name__}" if rows.ndim == 0 else f"rows of {rows.dtype}"}. What is added up over
@@ -173,15 +188,15 @@ def rows_of(function: Any) -> Rows | None:
 
 
 @overload
-def additive(g: Callable[..., Any], *, average: bool = True) -> Additive: ...
+def additive(g: Callable[..., Any], *, average: bool = True, bounds: Any = None) -> Additive: ...
 
 
 @overload
-def additive(*, average: bool = True) -> Callable[[Callable[..., Any]], Additive]: ...
+def additive(*, average: bool = True, bounds: Any = None) -> Callable[[Callable[..., Any]], Additive]: ...
 
 
 def additive(
-    g: Callable[..., Any] | None = None, *, average: bool = True
+    g: Callable[..., Any] | None = None, *, average: bool = True, bounds: Any = None
 ) -> Additive | Callable[[Callable[..., Any]], Additive]:
     """Make the function f(D) = mean (or sum) of g(x) over the records x, which is quick to calibrate.
 
@@ -197,6 +212,11 @@ def additive(
         record, which must follow from that record alone. Booleans count as 0 and 1.
     average : bool
         Whether to take the mean, or the sum. Sums of integers are integers.
+    bounds : tuple or Ball, optional
+        What g returns is clamped to these: (low, high), two numbers, arrays or dicts that have the structure
+        of the answer, or `ball`. The answer is then differentially private without gamma and without P. What
+        is missing or not finite, and a record on which g fails, counts as low, or as zero in a ball. Sums
+        between two integers are integers. See "Proven bounds" in the docs.
 
     Returns
     -------
@@ -218,11 +238,13 @@ def additive(
     ...     return ages >= 65
     >>> pensioners(np.array([30, 70, 80]))
     2
+    >>> additive(np.positive, bounds=(0, 120))(np.array([30.0, 60.0, 500.0]))
+    70.0
     """
     if not isinstance(average, bool):
         raise SettingsError(f"average={average!r} is neither True, for a mean, nor False, for a sum.")
     if g is None:
-        return functools.partial(additive, average=average)
+        return functools.partial(additive, average=average, bounds=bounds)
     if isinstance(g, Additive):
         raise SettingsError(f"{g.__name__} is a sum over records already.")
     if isinstance(g, Wrapper):
@@ -231,29 +253,11 @@ def additive(
     if not callable(g):
         raise SettingsError(f"""additive() was applied to a {type(g).__name__}, which cannot be called. Apply
             it to a function that returns one number, or one row of numbers, for each record.""")
-    return Additive(g, average)
+    clamped = as_bounds(bounds)
+    return Additive(g, average, clamped.keys if clamped else None, bounds=clamped)
 
 
 # --- ready-made ones ------------------------------------------------------------------------------
-
-
-def _columns(data: Any) -> Array:
-    """Return a frame, or aligned columns, as one array with a row for each record."""
-    framed = frames.kind(data) is not None
-    # Without the index of a pandas frame.
-    parts = frames.contents(data)[: len(frames.columns(data))] if framed else list(data.values())
-    return np.column_stack([np.asarray(part) for part in parts])
-
-
-def _numbers(data: Any, what: str) -> Array:
-    """Return numeric records as floats: of shape (n,), or (n, d)."""
-    form = frames.kind(data)
-    table = isinstance(data, dict) or (form is not None and form[0] == "frame")
-    values = _columns(data) if table else np.asarray(data)
-    if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
-        raise DataError(f"""{what} takes numbers: an array of shape (n,) or (n, d), a series, a list, or a
-            frame whose columns are all numbers.""")
-    return values.astype(np.float64, copy=False)
 
 
 def _floats(values: Any) -> Array:
@@ -264,12 +268,17 @@ def _floats(values: Any) -> Array:
         return np.zeros(0)
 
 
-def _itself(data: Any) -> Array:
-    return _numbers(data, "means()")
+def _itself(data: Any, keys: tuple[Any, ...] | None = None) -> Array:
+    return numbers(data, "means()", keys)
 
 
-def means() -> Additive:
+def means(*, bounds: Any = None) -> Additive:
     """Make the mean of records: of every column, if they have several.
+
+    Parameters
+    ----------
+    bounds : tuple or Ball, optional
+        What records are clamped to, as for `additive`. Dicts name columns: the answer is then a dict.
 
     Examples
     --------
@@ -277,14 +286,20 @@ def means() -> Additive:
     array([ 2., 20.])
     >>> means()([1, 2, 6])
     3.0
+    >>> means(bounds=({"age": 0}, {"age": 120}))({"age": [50, 200], "name": ["a", "b"]})
+    {'age': 85.0}
     """
-    return Additive(_itself, name="means")
+    clamped = as_bounds(bounds)
+    keys = clamped.keys if clamped else None
+    of = functools.partial(_itself, keys=keys) if keys else _itself
+    return Additive(of, labels=keys, name="means", bounds=clamped)
 
 
 def _membership(categories: tuple[Any, ...], data: Any) -> Array:
     codes = {category: at for at, category in enumerate(categories)}
     is_list = isinstance(data, list) and frames.kind(data) is None
-    values = array_of(data) if is_list else np.asarray(data)
+    # One array of a list could change a value because of another one: 2**53 + 1 beside 0.5.
+    values = np.fromiter(data, dtype=object, count=len(data)) if is_list else np.asarray(data)
     if values.ndim != 1:
         raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
     # Each different value is looked up once, where values can be sorted.
@@ -321,11 +336,12 @@ def counts(categories: Iterable[Any]) -> Additive:
         raise SettingsError(f"""categories= holds {twice!r} twice (1, 1.0 and True are the same). List each
             once.""")
     rows = functools.partial(_membership, tuple(listed))
-    return Additive(rows, average=False, labels=tuple(listed), name="counts")
+    own = OneHot((len(listed),), tuple(listed))
+    return Additive(rows, average=False, labels=tuple(listed), name="counts", own=own)
 
 
 def _bins(edges: tuple[float, ...], data: Any) -> Array:
-    values = _numbers(data, "histogram()")
+    values = numbers(data, "histogram()")
     if values.ndim != 1:
         raise DataError("""histogram() takes one number for each record: a series, a list, an array of shape
             (n,).""")
@@ -354,29 +370,55 @@ def histogram(edges: ArrayLike) -> Additive:
     if given.ndim != 1 or given.size < 2 or not (np.diff(given) > 0).all():
         raise SettingsError(f"""edges={edges!r} are not edges of bins: they must be two or more numbers, each
             larger than the one before.""")
-    return Additive(functools.partial(_bins, tuple(given.tolist())), average=False, name="histogram")
+    rows, own = functools.partial(_bins, tuple(given.tolist())), OneHot((given.size - 1,))
+    return Additive(rows, average=False, name="histogram", own=own)
 
 
-def _products(data: Any) -> Array:
-    values = _numbers(data, "second_moments()")
+def _products(data: Any, box: Box | None = None) -> Array:
+    values = numbers(data, "second_moments()")
+    if box is not None and math.prod(values.shape[1:]) == box.size:
+        inside = np.clip(values, np.reshape(box.low, box.shape), np.reshape(box.high, box.shape))
+        values = np.where(np.isfinite(values), inside, np.nan)
     if values.ndim == 1:
         return np.square(values)
     one, other = np.triu_indices(values.shape[1])
     return np.asarray(values[:, one] * values[:, other])
 
 
-def second_moments() -> Additive:
+def _products_of(box: Box) -> Bounds | None:
+    """Return the bounds of all products of two columns in a box."""
+    one, other = np.triu_indices(box.size)
+    ends = np.array(box.low), np.array(box.high)
+    corners = [a[one] * b[other] for a in ends for b in ends]
+    low = np.where((one == other) & (np.sign(ends[0]) != np.sign(ends[1]))[one], 0.0, np.min(corners, axis=0))
+    high = np.max(corners, axis=0)
+    return as_bounds((low, high) if box.shape else (low[0], high[0]))
+
+
+def second_moments(*, bounds: Any = None) -> Additive:
     """Make the means of all products of two columns: the upper triangle of XᵀX/n, row by row.
 
     `matrix` turns the result, with or without noise, into the symmetric matrix. For a covariance
     matrix the columns must be centered: subtract public centers, or release `means` as well.
+
+    Parameters
+    ----------
+    bounds : tuple, optional
+        What columns are clamped to before they are multiplied: (low, high), two numbers for records that are
+        numbers, or two arrays with a number for each column. Otherwise as for `additive`.
 
     Examples
     --------
     >>> second_moments()(np.array([[1.0, 2.0], [3.0, 4.0]]))
     array([ 5.,  7., 10.])
     """
-    return Additive(_products, name="second_moments")
+    box = as_bounds(bounds)
+    if box is None:
+        return Additive(_products, name="second_moments")
+    if not isinstance(box, Box) or box.keys is not None or len(box.shape) > 1:
+        raise SettingsError(f"""bounds={bounds!r} do not fit second_moments(): pass (low, high), two numbers,
+            or two arrays with a number for each column.""")
+    return Additive(functools.partial(_products, box=box), name="second_moments", bounds=_products_of(box))
 
 
 def matrix(vector: ArrayLike) -> NDArray[np.float64]:
@@ -398,8 +440,13 @@ def matrix(vector: ArrayLike) -> NDArray[np.float64]:
     return made + np.triu(made, 1).T
 
 
+def _height(bandwidth: float, dimension: int) -> float:
+    """Return the largest value of the kernel."""
+    return float((math.sqrt(2 * math.pi) * bandwidth) ** -dimension)
+
+
 def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
-    values, at = (_numbers(each, "kde()") for each in (data, points))
+    values, at = (numbers(each, "kde()") for each in (data, points))
     if values.ndim == 1 and at.ndim == 1:
         values, at = values[:, None], at[:, None]
     if values.ndim != 2 or at.ndim != 2 or values.shape[1] != at.shape[1]:
@@ -407,11 +454,10 @@ def _kernel(bandwidth: float, data: Any, points: Any) -> Array:
             {values.shape[1:]}: each point must have as many numbers as a record.""")
     from scipy.spatial.distance import cdist
 
-    height = (math.sqrt(2 * math.pi) * bandwidth) ** -values.shape[1]
     found = cdist(at / bandwidth, values / bandwidth, "sqeuclidean")
     found *= -0.5
     np.exp(found, out=found)
-    found *= height
+    found *= _height(bandwidth, values.shape[1])
     return np.asarray(found.T)
 
 
@@ -445,4 +491,8 @@ def kde(points: ArrayLike | None, bandwidth: float) -> Additive:
         raise SettingsError(f"""points= of shape {np.shape(points)} are not points: they must be finite
             numbers, of shape (k,) or (k, d).""")
     fixed = tuple(map(tuple, given.tolist())) if given.ndim == 2 else tuple(given.tolist())
-    return Additive(functools.partial(_kernel_at, fixed, float(bandwidth)), name="kde")
+    own = None
+    if abs(given[0].size * math.log(bandwidth)) < 250:  # beyond that float64 has no place for the kernel
+        height = _height(float(bandwidth), given[0].size)
+        own = Box((0.0,) * len(given), (height,) * len(given), (len(given),))
+    return Additive(functools.partial(_kernel_at, fixed, float(bandwidth)), name="kde", own=own)

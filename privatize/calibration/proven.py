@@ -1,103 +1,13 @@
-"""Functions that bring a proven bound and their own evaluation: what they have in common, and finding them.
-
-They need no P, no gamma and no calibration. Their answers are (ε, δ)-differentially private in the plain
-sense: the bound holds for all pairs of neighbours.
-"""
+"""Find the proven bound that a function brings."""
 
 import functools
 import types
-from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-from numpy.typing import NDArray
+from privatize.calibration.opendp import Transformed, is_transformation
+from privatize.calibration.proof import Answer, Proven
 
-from privatize.errors import SettingsError
-from privatize.mechanisms.base import BaseMechanism, Mechanism, Noise, Vector, complete
-from privatize.mechanisms.gaussian import Gaussian
-from privatize.mechanisms.laplace import Laplace
-from privatize.outputs.structure import Structure
-
-
-class Answer(NamedTuple):
-    """What a proven release gives.
-
-    Attributes
-    ----------
-    vector : array
-        The numbers of the private answer, in the order of the structure.
-    scale : float or array
-        The scale of the noise in units of the answer; 0.0 if there is no noise of its own.
-    sensitivity : float
-        The proven bound in units of the answer; 1.0 for scores.
-    """
-
-    vector: Vector
-    scale: Any
-    sensitivity: float
-
-
-class Proven(ABC):
-    """An evaluation on private data with a bound that is proven for all pairs of neighbours.
-
-    Subclasses are frozen dataclasses. The defaults of `check` and `noise_of` are for noise that is added to
-    numbers by `Laplace` or `Gaussian`.
-
-    Attributes
-    ----------
-    words : str
-        The end of the sentence "differentially private, ...".
-    broken : str
-        The message of the error if `measure` returns None.
-    samplable : bool
-        Whether the function may also be calibrated under a P, if a gamma is given.
-    """
-
-    words: ClassVar[str]
-    broken: ClassVar[str] = "The function is not what it was said to be, so its bound does not hold."
-    samplable: bool = False
-
-    def noise_of(self, mechanism: Mechanism) -> Noise:
-        """Return the noise that is added to every number, or "" if there is none."""
-        return complete(mechanism).noise
-
-    def check(self, mechanism: Mechanism, epsilon: float, delta: float) -> None:
-        """Refuse a mechanism, or an (ε, δ), that does not fit."""
-        if type(mechanism) not in (Laplace, Gaussian):
-            raise SettingsError(f"""mechanism={mechanism!r} does not fit a function with bounds of its own:
-                noise is added to its numbers. Use Laplace(), which is the default, or Gaussian() with a
-                delta.""")
-        own: BaseMechanism = complete(mechanism)
-        if own.scaled is not None:
-            raise SettingsError(f"""scaled={own.scaled!r} has no use here: weights come from pairs that are
-                drawn from P, and a function with bounds of its own needs no P. Leave it out.""")
-        own.check(epsilon, delta)
-
-    def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> "Proven":
-        """Return the same for a function that is called through another one, which passes the dataset on.
-
-        What runs a function of the user applies `wrap` to it. Others take nothing but a dataset.
-        """
-        del wrap
-        return self
-
-    @abstractmethod
-    def structure(self, n: int) -> Structure:
-        """Return the structure of the answer on n records. It never depends on data."""
-
-    @abstractmethod
-    def measure(self, data: Any, n: int) -> NDArray[Any] | None:
-        """Return what noise is added to: an array whose shape and dtype are public.
-
-        It never raises because of the values of the data. It returns None if the function turned out not to
-        be what the user said it is; the error must then be `broken`.
-        """
-
-    @abstractmethod
-    def release(
-        self, measured: NDArray[Any], n: int, mechanism: Mechanism, epsilon: float, delta: float
-    ) -> Answer:
-        """Return the private answer."""
+__all__ = ["Answer", "Proven", "proven_of"]
 
 
 def proven_of(function: Any, *args: Any, **kwargs: Any) -> Proven | None:
@@ -105,7 +15,7 @@ def proven_of(function: Any, *args: Any, **kwargs: Any) -> Proven | None:
 
     A function that brings one has a method ``__privatize_proven__(proven_of)``, which returns it. So has a
     callable that passes its dataset on to another function: it calls ``proven_of(other)``, and the method
-    `wrapped` of what it gets.
+    `wrapped` of what it gets. A transformation of OpenDP is one, too.
 
     Examples
     --------
@@ -116,6 +26,8 @@ def proven_of(function: Any, *args: Any, **kwargs: Any) -> Proven | None:
         function = functools.partial(function, *args, **kwargs)
     if isinstance(function, types.MethodType):
         function = functools.partial(function.__func__, function.__self__)
+    if is_transformation(function):
+        return Transformed(function)
     if hasattr(type(function), "__privatize_proven__"):
         found: Proven | None = function.__privatize_proven__(proven_of)
         return found

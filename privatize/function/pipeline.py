@@ -184,7 +184,10 @@ def _run_proven(
         raise errors.ArgumentError(f"{definition.name}() was called without {call.open!r}.")
     s0 = streams.coin_seed(streams.seed_or_fresh(s.seed))
     context = functools.partial(RecursionGuard, definition.root, call.function)
-    proven, structure = bound_to(own, call, s0, context), own.structure(n)
+    proven = bound_to(own, call, s0, context)
+    with silence.quiet():
+        proven.fits(box.data)
+    structure = own.structure(n)
     charge = _plain(definition, subjects, n)
     _check(subjects, charge)
     given = _reserve(subjects, charge)

@@ -1,0 +1,354 @@
+"""Sums over records with proven bounds: rows are clamped, and added up exactly in integers.
+
+Every number becomes an integer on a public grid before it is added. So replacing one record moves the total
+by at most the bound, exactly, and no rounding is left that could depend on data. Proof: ``docs/proven.md``.
+"""
+
+import contextlib
+import math
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.calibration.proof import Answer, Proven
+from privatize.data import records
+from privatize.display.figures import as_float
+from privatize.errors import DataError, OutputError, SettingsError
+from privatize.mechanisms.base import Mechanism, Vector
+from privatize.mechanisms.laplace import Laplace
+from privatize.outputs.describe import describe
+from privatize.outputs.structure import Structure
+
+Array = NDArray[Any]
+Integers = NDArray[np.int64]
+# Squares of bounds stay far from the ends of float64.
+_SMALLEST, _LARGEST = 1e-140, 1e140
+_SINGLE_RECORDS = 5  # how many are evaluated alone, to check that g looks at one record at a time
+
+
+class Bounds(ABC):
+    """What rows are clamped to, and how far a sum of such rows moves if one of them is replaced.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        The shape of the answer.
+    keys : tuple or None
+        The keys of the answer, if it is a dict.
+    whole : bool
+        Whether sums are integers.
+    low : tuple of float
+        What is subtracted from every row, for each number; empty if nothing is.
+    """
+
+    shape: tuple[int, ...]
+    keys: tuple[Any, ...] | None
+    whole: bool
+    low: tuple[float, ...]
+
+    @property
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest number that is added up, after `low` is subtracted."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are in a row."""
+        return math.prod(self.shape)
+
+    def exponent(self, n: int) -> int:
+        """Return e so that n numbers in units of 2^e add up to less than 2^53."""
+        return math.frexp(self.largest)[1] + n.bit_length() - 53
+
+    def slack(self, exponent: int) -> int:
+        """Return by how many units rows may differ that a function computes of the same record."""
+        return 1 + int(math.ldexp(max(self.largest, *map(abs, self.low), 0.0), -exponent - 40))
+
+    @abstractmethod
+    def units(self, rows: Vector, exponent: int) -> Integers:
+        """Return rows in units of 2^exponent, less `low`: inside the bounds, whatever is in the rows."""
+
+    @abstractmethod
+    def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
+        """Return how far apart two rows of units can be in this norm, times 2^exponent."""
+
+
+@dataclass(frozen=True)
+class Box(Bounds):
+    """Every number between a lower and an upper bound. What is not finite becomes the lower one."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    shape: tuple[int, ...] = ()
+    keys: tuple[Any, ...] | None = None
+    whole: bool = False
+
+    @property
+    def largest(self) -> float:
+        return float(np.subtract(self.high, self.low).max())
+
+    def _steps(self, exponent: int) -> Integers:
+        return np.ceil(np.ldexp(np.subtract(self.high, self.low), -exponent)).astype(np.int64)
+
+    def units(self, rows: Vector, exponent: int) -> Integers:
+        inside = np.clip(np.where(np.isfinite(rows), rows, self.low), self.low, self.high)
+        rounded = np.rint(np.ldexp(inside - self.low, -exponent)).astype(np.int64)
+        return np.clip(rounded, 0, self._steps(exponent))
+
+    def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
+        steps = self._steps(exponent).tolist()
+        found = sum(steps) if norm == "l1" else math.sqrt(sum(step**2 for step in steps))
+        return math.ldexp(found, exponent)
+
+
+@dataclass(frozen=True)
+class Ball(Bounds):
+    """Rows whose L1 or L2 norm is at most the radius: made by `ball`."""
+
+    radius: float
+    shape: tuple[int, ...]
+    norm: Literal["l1", "l2"]
+    keys: ClassVar[None] = None  # type: ignore[misc]
+    whole: ClassVar[bool] = False  # type: ignore[misc]
+    low: ClassVar[tuple[float, ...]] = ()  # type: ignore[misc]
+
+    @property
+    def largest(self) -> float:
+        return self.radius
+
+    def units(self, rows: Vector, exponent: int) -> Integers:
+        rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        scaled = rows / np.where(largest > 0, largest, 1.0)
+        if self.norm == "l1":
+            size = np.abs(scaled).sum(axis=1, keepdims=True)
+        else:
+            size = np.sqrt(np.square(scaled).sum(axis=1, keepdims=True))
+        # The norm may be wrong by (size + 8) roundings of 2^-53, so rows are made a little shorter than that.
+        limit = self.radius * (1 - (self.size + 16) * 2.0**-52)
+        outside = largest * size > limit
+        inside = np.where(outside, scaled * (limit / np.where(outside, size, 1.0)), rows)
+        # Toward zero, so that no norm grows.
+        return np.trunc(np.ldexp(inside, -exponent)).astype(np.int64)
+
+    def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
+        # Two points of an L1 ball are at most 2r apart in L2, too.
+        return 2 * self.radius * (math.sqrt(self.size) if (self.norm, norm) == ("l2", "l1") else 1.0)
+
+
+@dataclass(frozen=True)
+class OneHot(Bounds):
+    """Rows with at most one 1, and zeros: what counts in categories or bins are made of."""
+
+    shape: tuple[int, ...]
+    keys: tuple[Any, ...] | None = None
+    whole: ClassVar[bool] = True  # type: ignore[misc]
+    low: ClassVar[tuple[float, ...]] = ()  # type: ignore[misc]
+
+    @property
+    def largest(self) -> float:
+        return 1.0
+
+    def exponent(self, n: int) -> int:
+        return 0
+
+    def slack(self, exponent: int) -> int:
+        return 0
+
+    def units(self, rows: Vector, exponent: int) -> Integers:
+        ones = np.isfinite(rows) & (rows != 0)
+        return np.asarray(ones & (ones.sum(axis=1, keepdims=True) == 1), dtype=np.int64)
+
+    def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
+        moved = min(2, self.size)
+        return float(moved) if norm == "l1" else math.sqrt(moved)
+
+
+@dataclass(frozen=True)
+class Clamped(Proven):
+    """A sum or mean over records of rows that are clamped.
+
+    Attributes
+    ----------
+    function : callable
+        Returns one row of numbers for each record of a dataset.
+    bounds : Bounds
+        What rows are clamped to.
+    average : bool
+        Whether it is the mean and not the sum.
+    samplable : bool
+        Whether it is the same function without its bounds, which may be calibrated under a P.
+    """
+
+    function: Callable[..., Array]
+    bounds: Bounds
+    average: bool = True
+    samplable: bool = False
+
+    words = "by bounds that every record is clamped to"
+    broken = """The function that is added up does not look at one record at a time: it returned other numbers
+        for the same records in another order, or alone. Its bounds say nothing then, so nothing was released.
+        What it
+        returns for a record must follow from that record alone."""
+
+    def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> "Clamped":
+        return replace(self, function=wrap(self.function))
+
+    def structure(self, n: int) -> Structure:
+        zero = 0 if self._whole else 0.0
+        keys, shape = self.bounds.keys, self.bounds.shape
+        return describe(dict.fromkeys(keys, zero) if keys else np.full(shape, zero) if shape else zero)
+
+    @property
+    def _whole(self) -> bool:
+        return self.bounds.whole and not self.average
+
+    def fits(self, data: Any) -> None:
+        try:
+            made = self.function(records.take(data, np.zeros(0, dtype=np.intp)))
+        except DataError:  # of our own functions, about the form of the data
+            raise
+        except (Exception, SystemExit):  # many functions cannot do anything with no records
+            return
+        # A list of no rows does not show how long they are.
+        width = math.prod(made.shape[1:])
+        if made.ndim > 1 and width != self.bounds.size:
+            raise OutputError(f"""The function that is added up returns rows of {width} numbers, and bounds=
+                has {self.bounds.size}. Give a lower and an upper bound for each number, as two arrays or
+                dicts.""")
+
+    def units(self, rows: Array, n: int) -> Integers:
+        """Return rows as integers inside the bounds."""
+        flat = np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
+        if flat.shape[1] != self.bounds.size:
+            raise OutputError(
+                f"""Rows of {flat.shape[1]} numbers do not fit bounds= of {self.bounds.size}."""
+            )
+        with np.errstate(all="ignore"):
+            return self.bounds.units(flat, self.bounds.exponent(n))
+
+    def _evaluated(self, data: Any, at: NDArray[np.intp], n: int) -> tuple[Integers, bool]:
+        """Return the rows of the records at some positions, and whether each was evaluated alone.
+
+        They are, if the function fails on all of them. A record on which it fails has a row of zeros: the
+        lower bounds of a box, the center of a ball, no category.
+        """
+        with contextlib.suppress(Exception, SystemExit):  # an error would tell something about the data
+            rows = self.units(self.function(records.take(data, at)), n)
+            if len(rows) == len(at):
+                return rows, False
+        rows = np.zeros((len(at), self.bounds.size), dtype=np.int64)
+        for row, one in enumerate(at.tolist() if len(at) > 1 else []):
+            rows[row] = self._evaluated(data, np.array([one]), n)[0][0]
+        return rows, True
+
+    def measure(self, data: Any, n: int) -> Integers | None:
+        order = np.random.Generator(np.random.PCG64(secrets.randbits(128))).permutation(n)
+        # Single records first: when a function with a state has seen all, nothing may change any more.
+        single = [self._evaluated(data, at, n)[0] for at in order[:_SINGLE_RECORDS, None]]
+        rows, alone = self._evaluated(data, order, n)
+        if not alone:
+            again = self._evaluated(data, np.arange(n), n)[0][order]
+            found, expected = np.concatenate([again, *single]), np.concatenate([rows, rows[: len(single)]])
+            if (np.abs(found - expected) > self.bounds.slack(self.bounds.exponent(n))).any():
+                return None
+        return np.asarray(np.add.reduce(rows, axis=0))
+
+    def total(self, measured: Integers, n: int) -> Vector:
+        """Return the sum of rows less `low`, as floats without rounding; integers if sums are integers."""
+        exponent = self.bounds.exponent(n)
+        if self._whole and exponent < 0:
+            # By the floor: two sums that are at most an integer apart are so afterwards.
+            measured, exponent = (measured + (1 << (-exponent - 1))) >> -exponent, 0
+        return np.ldexp(measured.astype(np.float64), exponent)
+
+    def finish(self, total: Vector, n: int) -> Vector:
+        """Return the answer, given a total, with or without noise."""
+        moved = total + n * np.array(self.bounds.low) if self.bounds.low else total
+        return moved / n if self.average else moved
+
+    def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
+        norm: Literal["l1", "l2"] = "l1" if isinstance(mechanism, Laplace) else "l2"
+        sensitivity = self.bounds.sensitivity(self.bounds.exponent(n), norm)
+        whole = np.full(self.bounds.size, self._whole)
+        noised = mechanism.release(
+            self.total(measured, n), sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
+        )
+        divisor = n if self.average else 1
+        scale = mechanism.scale(sensitivity, epsilon, delta) / divisor
+        return Answer(self.finish(noised, n), scale, sensitivity / divisor)
+
+
+# --- what bounds may be ---------------------------------------------------------------------------
+
+
+def ball(radius: float, size: int, norm: Literal["l1", "l2"] = "l2") -> Ball:
+    """Make bounds for rows of numbers: those of a larger norm are shortened to the radius.
+
+    A row that has a number which is not finite becomes zero.
+
+    Parameters
+    ----------
+    radius : float
+        The largest norm.
+    size : int
+        How many numbers a row has.
+    norm : {"l2", "l1"}
+        The Euclidean norm, for `privatize.Gaussian`, or the sum of absolute values, for `privatize.Laplace`.
+        The other mechanism may be used too.
+
+    Examples
+    --------
+    >>> from privatize import sums
+    >>> sums.means(bounds=sums.ball(5, size=2))(np.array([[3.0, 4.0], [30.0, 40.0]])).round(9)
+    array([3., 4.])
+    """
+    if not _SMALLEST <= as_float(radius) <= _LARGEST:
+        raise SettingsError(f"""radius={radius!r} is out of range: it must be a number between {_SMALLEST:g}
+            and {_LARGEST:g}.""")
+    if not isinstance(size, int | np.integer) or not 0 < size <= 2**40:
+        raise SettingsError(f"size={size!r} is not the number of numbers in a row, 1 or more.")
+    if norm not in ("l1", "l2"):
+        raise SettingsError(f"norm={norm!r} is not 'l1' or 'l2'.")
+    return Ball(float(radius), (int(size),), norm)
+
+
+def as_bounds(value: Any) -> Bounds | None:
+    """Return bounds as the user gives them: a pair (low, high) of numbers, arrays or dicts, or a ball.
+
+    Examples
+    --------
+    >>> as_bounds((0, [1, 5.5]))
+    Box(low=(0.0, 0.0), high=(1.0, 5.5), shape=(2,), keys=None, whole=False)
+    """
+    if value is None or isinstance(value, Ball):
+        return value
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise SettingsError(f"""bounds={value!r} are not bounds: pass (low, high), two numbers, arrays or
+            dicts, or sums.ball(radius, size).""")
+    low, high = value
+    keys = None
+    if isinstance(low, dict) and isinstance(high, dict) and low and low.keys() == high.keys():
+        keys = tuple(low)
+        low, high = list(low.values()), [high[key] for key in keys]
+    try:
+        lows, highs = np.broadcast_arrays(np.asarray(low), np.asarray(high))
+        numeric = lows.dtype.kind in "iuf" and highs.dtype.kind in "iuf"
+    except ValueError:  # ragged, or of shapes that do not fit
+        numeric = False
+    if not numeric or not lows.size:
+        raise SettingsError(f"""bounds={value!r} are not bounds: low and high must be two numbers, two arrays
+            of one shape, or two dicts with the same keys.""")
+    below, above = lows.astype(np.float64), highs.astype(np.float64)
+    wide = (np.abs([below, above]) <= _LARGEST).all() and (above - below >= _SMALLEST).all()
+    if not wide:
+        raise SettingsError(f"""bounds={value!r} are out of range: each low must be below its high, and all
+            must be finite and at most {_LARGEST:g}.""")
+    whole = lows.dtype.kind in "iu" and highs.dtype.kind in "iu" and np.abs([below, above]).max() < 2.0**52
+    flat = tuple(below.ravel().tolist()), tuple(above.ravel().tolist())
+    return Box(*flat, lows.shape, keys, bool(whole))
