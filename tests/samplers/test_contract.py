@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -19,8 +20,11 @@ import numpy as np
 import pytest
 
 from privatize.data import records
+from privatize.errors import PrivatizeError
+from privatize.identity.declared import declare
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import as_sampler
+from privatize.samplers.base import traits_of
 from tests.cases import for_each
 from tests.samplers import test_combined as combined
 from tests.samplers import test_tables as tables
@@ -89,6 +93,30 @@ def test_equal_samplers_have_equal_hashes_and_fingerprints(code):
     assert one == other
     assert hash(one) == hash(other)
     assert fingerprint(one) == fingerprint(other)
+
+
+@for_each("code", PORTABLE + OTHERS)
+def test_the_same_numbers_make_the_same_sampler(code):
+    """A colleague who writes 1.0 for 1 would have another P in the ledger, and be refused."""
+    one = make(code)
+    try:
+        other = make(re.sub(r"(?<![\w.'])(\d+)(?![\w.'])", r"\1.0", code))
+    except (PrivatizeError, TypeError):
+        return  # integers are needed here
+    if one == other:  # fixed values and arguments of functions may also differ by their type
+        assert fingerprint(one) == fingerprint(other)
+        assert declare(one).digest == declare(other).digest
+
+
+@for_each("code", PORTABLE + OTHERS)
+def test_a_streamable_sampler_draws_number_by_number(code):
+    """Pairs would have other records if they are drawn together, and an estimate could not be repeated."""
+    sampler = make(code)
+    if traits_of(sampler).streamable:
+        one, other = rng(7), rng(7)
+        parts = [sampler.draw(n, other) for n in (1, 12, 17)]
+        assert records.equal(sampler.draw(30, one), records.concat(parts))
+        assert one.random() == other.random()
 
 
 def test_different_samplers_are_not_equal():

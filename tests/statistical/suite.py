@@ -657,7 +657,7 @@ def page(cells: list[Cell], pairs: int, seed: int) -> str:
             f"a claim that is true is flagged with probability at most {FALSE_ALARM:g} by each, whatever "
             "the law, atoms included. (The argument is in the script's docstring.) Estimates of zero or "
             "infinity, which the library refuses to use, count here as if it used them; *refused* says "
-            "how many of them there were. A randomized function has the same public coins in all "
+            "how many of them there were. A randomized function gets the same public seed in all "
             "calibrations on one law."
         ),
         f"**Result: {len(flagged)} of {tests} tests (of a function, a law and a plan) were flagged.**",
