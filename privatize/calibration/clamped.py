@@ -272,16 +272,21 @@ class Clamped(Proven):
         moved = total + n * np.array(self.bounds.low) if self.bounds.low else total
         return moved / n if self.average else moved
 
-    def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
+    def _moved(self, n: int, mechanism: Mechanism) -> float:
+        """Return how far one record moves the sum."""
         norm: Literal["l1", "l2"] = "l1" if isinstance(mechanism, Laplace) else "l2"
-        sensitivity = self.bounds.sensitivity(self.bounds.exponent(n), norm)
-        whole = np.full(self.bounds.size, self._whole)
+        return self.bounds.sensitivity(self.bounds.exponent(n), norm)
+
+    def bound_at(self, n: int, mechanism: Mechanism, /) -> float:
+        return self._moved(n, mechanism) / (n if self.average else 1)
+
+    def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
+        sensitivity, whole = self._moved(n, mechanism), np.full(self.bounds.size, self._whole)
         noised = mechanism.release(
             self.total(measured, n), sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
         )
-        divisor = n if self.average else 1
-        scale = mechanism.scale(sensitivity, epsilon, delta) / divisor
-        return Answer(self.finish(noised, n), scale, sensitivity / divisor)
+        bound = self.bound_at(n, mechanism)
+        return Answer(self.finish(noised, n), mechanism.scale(bound, epsilon, delta), bound)
 
 
 # --- what bounds may be ---------------------------------------------------------------------------

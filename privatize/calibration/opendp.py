@@ -120,6 +120,9 @@ class Transformed(Proven):
             raise DataError("""A transformation of OpenDP takes one value for each record: a series, a list,
                 an array of shape (n,).""")
 
+    def bound_at(self, n: int, mechanism: Mechanism, /) -> float:
+        return self.bound
+
     def structure(self, n: int) -> Structure:
         public = self.transformation(self._members([object()]) * n)
         if isinstance(public, list):

@@ -83,6 +83,14 @@ class Proven(ABC):
         """Refuse data whose form does not fit, before it is paid for. Only its schema may be read."""
         del data
 
+    def bound_at(self, n: int, mechanism: Mechanism, /) -> float:
+        """Return the bound for n records, in units of the answer and in the norm of the mechanism.
+
+        The default is for answers that are drawn, and get no noise.
+        """
+        raise SettingsError(f"""{type(self).__name__} adds no noise to the function's own numbers, so there is
+            no sensitivity, and no interval around an answer, for n={n} records. Try it on made-up data.""")
+
     @abstractmethod
     def structure(self, n: int) -> Structure:
         """Return the structure of the answer on n records. It never depends on data."""

@@ -3,6 +3,8 @@
 import operator
 from typing import Any
 
+from privatize.calibration.proof import Proven
+from privatize.calibration.refuting import known_bound
 from privatize.data import records
 from privatize.display.figures import as_integer
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
@@ -20,12 +22,32 @@ def questions(
     ``like=``, a dataset without records. They are removed from `given`: a user may have passed the private
     data by mistake, which no frame of an error may hold.
     """
+    if definition.proven is not None:
+        given.clear()
+        raise SettingsError(f"""{definition.name}() has a bound for all pairs of its own: nothing is estimated
+            by sampling, so there is nothing to {name}.""")
+    sizes, many, args, kwargs, like = _read(definition, name, given, several=several)
+    template = calibrator.template(definition)
+    call = definition.binding.bind_public(args, kwargs)
+    schema = None if like is None else template.match(records.describe(like))
+    used = [template.used(each)[0] for each in sizes]
+    return [Question(definition, template, call, each, schema) for each in used], many
+
+
+def own_bounds(definition: Definition, proven: Proven, name: str, given: list[Any]) -> tuple[list[Any], bool]:
+    """Return the bounds of a function that has its own, for the numbers of records that are given."""
+    sizes, many, args, kwargs, _ = _read(definition, name, given, several=True)
+    definition.binding.bind_public(args, kwargs)
+    mechanism = definition.settings.mechanism
+    return [known_bound(proven.bound_at(n, mechanism), n, proven.structure(n)) for n in sizes], many
+
+
+def _read(
+    definition: Definition, name: str, given: list[Any], *, several: bool
+) -> tuple[list[int], bool, tuple[Any, ...], dict[str, Any], Any]:
+    """Return the numbers of records, whether they were a list, the other arguments, and ``like=``."""
     args, kwargs = given
     given.clear()
-    if definition.proven is not None:
-        del args, kwargs
-        raise SettingsError(f"""{definition.name}() has a bound for all pairs of its own, so nothing is
-            estimated, and there is nothing to {name}.""")
     like = kwargs.pop("like", None)
     size = traits_of(definition.settings.sampler).size
     if args:
@@ -40,12 +62,8 @@ def questions(
     if wrong is not None:
         del n, args, kwargs, like
         raise wrong
-    template = calibrator.template(definition)
-    call = definition.binding.bind_public(tuple(args), kwargs)
-    schema = None if like is None else template.match(records.describe(like))
     many = isinstance(n, list | tuple)
-    sizes = [template.used(operator.index(each))[0] for each in (n if many else [n])]
-    return [Question(definition, template, call, each, schema) for each in sizes], many
+    return [operator.index(each) for each in (n if many else [n])], many, tuple(args), kwargs, like
 
 
 def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | None:

@@ -18,7 +18,7 @@ from privatize.calibration.evaluators.raw import PairFunction
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
 from privatize.function.advice import Advice
-from privatize.function.asking import miscounted, questions
+from privatize.function.asking import miscounted, own_bounds, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, store_of
@@ -340,8 +340,13 @@ def _estimated(
     function: PrivateFunction[..., Any], name: str, given: list[Any], read: Callable[[Any], Any]
 ) -> Any:
     """Return what `read` returns for the estimate that a method asks for; a list if it asks for several."""
-    asked, many = questions(function.definition, function.calibrator, name, given)
-    found = [read(function.calibrator.recall(each).sensitivity) for each in asked]
+    definition, calibrator = function.definition, function.calibrator
+    if definition.proven is not None:
+        known, many = own_bounds(definition, definition.proven, name, given)
+    else:
+        asked, many = questions(definition, calibrator, name, given)
+        known = [calibrator.recall(each).sensitivity for each in asked]
+    found = [read(each) for each in known]
     return found if many else found[0]
 
 

@@ -7,7 +7,18 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from privatize import Blocks, Budget, Exponential, Gaussian, Laplace, privatize, samplers, seal, sums
+from privatize import (
+    Blocks,
+    Budget,
+    Exponential,
+    Gaussian,
+    Laplace,
+    additive,
+    privatize,
+    samplers,
+    seal,
+    sums,
+)
 from privatize.calibration.refuting import refute
 from privatize.errors import ArgumentError, BoundError, SettingsError
 from privatize.function import question
@@ -188,10 +199,22 @@ class TestOwnBound:
         with pytest.raises(SettingsError, match="needs gamma="):
             privatize(epsilon=1, sampler=P)(np.mean)
 
-    def test_there_is_nothing_to_estimate(self):
-        """A method that makes no sense here would end in an error of the interpreter."""
-        with pytest.raises(SettingsError, match="nothing is"):
+    def test_answers_can_be_planned_where_noise_is_added(self):
+        """Nobody could see how far off an answer will be before it is paid for."""
+        mean = privatize(epsilon=1)(sums.means(bounds=(0, 120)))
+        assert mean.error_at(1000) < mean.error_at(100) < 4
+        assert math.isclose(mean.epsilon_for(100, error=mean.error_at(100)), 1, rel_tol=1e-6)
+        assert [found.value for found in mean.estimate([100, 1000])] == pytest.approx([1.2, 0.12])
+        with pytest.raises(SettingsError, match="adds no noise"):
             privatize(epsilon=1)(sums.quantiles(0.5, 0, 120)).estimate(100)
+        with pytest.raises(SettingsError, match="number of records n"):
+            mean.error_at(np.full(100, 0.123456))
+
+    def test_sums_with_bounds_and_other_arguments(self):
+        """A mapper with options could not be used, or would get too little noise."""
+        share = privatize(epsilon=50)(additive(lambda ages, limit=65: ages >= limit, bounds=(0, 1)))
+        release = share.release(np.arange(100.0), limit=20)
+        assert abs(release.value - 0.8) < 0.02 and release.scale == pytest.approx(0.01 / 50)
 
 
 def scaled_mean(data, factor, shift=0.0):
