@@ -269,8 +269,8 @@ def test_many_at_once(path, place):
 
 def test_a_budget_for_plain_answers():
     """A law may ask for differential privacy: a sampled answer would be paid from such a budget."""
-    budget = Budget("lawful", epsilon=1, ledger="memory")
-    assert repr(budget) == "Budget('lawful', epsilon=1: left epsilon=1)"
+    budget = Budget("only plain answers", epsilon=1, ledger="memory")
+    assert repr(budget) == "Budget('only plain answers', epsilon=1: left epsilon=1)"
     budget.reserve(plain(0.5))
     f = privatize(epsilon=0.1, gamma=0.05, sampler=samplers.uniform(0, 1), store=None, budget=budget)(np.mean)
     evaluated = []
@@ -283,7 +283,7 @@ def test_a_budget_for_plain_answers():
         assert caught.value.gamma_cap == 0 and caught.value.epsilon_left == 0.5
     assert evaluated == []  # refused before anybody waits for a calibration
     assert budget.spent == (0.5, 0, 0) and budget.reserve(plain(0.5)) is False
-    assert Budget("lawful", epsilon=1, ledger="memory").remaining.epsilon == 0
+    assert Budget("only plain answers", epsilon=1, ledger="memory").remaining.epsilon == 0
 
 
 # --- parts beside sampled answers ---------------------------------------------------------------------
