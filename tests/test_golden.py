@@ -69,7 +69,7 @@ def test_tags_are_different():
     """Two kinds with one tag would share stored estimates and be one P in a ledger."""
     tags = [kind.tag for kind in kinds()]
     tags += [kind.tag for kind in (mechanisms.Laplace, mechanisms.Gaussian, mechanisms.Exponential)]
-    tags.append(mechanisms.Bernstein.tag)
+    tags += [mechanisms.Bernstein.tag, mechanisms.Blocks.tag]
     assert len(set(tags)) == len(tags)
 
 

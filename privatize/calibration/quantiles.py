@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privatize.calibration.proven import Answer, Proven
+from privatize.calibration.proof import Answer, Proven
 from privatize.data import frames
 from privatize.data.columns import array_of_column, kind_of
 from privatize.errors import DataError, SettingsError
@@ -35,7 +35,7 @@ class Quantiles(Proven):
         Whether the answer is one number and not an array.
     """
 
-    words: ClassVar[str] = "by drawing from a public grid, with odds that one record hardly changes"
+    words: ClassVar[str] = "by a draw from a public grid"
     immutable: ClassVar[bool] = True
     __name__: ClassVar[str] = "quantiles"
 
@@ -56,7 +56,8 @@ class Quantiles(Proven):
 
     def __repr__(self) -> str:
         low, high = (int(bound) if self.integer else bound for bound in (self.low, self.high))
-        return f"quantiles({self.q[0] if self.scalar else list(self.q)}, {low!r}, {high!r})"
+        shown = [round(q, 6) for q in self.q]
+        return f"quantiles({shown[0] if self.scalar else shown}, {low!r}, {high!r})"
 
     def __privatize_proven__(self, _: Any, /) -> Self:
         return self
@@ -75,6 +76,10 @@ class Quantiles(Proven):
         if delta:
             raise SettingsError(f"""delta={delta!r} has no use here: quantiles() is private with delta=0.
                 Leave it out.""")
+
+    def fits(self, data: Any, /) -> None:
+        """Refuse data that has not one number for each record, by its types alone."""
+        _form(data)
 
     def structure(self, n: int) -> Structure:
         """Return a number, or an array of one for each quantile."""
@@ -155,23 +160,33 @@ def quantiles(q: ArrayLike, low: float, high: float) -> Quantiles:
     return Quantiles(tuple(map(dyadic, given.ravel().tolist())), bottom, top, integer, given.ndim == 0)
 
 
-def _numbers(data: Any) -> Vector:
-    """Return one float for each record, NaN for what is no number. Values never make it raise."""
+def _form(data: Any) -> Any:
+    """Return a list, an array of one dimension, or a series. Others are refused, by their types alone."""
     form = frames.kind(data)
     if form is not None and form[0] == "frame" and len(frames.columns(data)) == 1:
         data, form = frames.columns(data)[0], ("series", form[1])
     if form is not None:
-        series = form[0] == "series" and kind_of(data) not in ("text", "category", "date", "duration")
-        values = array_of_column(data) if series else np.array(None)
+        fits = form[0] == "series" and kind_of(data) not in ("text", "category", "date", "duration")
+    elif not isinstance(data, list):
+        data = np.asarray(data)
+        fits = data.ndim == 1 and data.dtype.kind in "biufO"
     else:
-        values = np.fromiter(data, object, len(data)) if isinstance(data, list) else np.asarray(data)
-    if values.ndim != 1 or values.dtype.kind not in "biufO":
+        fits = True
+    if not fits:
         raise DataError("""quantiles() takes one number for each record: an array of shape (n,), a series, or
             a list of numbers.""")
-    if values.dtype.kind == "O":
-        return np.array([_float(value) for value in values.tolist()], dtype=np.float64)
+    return data
+
+
+def _numbers(data: Any) -> Vector:
+    """Return one float for each record, NaN for what is no number. Values never make it raise."""
+    found = _form(data)
+    if not isinstance(found, list | np.ndarray):
+        found = array_of_column(found)
+    if isinstance(found, list) or found.dtype.kind == "O":
+        return np.array([*map(_float, found)], dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(values.astype(np.float64))
+        return np.asarray(found.astype(np.float64))
 
 
 def _float(value: Any) -> float:

@@ -147,7 +147,7 @@ class Blocks(BaseMechanism):
         if self.blocks != "auto":
             return max(1, min(self.blocks, n))
         wanted = 80 / max(min(shares(epsilon, self.weights)), 80 / _MOST)
-        return max(1, min(max(20, math.ceil(wanted)), n // 4))
+        return max(1, min(max(20, round(wanted)), n // 4))
 
     def row(self, output: Any) -> Vector:
         """Return the numbers of the function's answer on one block; NaN for an answer that does not fit.
@@ -278,4 +278,4 @@ def _mean(values: Vector, low: float, high: float, _: bool, epsilon: float) -> f
     total = np.rint(parts * _UNITS).sum()  # exact: integers below 2^53
     noised = laplace(np.array([total]), float(_UNITS), epsilon, np.array([True])).item()
     share = min(max(noised / (_UNITS * len(values)), 0.0), 1.0)
-    return low * (1 - share) + high * share
+    return min(max(low * (1 - share) + high * share, low), high)

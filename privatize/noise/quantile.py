@@ -50,7 +50,8 @@ class Grid:
         """
         bottom, top = Fraction(low), Fraction(high)
         exponent = 0 if integer or low == high else _floor_log2(top - bottom) - bits
-        exponent = max(exponent, math.frexp(math.ulp(max(abs(low), abs(high))))[1] - 1)
+        largest = math.nextafter(max(abs(low), abs(high)), 0.0)  # all multiples up to 2^53 units are floats
+        exponent = max(exponent, math.frexp(math.ulp(largest))[1] - 1)
         step = Fraction(2) ** exponent
         first = math.floor(bottom / step)
         return cls(low, high, exponent, first, math.ceil(top / step) - first + 1)
@@ -81,12 +82,13 @@ def fineness(count: int, q: float, epsilon: float) -> int:
 
     If all values are the same number, its score is above those of all other points by count * min(q, 1 - q)
     or more. So it is drawn nearly always if there are far fewer than exp(ε count min(q, 1 - q) / 2) points,
-    and nearly never if there are far more. The square root of that is taken.
+    and nearly never if there are far more. If values differ a little, a fine grid is wanted. The square root
+    of that number is between the two.
 
     Examples
     --------
-    >>> fineness(100, 0.5, 1.0), fineness(30_000, 0.5, 1.0), fineness(10, 0.5, 1.0)
-    (18, 44, 12)
+    >>> fineness(80, 0.5, 1.0), fineness(30_000, 0.5, 1.0), fineness(10, 0.5, 1.0)
+    (14, 44, 12)
     """
     bits = epsilon * count * min(q, 1 - q) / 4 / math.log(2)
     return int(min(max(bits, _COARSEST), _FINEST))
