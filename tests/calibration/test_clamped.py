@@ -3,7 +3,9 @@
 import functools
 import itertools
 import math
+import pickle
 import sys
+import traceback
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,10 +15,11 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from privatize import Gaussian, Laplace, sums
+from privatize import Exponential, Gaussian, Laplace, additive, privatize, samplers, sums
 from privatize.calibration.clamped import Ball, Box, OneHot, as_bounds
 from privatize.calibration.proven import proven_of
-from privatize.errors import DataError, OutputError, SettingsError
+from privatize.errors import DataError, OutputError, PrivateRunError, SettingsError
+from privatize.identity.fingerprint import fingerprint
 from privatize.noise import exact
 from tests.cases import for_each
 
@@ -428,3 +431,72 @@ def test_bounds_are_values():
     proven = proven_of(sums.means(bounds=(0, 1)))
     assert replace(proven).bounds == proven.bounds
     assert "clamped" in proven.words
+
+
+# --- as private functions ----------------------------------------------------------------------------
+
+
+def test_private_functions_need_neither_p_nor_gamma():
+    """Nobody could ask for plain differential privacy, or one would get less than that without notice."""
+    ages = np.random.default_rng(4).uniform(0, 100, 2000)
+    mean = privatize(epsilon=1)(sums.means(bounds=(0, 120)))
+    release = mean.release(ages)
+    assert release.gamma == 0 and release.scale == pytest.approx(0.06)
+    assert abs(release.value - ages.mean()) < 0.06 * 30  # more with probability e^-30
+    assert "clamped" in repr(release)
+
+    class Survey:
+        limit = 65
+
+        @additive(average=False, bounds=(0, 1))
+        def older(self, ages, than=0):
+            return ages >= self.limit + than
+
+    counted = privatize(epsilon=5)(Survey().older)
+    assert abs(counted(ages, than=10) - (ages >= 75).sum()) < 20
+    assert type(counted(ages)) is int
+    aligned = additive(lambda a, b: a * b, bounds=(0, 1))
+    product = privatize(epsilon=5, data=["a", "b"])(aligned)
+    assert abs(product(ages / 100, np.ones(2000)) - ages.mean() / 100) < 0.01
+    # With gamma, counts are sampled as ever, and what has bounds refuses it.
+    people = samplers.uniform(0, 100)
+    assert (
+        privatize(epsilon=1, gamma=0.05, sampler=people)(sums.histogram([0, 50, 100])).release(ages).gamma > 0
+    )
+    for options in ({"gamma": 0.05, "sampler": people}, {"sensitivity": 0.1, "sampler": people}):
+        with pytest.raises(SettingsError):
+            privatize(epsilon=1, **options)(sums.means(bounds=(0, 120)))
+    for mechanism in (Exponential([1, 2]), Laplace(scaled="total"), "bernstein"):
+        with pytest.raises(SettingsError):
+            privatize(epsilon=1, mechanism=mechanism)(sums.counts(["F", "M"]))
+
+
+def test_errors_show_no_record():
+    """A record would be in a message or in a traceback."""
+    secret = np.array([41.25, 17.5, 98765.0])
+    mixed = privatize(epsilon=1)(additive(lambda x: x - x.mean(), bounds=(0, 1)))
+    wide = privatize(epsilon=1)(sums.means(bounds=(0, 1)))
+    for function, data, error in [
+        (mixed, secret, PrivateRunError),
+        (wide, secret[:, None] * [1, 1], OutputError),
+    ]:
+        with pytest.raises(error) as caught:
+            function(data)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert not any(text in shown for text in ("41.25", "17.5", "98765"))
+        assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_functions_with_bounds_pickle_and_are_told_apart():
+    """Bounds would be lost on the way to another process, or in a key."""
+    functions = [
+        sums.means(bounds=(0, 1)),
+        sums.means(bounds=(0, 2)),
+        sums.means(bounds=sums.ball(1, 2)),
+        sums.means(bounds=({"a": 0}, {"a": 1})),
+        sums.means(),
+    ]
+    for function in (*functions, sums.counts(["a"]), sums.kde([0.0], 0.5)):
+        again = pickle.loads(pickle.dumps(function))
+        assert (again.bounds, again.own) == (function.bounds, function.own)
+    assert len({fingerprint(function) for function in functions}) == len(functions)

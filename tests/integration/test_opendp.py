@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from privatize import Exponential, Gaussian, Laplace
+from privatize import Budget, Exponential, Gaussian, Laplace, privatize, seal
 from privatize.calibration.proven import proven_of
 from privatize.errors import DataError, SettingsError
 from privatize.noise import exact
@@ -217,3 +217,18 @@ def test_data_and_domains_that_do_not_fit_are_refused():
     number = own(dp.absolute_distance(T=float), domain=dp.atom_domain(T=float))
     with pytest.raises(SettingsError, match="input domain"):
         proven_of(number).check(Laplace(), 1.0, 0.0)
+
+
+def test_a_private_transformation():
+    """OpenDP's transformations could not be used with our ledger."""
+    budget = Budget("transformations", epsilon=3, gamma=0.1, ledger="memory")
+    data = np.random.default_rng(5).uniform(0, 10, 500)
+    private = privatize(epsilon=2, budget=budget)(clamped_sum())
+    release = private.release(seal(data, name="numbers"))
+    assert release.gamma == 0 and "OpenDP" in repr(release)
+    assert abs(release.value - data.sum()) < 10 * 30  # more with probability e^-30
+    assert budget.remaining.epsilon == 1
+    with pytest.raises(SettingsError):
+        privatize(epsilon=1, gamma=0.05)(clamped_sum())
+    with pytest.raises(DataError):
+        private(np.ones((5, 2)))
