@@ -192,6 +192,11 @@ class Blocks(BaseMechanism):
             widths = np.array(self.highs) - np.array(self.lows)
         return np.asarray(widths / (b * np.array(shares(epsilon, self.weights))))
 
+    def error(self, sensitivity: float, epsilon: float, delta: float, confidence: float) -> Never:
+        """Refuse: it depends on how much the function's answers differ from block to block."""
+        raise SettingsError("""It is not known how far off the answers of Blocks are: that depends on how much
+            the function's answers differ from block to block. Try it on public data that is like yours.""")
+
     def norm(self, gap: Vector, /) -> Never:
         """Refuse: no gaps are measured."""
         raise self._refusal()

@@ -186,6 +186,8 @@ def test_it_measures_no_gaps():
     ):
         with pytest.raises(SettingsError, match="measures no gaps"):
             call()
+    with pytest.raises(SettingsError, match="how far off"):
+        mechanism.error(1.0, 1.0, 0.0, 0.95)
     with pytest.raises(SettingsError, match="delta"):
         mechanism.check(1.0, 1e-6)
 
