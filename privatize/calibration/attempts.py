@@ -18,9 +18,9 @@ from privatize.data import records
 from privatize.data.corners import Place, put
 from privatize.samplers import Sampler, draw
 
-PIECES = 8
+PIECES = 6
 """How many pieces a way is cut into."""
-_SINGLE, _AT_RANDOM = 48, 32  # attempts with a single corner, and with random ones
+_SAMPLED, _CORNERS, _AT_RANDOM = 200, 32, 24  # attempts: draws alone, corners (twice), random corners
 # For each place of a record which corner it has, or -1 for what P draws; None: each record is drawn from P.
 Recipe = tuple[int, ...] | None
 
@@ -104,10 +104,12 @@ class AttemptSampler(NeighbourSampler):
             for place, which in zip(self.places, recipe or (), strict=False)
             if which >= 0
         }
-        with np.errstate(all="ignore"):
-            few = records.convert(put(records.head(drawn, 3), cells), drawn, self.support)
-        pool = records.concat([few, records.take(drawn, np.arange(3, 3 + n * len(own)))]) if own else few
-        rows = [3 + n * own.index(at) + np.arange(n) if at in own else np.full(n, at) for at in range(3)]
+        pool = records.head(drawn, 3)
+        if cells:
+            with np.errstate(all="ignore"):
+                pool = records.convert(put(pool, cells), drawn, self.support)
+        pool = records.concat([pool, drawn]) if own else pool
+        rows = [6 + n * own.index(at) + np.arange(n) if at in own else np.full(n, at) for at in range(3)]
         order = rng.permutation(n) if attempt.order == 2 else np.arange(n)[:: 1 - 2 * attempt.order]
         both = []
         for step in (attempt.start, attempt.stop):
@@ -126,49 +128,46 @@ class AttemptSampler(NeighbourSampler):
 
 
 def first_attempts(places: list[Place], n: int, rng: np.random.Generator) -> list[Attempt]:
-    """Return attempts with one record or all of them at corners, at the first, the last and any position."""
+    """Return pairs from P, and attempts with one record or all at corners, first, last or anywhere."""
     drawn = (-1,) * len(places)
     low, high, last = (tuple(min(at, len(p.values) - 1) for p in places) for at in (0, 1, 10**9))
-    middle = {0, (n - 1) // 2, n // 2, n - 1}
-    found = [
-        Attempt(0, before, after, None, *steps, order)
-        for before, after in ((low, high), (high, low), (low, last), (drawn, None))
-        for steps, orders in [
-            ((n, 0, n), (0, 2)),
-            ((1, 0, 1), (0, 1, 2)),
-            *(((n, at, at + 1), (2,)) for at in sorted(middle)),
-        ]
-        for order in orders
-    ]
+    found = [Attempt(0, drawn, drawn, None, 1, 0, 1, 2)] * _SAMPLED
+    ways = [(width, 0, 1, order) for width in (1, n) for order in (0, 1)] + [(1, 0, 1, 2)]
+    ways += [(n, 0, n, order) for order in (0, 2)]
+    ways += [(n, at, at + 1, 2) for at in sorted({0, (n - 1) // 2, n // 2, n - 1})]
+    for before, after in ((low, high), (high, low), (low, last), (drawn, None)):
+        found += [Attempt(0, before, after, None, *way) for way in ways]
     single = [(at, which) for at, place in enumerate(places) for which in range(len(place.values))]
-    for at, which in rng.permutation(np.array(single, dtype=int).reshape(-1, 2))[:_SINGLE].tolist():
-        found.append(Attempt(0, drawn, (*drawn[:at], which, *drawn[at + 1 :]), None, 1, 0, 1, 2))
-    for number in range(_AT_RANDOM):
-        before, after, others = (_any(places, rng) for _ in range(3))
-        width = int(rng.choice([1, n]))
-        start, stop = (0, width) if number % 2 else ((step := int(rng.integers(width))), step + 1)
-        found.append(Attempt(0, before, after, others, width, start, stop, int(rng.integers(3))))
+    for at, which in rng.permutation(np.array(single, dtype=int).reshape(-1, 2))[:_CORNERS].tolist():
+        # Once alone among draws, and once in a group of its own, as one category is.
+        one, other, third = ((*recipe[:at], which, *recipe[at + 1 :]) for recipe in (drawn, low, high))
+        found += [Attempt(0, drawn, one, None, 1, 0, 1, 2)]
+        found += [Attempt(0, other, third, low if which else high, 1, 0, 1, 2)]
+    for entire in [True, False] * (_AT_RANDOM // 2):
+        recipes = [tuple(int(rng.integers(-1, len(p.values))) for p in places) for _ in range(3)]
+        if places and rng.integers(2):  # a record that changes in one place
+            at = int(rng.integers(len(places)))
+            recipes[1] = (*recipes[0][:at], recipes[1][at], *recipes[0][at + 1 :])
+        width, order = int(rng.choice([1, n])), int(rng.integers(3))
+        start = 0 if entire else int(rng.integers(width))
+        found.append(Attempt(0, *recipes, width, start, width if entire else start + 1, order))  # type: ignore
     return [attempt._replace(number=number) for number, attempt in enumerate(found)]
-
-
-def _any(places: list[Place], rng: np.random.Generator) -> Recipe:
-    return tuple(int(rng.integers(-1, len(place.values))) for place in places)
 
 
 def mutated(attempt: Attempt, places: list[Place], n: int, number: int, rng: np.random.Generator) -> Attempt:
     """Return an attempt that differs in one value of one record, in its draws, its order or its way."""
-    what = int(rng.integers(8))
-    if what < 4 and places:
-        role, at = str(rng.choice(["before", "after", "others"])), int(rng.integers(len(places)))
-        recipe = list(getattr(attempt, role) or (-1,) * len(places))
+    what, roles = int(rng.integers(10)), ["before", "after", "others"]
+    if what < 6 and places:  # half of them begin with another record of the attempt
+        role, at = str(rng.choice(roles)), int(rng.integers(len(places)))
+        source = role if rng.integers(2) else str(rng.choice(roles))
+        recipe = list(getattr(attempt, source) or (-1,) * len(places))
         recipe[at] = int(rng.integers(-1, len(places[at].values)))
         return attempt._replace(**{role: tuple(recipe)})  # type: ignore[arg-type]
-    if what == 4:
-        return attempt._replace(order=int(rng.integers(3)))
-    if what == 5:
-        return attempt._replace(before=attempt.after, after=attempt.before)
     if what == 6:
-        width = int(rng.choice([1, attempt.width, n]))
-        start = int(rng.integers(width))
+        return attempt._replace(order=int(rng.integers(3)))
+    if what == 7:
+        return attempt._replace(before=attempt.after, after=attempt.before)
+    if what == 8:
+        start = int(rng.integers(width := int(rng.choice([1, attempt.width, n]))))
         return attempt._replace(width=width, start=start, stop=start + 1)
     return attempt._replace(number=number)

@@ -6,26 +6,25 @@ import math
 import numbers
 import reprlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration import streams
+from privatize.calibration import capacity, streams
 from privatize.calibration.attempts import PIECES, AttemptSampler, first_attempts, mutated
 from privatize.calibration.checks import ROUNDING, check_drift
-from privatize.calibration.evaluators.base import Context, Evaluator
+from privatize.calibration.evaluators.base import Context
 from privatize.calibration.evaluators.raw import RawEvaluator
 from privatize.calibration.global_rng import level, unwind
-from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import NORMS, Norm, Vector
 from privatize.calibration.run import REMEDIES, Collector
 from privatize.calibration.sensitivity import SMALLEST, widened
 from privatize.calibration.user_warnings import show
 from privatize.data import records
 from privatize.data.corners import Place, places
-from privatize.data.parts import as_array, parts_of
+from privatize.data.parts import as_array, columns_of, parts_of
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
 from privatize.display.figures import as_integer
@@ -35,14 +34,14 @@ from privatize.execution.job import Cause, SpanResult
 from privatize.outputs.structure import Structure
 from privatize.samplers import Sampler, draw
 
-_SAMPLED = 200  # pairs that are drawn from P
 _ROUNDS = 8  # of mutations, at least
-_WAYS, _MUTATED = 2, 3  # ways that are cut, and attempts that are mutated twice, in each round
+_WAYS, _MUTATED = 2, 5  # ways that are cut, and attempts that are mutated twice, in each round
 _FEW = 64  # records that are drawn to see what P draws
 _UNITS = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 _SLACK = 2.0**-44  # the bound itself and the norm are rounded, too
+_SHOWN = 8  # columns of a record in a message
 _brief = reprlib.Repr()
-_brief.maxdict = _brief.maxlist = _brief.maxtuple = 8
+_brief.maxlist = _brief.maxtuple = _SHOWN
 _brief.maxstring = _brief.maxother = 50
 
 
@@ -195,9 +194,12 @@ def enlarged(bound: float, n: int, known: list[Place], dtypes: set[str]) -> floa
     >>> enlarged(1.0, 1000, [], {"float64"}), enlarged(1.0, 1000, [], {"float32"})
     (1.0000000002220448, 1.1192092895507815)
     """
-    ends = [place.ends for place in known if place.ends is not None and place.ends[0] < place.ends[1]]
-    ratio = max([1.0, *(max(abs(low), abs(high)) / (high - low) for low, high in ends)])
-    unit = max([2.0**-53, *(_UNITS.get(name, 0.0) for name in dtypes)])
+    ratio, unit = 1.0, max([2.0**-53, *(_UNITS.get(name, 0.0) for name in dtypes)])
+    for place in known:
+        values = np.array([value for value in place.values if value is not None])
+        if len(values) and values.dtype.kind in "biufmM":
+            low, high = (float(end.astype(float)) for end in (values.min(), values.max()))
+            ratio = max(ratio, max(abs(low), abs(high)) / (high - low) if low < high else 1.0)
     return math.nextafter(bound * (1 + max(2.0 * n * n * unit * ratio, _SLACK)), math.inf)
 
 
@@ -252,69 +254,80 @@ def refute(
     >>> from privatize import samplers
     >>> refute(np.mean, n=100, sampler=samplers.uniform(0, 1), norm="l1", sensitivity=0.01, support=(0, 1),
     ...        seed=1)
-    ProvenBound(0.01, norm=l1, n=100, gamma=0, tried=410, largest=0.01, seed=1)
+    ProvenBound(0.01, norm=l1, n=100, gamma=0, tried=415, largest=0.01, seed=1)
     """
     if as_integer(n) < 1:
         raise SettingsError(f"n={_brief.repr(n)} is not a number of records: it must be an integer >= 1.")
     n, given, own = int(n), check_bound(sensitivity, int(n)), streams.seed_or_fresh(seed)
     clip, drawn = domain == "clip", draw(sampler, _FEW, streams.stream(own, streams.PILOT, 3))
     corners = places(drawn, support, beyond=not clip)
-    dtypes = {place.dtype for data in (drawn, records.cast(drawn, like)) for place in places(data, None)}
-    rest: dict[str, Any] = {"version": version, "timeout": check_timeout(timeout), "worker_context": around}
-    measured = Norm(NORMS[norm] if isinstance(norm, str) else norm)
-    pairs = NeighbourSampler(sampler, n, own, like)
-    evaluator = RawEvaluator(function=function, pairs=pairs, norm=measured, s0=streams.coin_seed(own), **rest)
+    pairs = AttemptSampler(sampler, n, own, like, support if clip else None, corners)
+    evaluator = RawEvaluator(
+        function=function,
+        pairs=pairs,
+        norm=Norm(NORMS[norm] if isinstance(norm, str) else norm),
+        s0=streams.coin_seed(own),
+        worker_context=around,
+        version=version,
+        timeout=check_timeout(timeout),
+    )
     name = label or str(getattr(function, "__name__", type(function).__name__))
+    collector, data = Collector(workers, progress, f"{name}, its bound"), (drawn, records.cast(drawn, like))
+    dtypes = {str(column.dtype) for each in data for column in columns_of(each)}
+    attack = _Attack(evaluator, pairs, collector, name, given, corners if clip else [], dtypes)
     opened = level()
     try:
-        sampled = _Trial(evaluator, Collector(workers, progress, f"{name}, trying its bound"), name, given)
-        pairs.check()
-        sampled.run(_SAMPLED)
-        sampled.refuse_failed()
-        dtypes |= {leaf.dtype_name for leaf in evaluator.known_structure.leaves()}
-        limit = enlarged(given, n, corners if clip else [], dtypes)
-        sampled.refuse(limit)
-        made = AttemptSampler(sampler, n, own, like, support if clip else None, corners)
-        at_corners = sampled.search(made, limit)
-        for trial in (sampled, at_corners):
-            trial.check_again()
+        attack.search()
         if not evaluator.known_structure.complete:  # it was evaluated elsewhere
             evaluator.outputs(0)
     finally:
         unwind(opened)
-    noise = max(trial.noise for trial in (sampled, at_corners))
-    return ProvenBound(
-        value=widened(limit if clip else given, noise),
-        given=given,
-        n=n,
-        norm=measured.label,
-        seed=own,
-        coin_seed=evaluator.s0,
-        structure=evaluator.known_structure,
-        schema=pairs.schema,
-        tried=len(sampled.gaps) + len(at_corners.gaps),
-        largest=max(trial.largest for trial in (sampled, at_corners)),
-        jitter=noise,
-    )
+    return attack.survived(attack.limit() if clip else given)
 
 
-class _Trial:
+@dataclass(eq=False)
+class _Attack:
     """Pairs that are tried, and their gaps."""
 
-    def __init__(self, evaluator: Evaluator, collector: Collector, name: str, given: float) -> None:
-        self.evaluator, self.collector, self.name, self.given = evaluator, collector, name, given
-        self.gaps = np.zeros(0)
-        self.cause: Cause | None = None
-        self.exact, self.elsewhere = True, False
-        self._shown: set[tuple[str, str, int]] = set()  # places in the code that have warned
+    evaluator: RawEvaluator
+    pairs: AttemptSampler
+    collector: Collector
+    name: str
+    given: float
+    known: list[Place]  # whose bounds limit the rounding
+    dtypes: set[str]
+    gaps: Vector = field(default_factory=lambda: np.zeros(0))
+    cause: Cause | None = None
+    exact: bool = True
+    elsewhere: bool = False
+    shown: set[tuple[str, str, int]] = field(default_factory=set)  # places in the code that have warned
 
-    # -- gaps --
+    def search(self) -> None:
+        """Try pairs from P and at corners of its support, then mutations and pieces of the worst."""
+        pairs, cut = self.pairs, set[int]()
+        attempts, known, n = pairs.attempts, pairs.places, pairs.n
+        rng = streams.stream(pairs.seed, streams.PILOT, 4)
+        pairs.check()
+        pairs.bytes *= 2  # datasets are taken from twice as many records
+        capacity.check("An attack on a bound makes datasets of", n, pairs.bytes)
+        new = first_attempts(known, n, rng)
+        for _ in range(1 + max(_ROUNDS, math.ceil(math.log(n, PIECES)) + 1)):
+            attempts += new
+            self._run(len(new))
+            self._refuse()
+            ranked = np.argsort(-self.gaps / [each.steps for each in attempts], kind="stable").tolist()
+            ways = [at for at in ranked if attempts[at].steps > 1 and at not in cut][:_WAYS]
+            worst = [at for at in ranked if attempts[at].steps == 1][:_MUTATED]
+            cut.update(ways)
+            new = [piece for at in ways for piece in attempts[at].pieces()]
+            new += [mutated(attempts[at], known, n, len(attempts) + i, rng) for i in (0, 1) for at in worst]
+        check_drift(self.evaluator, self.gaps, exact=self.exact, elsewhere=self.elsewhere)
 
-    def run(self, count: int) -> None:
-        """Evaluate the next pairs."""
+    def _run(self, count: int) -> None:
         start = len(self.gaps)
         self.gaps = np.append(self.gaps, np.full(count, np.nan))
-        exact, elsewhere = self.collector.collect(self.evaluator, [(start, start + count)], count, self._take)
+        span = start, start + count
+        exact, elsewhere = self.collector.collect(self.evaluator, [span], count, self._take)
         self.exact, self.elsewhere = self.exact and exact, self.elsewhere or elsewhere
         if missing := int(np.isnan(self.gaps).sum()):
             raise ExecutionError(f"{missing} of {count} pairs were not evaluated.")
@@ -322,111 +335,77 @@ class _Trial:
     def _take(self, found: SpanResult) -> None:
         self.gaps[found.start : found.start + len(found.gaps)] = found.gaps
         self.evaluator.learn(found.structure, found.rounding_noise)
-        show(found.warned, self._shown)
+        show(found.warned, self.shown)
         if found.cause is not None and (self.cause is None or found.cause.index < self.cause.index):
             self.cause = found.cause
+
+    def survived(self, value: float) -> ProvenBound:
+        """Return the bound, with what was found about the function."""
+        evaluator, noise = self.evaluator, self.noise
+        return ProvenBound(
+            value=widened(value, noise),
+            given=self.given,
+            n=self.pairs.n,
+            norm=evaluator.norm.label,
+            seed=self.pairs.seed,
+            coin_seed=evaluator.s0,
+            structure=evaluator.known_structure,
+            schema=self.pairs.schema,
+            tried=len(self.gaps),
+            largest=float(self.neighbours().max()),
+            jitter=noise,
+        )
+
+    def neighbours(self) -> Vector:
+        """Return the gaps, with 0 for pairs that are no neighbours."""
+        return np.where([attempt.steps == 1 for attempt in self.pairs.attempts], self.gaps, 0.0)
+
+    def limit(self) -> float:
+        """Return the bound, enlarged for rounding in the data's dtypes, and in those of the answer."""
+        answers = {leaf.dtype_name for leaf in self.evaluator.known_structure.leaves()}
+        return enlarged(self.given, self.pairs.n, self.known, self.dtypes | answers)
 
     @property
     def noise(self) -> float:
         """The largest difference by rounding between two runs; never 0 for polars, which sums in parallel."""
-        schema = self.evaluator.pairs.schema
+        schema = self.pairs.schema
         least = SMALLEST if schema is not None and "polars" in schema.libraries else 0.0
         return max(self.evaluator.rounding_noise, least)
 
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """How many records differ, for each pair."""
-        pairs = self.evaluator.pairs
-        if isinstance(pairs, AttemptSampler):
-            return np.array([attempt.steps for attempt in pairs.attempts])
-        return np.ones(len(self.gaps), dtype=np.int64)
-
-    @property
-    def largest(self) -> float:
-        """The largest gap of two neighbours."""
-        return float(self.gaps[self.steps == 1].max())
-
-    def search(self, pairs: AttemptSampler, limit: float) -> "_Trial":
-        """Try pairs at corners of the support, then mutations and pieces of the worst; return that trial."""
-        made, own = replace(self.evaluator, pairs=pairs), self.evaluator
-        made.structure, made.uses_global_rng, made.warned = own.structure, own.uses_global_rng, own.warned
-        for fact in ("schema", "bytes", "seconds"):
-            setattr(pairs, fact, getattr(own.pairs, fact))
-        trial = _Trial(made, self.collector, self.name, self.given)
-        rng, cut = streams.stream(pairs.seed, streams.POSITIONS), set[int]()
-        attempts, known, n = pairs.attempts, pairs.places, pairs.n
-        new = first_attempts(known, n, rng)
-        for _ in range(1 + max(_ROUNDS, math.ceil(math.log(n, PIECES)) + 1)):
-            attempts += new
-            trial.run(len(new))
-            trial.refuse_failed()
-            trial.refuse(limit)
-            ranked = np.argsort(-trial.gaps / trial.steps, kind="stable").tolist()
-            ways = [at for at in ranked if attempts[at].steps > 1 and at not in cut][:_WAYS]
-            worst = [at for at in ranked if attempts[at].steps == 1][:_MUTATED]
-            cut.update(ways)
-            new = [piece for at in ways for piece in attempts[at].pieces()]
-            new += [mutated(attempts[at], known, n, len(attempts) + i, rng) for i in (0, 1) for at in worst]
-        return trial
-
-    def check_again(self) -> None:
-        """Measure some gaps again: a function that drifts has no bound."""
-        check_drift(self.evaluator, self.gaps, exact=self.exact, elsewhere=self.elsewhere)
-
-    # -- refusals --
-
-    def refuse_failed(self) -> None:
-        """Refuse the bound if the function failed on any pair."""
+    def _refuse(self) -> None:
+        """Refuse the bound if the function failed on a pair, or if two neighbours are beyond it."""
         cause = self.cause
-        if cause is None:
-            return
-        remedy = REMEDIES.get(cause.kind, "Make it work on all data that P's support allows, or narrow that.")
-        raise self._error(
-            cause.index,
-            "it must hold for all data, and the function failed",
-            f"""The cause: {cause.text.rstrip(".")}. {remedy}""",
-        ) from cause.exception()
-
-    def refuse(self, limit: float) -> None:
-        """Refuse the bound if two neighbours are beyond it."""
-        # Other runs may be rounded differently, and the bound is widened for that.
-        allowed = limit * (1 + 16 * ROUNDING) if self.noise else limit
-        gaps = np.where(self.steps == 1, self.gaps, 0.0)
-        if gaps.max() <= allowed:
-            return
-        self.check_again()  # if it drifts, that is what is wrong
-        norm = self.evaluator.norm.label
-        raise self._error(
-            int(gaps.argmax()),
-            f"two answers are {gaps.max():.6g} apart ({norm})",
-            """A bound must hold whichever record is replaced by any other that P's support allows, in the
-            norm of the mechanism. Correct it, narrow the support, or leave sensitivity= out and set gamma= to
-            have the sensitivity estimated.""",
-        )
+        if cause is not None:
+            remedy = REMEDIES.get(cause.kind, "Make it work on all data that P's support allows.")
+            what = "it must hold for all data, and the function failed"
+            advice = f"The cause: {cause.text.rstrip('.')}. {remedy}"
+            raise self._error(cause.index, what, advice) from cause.exception()
+        # Other runs may be rounded differently, and the bound will be widened for that.
+        gaps, allowed = self.neighbours(), self.limit() * (1 + 16 * ROUNDING if self.noise else 1)
+        if gaps.max() > allowed:
+            # If it drifts, that is what is wrong.
+            check_drift(self.evaluator, self.gaps, exact=self.exact, elsewhere=self.elsewhere)
+            what = f"two answers are {gaps.max():.6g} apart ({self.evaluator.norm.label})"
+            advice = """A bound must hold whichever record is replaced by any other that P's support allows,
+                in the norm of the mechanism. Correct it, narrow the support, or leave sensitivity= out and
+                set gamma= to have the sensitivity estimated."""
+            raise self._error(int(gaps.argmax()), what, advice)
 
     def _error(self, index: int, what: str, advice: str) -> BoundError:
-        pairs = self.evaluator.pairs
-        n, gap, steps = pairs.n, float(self.gaps[index]), 1
-        if isinstance(pairs, AttemptSampler):
-            attempt = pairs.attempts[index]
-            pool, first, second, order = pairs.described(attempt)
-            position, steps = int(order[attempt.start]), attempt.steps
-            replaced, replacement = (_shown(pool, int(rows[position])) for rows in (first, second))
-            changed = order[attempt.start : attempt.stop]
-            rest = np.bincount(np.minimum(np.delete(first, changed), 3), minlength=4).tolist()
-            shown = [f"{rest[at]} {_are(rest[at])} {_shown(pool, at)}" for at in range(3) if rest[at]]
-            shown += [f"{rest[3]} {_are(rest[3])} drawn from P"] if rest[3] else []
-        else:
-            drawn, position = pairs.pair_at(index)
-            replaced, replacement = (_shown(drawn, at) for at in (position, n))
-            shown = [f"{n - 1} {_are(n - 1)} drawn from P"] if n > 1 else []
-        which = f"the one at position {position}" if steps == 1 else f"{steps}"
-        others = f"; of the others {' and '.join(shown)}" if shown else ""
+        attempt, n = self.pairs.attempts[index], self.pairs.n
+        pool, first, second, order = self.pairs.described(attempt)
+        position = int(order[attempt.start])
+        replaced, replacement = (_shown(pool, int(rows[position])) for rows in (first, second))
+        rest = np.minimum(np.delete(first, order[attempt.start : attempt.stop]), 3)
+        counts = enumerate(np.bincount(rest).tolist())
+        listed = [f"{count} × {_shown(pool, at) if at < 3 else 'a draw'}" for at, count in counts if count]
+        others = f"; the others are {' and '.join(listed)}" if listed else ""
+        which = f"the one at position {position}" if attempt.steps == 1 else f"{attempt.steps}"
         return BoundError(
             f"""sensitivity={self.given:.6g} is not a bound for {self.name}(): {what}. Of n={n} records
-            {which}, {replaced}, {"was" if steps == 1 else "were"} replaced by {replacement}{others}.
-            {advice}""",
-            gap=gap,
+            {which}, {replaced}, {"was" if attempt.steps == 1 else "were"} replaced by
+            {replacement}{others}. {advice}""",
+            gap=float(self.gaps[index]),
             bound=self.given,
             n=n,
             position=position,
@@ -435,18 +414,14 @@ class _Trial:
         )
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
 def _shown(data: Any, at: int) -> str:
     """Return one public record in brief."""
     one = records.take(data, np.array([at]))
     named = parts_of(one)
     if named is None:
         return _brief.repr(_first(one))
-    found = {key: _first(part) for key, part in named}
-    return _brief.repr(tuple(found.values()) if isinstance(one, tuple) else found)
+    shown = [f"{key}={_brief.repr(_first(part))}" for key, part in named[:_SHOWN]]
+    return f"({', '.join(shown)}{', ...' if len(named) > _SHOWN else ''})"
 
 
 def _first(values: Any) -> Any:

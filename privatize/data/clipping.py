@@ -296,7 +296,7 @@ def last_float(ends: "np.iinfo[Any]") -> float:
 
 
 def value_in(value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a value as an array of a dtype can have it; integers saturate.
+    """Return a value, None for a missing one, as an array of a dtype can have it; integers saturate.
 
     Examples
     --------
@@ -305,4 +305,4 @@ def value_in(value: Any, dtype: np.dtype[Any]) -> Any:
     """
     if value is None and dtype.kind in "fmM":
         return np.nan if dtype.kind == "f" else np.array("NaT", dtype=dtype)[()]
-    return cast_numbers(np.asarray(value), dtype).item() if dtype.kind in "biuf" else value
+    return cast_numbers(np.asarray(value or 0), dtype).item() if dtype.kind in "biuf" else value

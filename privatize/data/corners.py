@@ -1,42 +1,33 @@
 """Corners of a support: the extreme values at each place of a record, and records that have them."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privatize.data import container, frames
-from privatize.data.clipping import is_missing, value_in
-from privatize.data.parts import as_array
-from privatize.data.support import OneOf, is_pair, split, unwrap
+from privatize.data.clipping import value_in
+from privatize.data.parts import as_array, parts_of
+from privatize.data.support import Maybe, OneOf, is_pair, split, unwrap
 
 FAR = 1e6
 """What stands for an infinite bound: far from most numbers, and small enough for an array of that length."""
-_MOST = 64  # corners of one place
-_NUMBERS = ("int", "float", "bool")
 
-Path = tuple[Any, ...]  # names of parts and columns, and the number of a coordinate in an array
+Path = tuple[Any, ...]  # keys of aligned containers, then the number of a column or of a coordinate
 
 
 class Place(NamedTuple):
-    """A place of every record, such as a column.
+    """A place that every record has, such as a column.
 
     Attributes
     ----------
     path : tuple
-        Where it is in a record.
-    ends : tuple of float, or None
-        The least and the largest number there, if it has numbers or dates and both are finite.
-    dtype : str
-        The dtype of its floats, or an empty string.
+        Where it is.
     values : tuple
         Its corners: both bounds, zero, each category, and None for a missing value.
     """
 
     path: Path
-    ends: tuple[float, float] | None
-    dtype: str
     values: tuple[Any, ...]
 
 
@@ -45,37 +36,25 @@ def places(drawn: Any, support: Any, *, beyond: bool = False) -> list[Place]:
 
     Examples
     --------
-    >>> support = (0.0, 9.0), OneOf(("F", "M"), unknown="F")
-    >>> [place.values for place in places(([1.5, 2.0], ["F", "M"]), support)]
-    [(0.0, 9.0), ('F', 'M')]
+    >>> places(([1.5, 2.0], ["F", "M"]), ((0.0, 9.0), OneOf(("F", "M"), unknown="F")))
+    [Place(path=(0, 0), values=(0.0, 9.0)), Place(path=(1, 0), values=('F', 'M'))]
     """
-    if frames.kind(drawn) is not None:
-        names, kinds = frames.names(drawn), frames.kinds(drawn)
-        single = frames.kind(drawn)[0] == "series"  # type: ignore[index]
-        ends = [support] if single else [support.get(name) if support else None for name in names]
-        dtypes = [as_array(column).dtype for column in frames.contents(drawn)]
-        return [
-            _place((at,), end, dtype if kind in _NUMBERS else np.dtype(object), beyond=beyond)
-            for at, (end, dtype, kind) in enumerate(zip(ends, dtypes, kinds, strict=False))
-        ]
-    if isinstance(drawn, list):
-        if not isinstance(drawn[0], dict):
-            return [_place((), support, _type_of(drawn), beyond=beyond)]
-        named = zip(drawn[0], split(support, list(drawn[0])), strict=True)
-        return [_place((k,), end, _type_of([one[k] for one in drawn]), beyond=beyond) for k, end in named]
     if isinstance(drawn, tuple | dict):
         keys = range(len(drawn)) if isinstance(drawn, tuple) else list(drawn)
         parts = zip(keys, split(support, keys), strict=True)
         inner = [(key, place) for key, end in parts for place in places(drawn[key], end, beyond=beyond)]
-        return [place._replace(path=(key, *place.path)) for key, place in inner]
-    values = as_array(drawn[:1])
-    if values.dtype.names:
-        return []
-    ends = [_at(support, values.shape[1:], at) for at in range(math.prod(values.shape[1:]))]
-    found = [_place((at,), end, values.dtype, beyond=beyond) for at, end in enumerate(ends)]
-    if values.dtype.kind in "biu":  # an array of integers has no missing ones, whatever the support says
-        found = [each._replace(values=tuple(v for v in each.values if v is not None)) for each in found]
-    return found
+        return [Place((key, *place.path), place.values) for key, place in inner]
+    named = parts_of(drawn)  # of a frame, or of a list of dicts
+    if named is not None:
+        by_name = support if isinstance(support, dict) else {named[0][0]: support}  # of a series
+        columns = [(column, by_name.get(name)) for name, column in named]
+    elif isinstance(drawn, list):
+        columns = [(drawn, support)]
+    else:
+        values = as_array(drawn[:1])
+        flat: Any = [] if values.dtype.names else values.reshape(1, -1).T
+        columns = [(column, _at(support, values.shape[1:], at)) for at, column in enumerate(flat)]
+    return [Place((at,), _corners(*column, beyond)) for at, column in enumerate(columns)]
 
 
 def _at(support: Any, shape: tuple[int, ...], at: int) -> Any:
@@ -83,47 +62,25 @@ def _at(support: Any, shape: tuple[int, ...], at: int) -> Any:
     inner, optional = unwrap(support)
     if is_pair(inner):
         inner = tuple(np.broadcast_to(end, shape).reshape(-1)[at] for end in inner)
-    return type(support)(inner) if optional else inner
+    return Maybe(inner) if optional else inner
 
 
-def _type_of(values: list[Any]) -> np.dtype[Any]:
-    known = {type(value) for value in values if not is_missing(value)}
-    return np.array([kind() for kind in known]).dtype if known <= {bool, int, float} else np.dtype(object)
-
-
-def _place(path: Path, support: Any, dtype: np.dtype[Any], *, beyond: bool) -> Place:
+def _corners(column: Any, support: Any, beyond: bool) -> tuple[Any, ...]:
     inner, optional = unwrap(support)
-    found: list[Any] = []
-    numeric = dtype.kind in "iuf"
+    known = [value for value in column if value is not None] if isinstance(column, list) else column
+    kind = as_array(known).dtype.kind
+    found: list[Any] = [False, True] if kind == "b" else []
     if isinstance(inner, OneOf):
-        found = list(inner.values[:: -(-len(inner.values) // _MOST)])
-    elif is_pair(inner):
-        found = _bounds(*inner)
-    elif numeric or dtype.kind == "b":
-        found = [-FAR, FAR, 0.0] if numeric else [False, True]
-    if beyond and numeric:
-        found += [-FAR, FAR]
-    if optional:
-        found.append(None)
-    ends = _ends(inner.values if isinstance(inner, OneOf) else inner or ())
-    return Place(path, ends, dtype.name if dtype.kind == "f" else "", tuple(found))
-
-
-def _bounds(low: Any, high: Any) -> list[Any]:
-    if np.asarray(low).dtype.kind in "mM":
-        return [low, high]
-    low = low if np.isfinite(low) else min(-FAR, high - FAR)
-    high = high if np.isfinite(high) else max(FAR, low + FAR)
-    return [low, high, *([0.0] if low < 0 < high else [])]
-
-
-def _ends(values: Any) -> tuple[float, float] | None:
-    """Return the least and the largest of finite numbers, or of dates as numbers; None for other values."""
-    found = np.asarray(values)
-    numbers = found.astype(np.int64) if found.dtype.kind in "mM" else found
-    if not found.size or numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
-        return None
-    return float(numbers.min()), float(numbers.max())
+        found = list(inner.values)
+    elif is_pair(inner) and np.asarray(inner[0]).dtype.kind in "mM":
+        # Only conversion makes Python's dates of them, and with `beyond` nothing is converted.
+        found = [] if beyond and isinstance(column, list) else list(inner)
+    elif is_pair(inner) or kind in "iuf":
+        low, high = inner or (-np.inf, np.inf)
+        low = low if np.isfinite(low) else min(-FAR, high - FAR)
+        high = high if np.isfinite(high) else max(FAR, low + FAR)
+        found = [low, high, 0.0] if low < 0 < high else [low, high]
+    return (*found, *([-FAR, FAR] if beyond and kind in "iuf" else []), *([None] if optional else []))
 
 
 def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:
@@ -138,32 +95,32 @@ def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:
     if not cells:
         return data
     if isinstance(data, tuple | dict):
-        keys = list(range(len(data)) if isinstance(data, tuple) else data)
-        parts = [
-            put(data[key], {(row, path[1:]): v for (row, path), v in cells.items() if path[0] == key})
-            for key in keys
-        ]
-        return tuple(parts) if isinstance(data, tuple) else dict(zip(keys, parts, strict=True))
+        made = dict(enumerate(data) if isinstance(data, tuple) else data)
+        for key, part in list(made.items()):
+            made[key] = put(part, {(row, path[1:]): v for (row, path), v in cells.items() if path[0] == key})
+        return tuple(made.values()) if isinstance(data, tuple) else made
     if frames.kind(data) is not None:
-        for at in sorted({path[0] for _, path in cells}):
-            data = frames.put(data, at, {row: value for (row, path), value in cells.items() if path == (at,)})
+        for at in {path[0] for _, path in cells}:
+            data = frames.put(data, at, {row: value for (row, path), value in cells.items() if path[0] == at})
         return data
     if isinstance(data, list):
-        made = [dict(one) if isinstance(one, dict) else one for one in data]
-        for (row, path), value in cells.items():
-            owner, key = (made[row], path[0]) if path else (made, row)
-            owner[key] = _of_type(value, owner[key])
-        return made
+        return _put_listed(data, cells)
+    if hasattr(data, "tocsr"):
+        return type(data)(put(data.toarray(), cells))
     dtype = as_array(data[:1]).dtype
     if dtype.kind == "U":  # as wide as the widest of the new values
         data = data.astype(np.result_type(dtype, *(np.asarray(value) for value in cells.values())))
-    made = data.tolil(copy=True) if hasattr(data, "tolil") else container.of(data).fresh(data)
-    flat = made if hasattr(data, "tolil") else made.reshape(len(made), -1)
+    made = container.of(data).fresh(data)
+    flat = made.reshape(len(made), -1)
     for (row, (at,)), value in cells.items():
         flat[row, at] = value_in(value, dtype)
-    return made.asformat(data.format) if hasattr(data, "tolil") else made
+    return made
 
 
-def _of_type(value: Any, before: Any) -> Any:
-    """Return a number as an int where P draws these."""
-    return round(float(value)) if type(before) is int and isinstance(value, float) else value
+def _put_listed(data: list[Any], cells: Mapping[tuple[int, Path], Any]) -> list[Any]:
+    made = [dict(one) if isinstance(one, dict) else one for one in data]
+    for (row, (at,)), value in cells.items():
+        owner, key = (made[row], list(made[row])[at]) if isinstance(made[row], dict) else (made, row)
+        integer = type(owner[key]) is int and isinstance(value, float)
+        owner[key] = round(value) if integer else value
+    return made

@@ -205,23 +205,10 @@ class Tabular(Columnar):
         values, missing = columns.values_of(column)
         made, absent = values.copy(), np.zeros(len(values), dtype=bool) if missing is None else missing.copy()
         for row, value in cells.items():
-            absent[row] = value is None
-            if value is not None or made.dtype.kind not in "biu":
-                made[row] = clipping.value_in(value, made.dtype)
+            made[row], absent[row] = clipping.value_in(value, made.dtype), value is None
         if made.dtype.kind == "O":
             return self.with_column(data, at, self.native(made.tolist(), None, column))
-        return self.with_column(data, at, self.native(made, absent | _absent(made), column))
-
-
-def _absent(values: Array) -> Any:
-    """Tell which floats, dates or durations are missing."""
-    return (
-        np.isnan(values)
-        if values.dtype.kind == "f"
-        else np.isnat(values)
-        if values.dtype.kind in "mM"
-        else False
-    )
+        return self.with_column(data, at, self.native(made, absent | (made != made), column))
 
 
 def _per_column(support: Any, width: int) -> list[Any]:

@@ -11,6 +11,7 @@ import pytest
 
 from privatize import Exponential, Laplace, samplers
 from privatize.calibration.refuting import ProvenBound, check_bound, enlarged, refute
+from privatize.data import records
 from privatize.data.corners import Place
 from privatize.errors import BoundError, CalibrationError, NotReproducibleError, SettingsError
 from tests.cases import for_each
@@ -24,8 +25,15 @@ FRAMES = samplers.table(
     day=samplers.dates("2025-01-01", "2025-12-31"),
     gap=samplers.with_missing(samplers.uniform(0, 10), 0.001),
 )
+POLARS = samplers.table(frame="polars", value=samplers.uniform(-1, 3), group=samplers.categorical(GROUPS))
+MANY_GROUPS = samplers.table(
+    frame="dict",
+    value=samplers.uniform(-1, 3),
+    group=samplers.categorical([f"g{k}" for k in range(20)]),
+    weight=samplers.uniform(0, 1),
+)
 RECORDS = samplers.table(frame="records", age=AGES, sex=samplers.categorical(["F", "M"]))
-PAIRS = samplers.joint(UNIT, samplers.categorical([0, 1])) if hasattr(samplers, "joint") else None
+PAIRS = samplers.labelled(samplers.uniform(0, [1, 5]), samplers.categorical([0, 1]))
 
 
 def attack(function, bound, n=101, sampler=UNIT, norm="l1", seed=1, **rest):
@@ -44,8 +52,22 @@ def mean_of_a(data):
     return float(some.mean()) if len(some) else 0.0
 
 
+def mean_of_g7(data):
+    some = data["value"][data["group"] == "g7"]
+    return float(some.mean()) if len(some) else 0.0
+
+
+def weighted_mean(data):
+    return float((data["value"] * data["weight"]).sum() / max(data["weight"].sum(), 1e-9))
+
+
 def share_of_c(data):
     return float((data["group"] == "c").mean())
+
+
+def largest_total(data):
+    features, labels = data
+    return float(features[labels == 1].sum(axis=0).max()) if (labels == 1).any() else 0.0
 
 
 def first(data):
@@ -79,22 +101,40 @@ def both_moments(data):
         (lambda x: np.array([x.mean(), x.max()]), lambda n: 1 + 1 / n, {}),
         (both_moments, lambda n: math.hypot(1, 1 / n), {"norm": "l2"}),
         (lambda x: int((x > 0.5).sum()), 1, {}),
-        (mean_of_a, 4.0, {"sampler": FRAMES}),
-        (share_of_c, lambda n: 1 / n, {"sampler": FRAMES}),
-        (lambda d: d["gap"].fillna(0).mean(), lambda n: 10 / n, {"sampler": FRAMES}),
-        (lambda d: d["day"].dt.day_of_year.mean(), lambda n: 364 / n, {"sampler": FRAMES}),
         (lambda d: sum(one["age"] for one in d), 82, {"sampler": RECORDS}),
-        (lambda d: d.value_counts().reindex(GROUPS, fill_value=0), 2, {"sampler": FRAMES["group"]}),
+        (largest_total, 5.0, {"sampler": PAIRS}),
         (first, 1.0, {}),
     ],
 )
 def test_true_bounds_survive(function, bound, rest):
     """A proof that is right would be refused, and nobody could use the bound."""
+    survives(function, bound, **rest)
+
+
+@pytest.mark.slow
+@for_each(
+    "function, bound, rest",
+    [
+        (mean_of_a, 4.0, {"sampler": FRAMES}),
+        (share_of_c, lambda n: 1 / n, {"sampler": FRAMES}),
+        (lambda d: d["gap"].fillna(0).mean(), lambda n: 10 / n, {"sampler": FRAMES}),
+        (lambda d: d["day"].dt.day_of_year.mean(), lambda n: 364 / n, {"sampler": FRAMES}),
+        (lambda d: d.value_counts().reindex(GROUPS, fill_value=0), 2, {"sampler": FRAMES["group"]}),
+        (lambda d: float(d["value"].mean()), lambda n: 4 / n, {"sampler": POLARS}),
+        (np.mean, lambda n: 1 / n, {"n": 10**5}),
+    ],
+)
+def test_true_bounds_survive_on_frames(function, bound, rest):
+    """A proof that is right would be refused, and nobody could use the bound."""
+    survives(function, bound, **rest)
+
+
+def survives(function, bound, **rest):
     found = attack(function, bound, **rest)
     given = check_bound(bound, found.n)
-    assert found.given == given <= found.value <= given * (1 + 1e-6)
+    assert found.given == given <= found.value <= given * (1 + 1e-4)
     assert found.largest <= found.value
-    assert 200 < found.tried <= 500
+    assert 200 < found.tried <= 520
 
 
 def test_a_bound_that_is_attained_is_found():
@@ -110,9 +150,13 @@ def test_a_proven_bound_has_what_an_estimate_has():
     assert found.m == found.k == found.tried
     assert found.norm == "l1" and found.whole.tolist() == [False, False]
     assert found.schema is not None and found.structure.complete
-    assert repr(found) == f"ProvenBound(2, norm=l1, n=101, gamma=0, tried={found.tried}, largest=1.0099, seed=1)"
+    assert (
+        repr(found) == f"ProvenBound(2, norm=l1, n=101, gamma=0, tried={found.tried}, largest=1.0099, seed=1)"
+    )
     rows = dict(found.card().rows)
-    assert rows["from"] == "a bound that you proved" and rows["holds for"] == "all pairs of neighbours (gamma=0)"
+    assert (
+        rows["from"] == "a bound that you proved" and rows["holds for"] == "all pairs of neighbours (gamma=0)"
+    )
     assert "a bound that you proved" in found._repr_html_()
     copied = pickle.loads(pickle.dumps(found))
     assert isinstance(copied, ProvenBound) and repr(copied) == repr(found)
@@ -121,47 +165,63 @@ def test_a_proven_bound_has_what_an_estimate_has():
 # -- what is refuted --
 
 
-@for_each(
-    "function, bound, rest",
-    [
-        (np.mean, lambda n: 0.7 / n, {}),
-        (np.mean, lambda n: 1 / n**2, {}),
-        (np.sum, 0.7, {}),
-        (np.max, lambda n: 1 / n, {}),
-        # Right for nearly all draws, and broken at corners only.
-        (np.max, 0.7, {}),
-        (np.max, 0.7, {"n": 30_000}),
-        (np.ptp, 0.7, {}),
-        (np.var, lambda n: 0.7 * (n - 1) / n**2, {}),
-        (np.median, 0.7, {}),
-        (np.median, 0.35, {"n": 100}),
-        (np.median, 0.7, {"n": 30_001}),
-        (lambda x: float(np.quantile(x, 0.03)), 0.7, {"n": 101}),
-        (lambda x: float(np.quantile(x, 0.9)), 0.7, {"n": 1001}),
-        (np.median, 57, {"n": 1001, "sampler": AGES}),
-        (lambda x: np.array([x.mean(), x.max()]), 0.9, {"norm": "l2"}),
-        (lambda x: np.mean(x[:, 1] ** 4), lambda n: 0.7 / n, {"sampler": samplers.uniform([0, 0, 0], 1)}),
-        # One category, or missing values, or dates.
-        (mean_of_a, 2.8, {"sampler": FRAMES}),
-        (share_of_c, lambda n: 0.7 / n, {"sampler": FRAMES}),
-        (lambda d: 50.0 * d["gap"].isna().any(), 1.0, {"sampler": FRAMES}),
-        (lambda d: d["day"].max().day_of_year, 250, {"sampler": FRAMES}),
-        (lambda d: float(any(one["age"] == 100 for one in d)), 0.5, {"sampler": RECORDS, "n": 3}),
-        (lambda d: max(one["age"] for one in d), 57, {"sampler": RECORDS}),
-        # One position.
-        (first, 0.99, {}),
-        (last, 0.99, {}),
-        (lambda x: first(x) * (x[1:] == 0).all(), 0.7, {}),
-        # A value beyond all draws, where it is allowed.
-        (np.mean, lambda n: 8 / n, {"sampler": samplers.normal(0, 1), "domain": "as-is"}),
-    ],
-)
+FALSE = [
+    (np.mean, lambda n: 0.7 / n, {}),
+    (np.mean, lambda n: 1 / n**2, {}),
+    (np.sum, 0.7, {}),
+    (np.max, lambda n: 1 / n, {}),
+    # Right for nearly all draws, and broken at corners only.
+    (np.max, 0.7, {}),
+    (np.ptp, 0.7, {}),
+    (np.var, lambda n: 0.7 * (n - 1) / n**2, {}),
+    (np.median, 0.7, {}),
+    (np.median, 0.35, {"n": 100}),
+    (lambda x: float(np.quantile(x, 0.03)), 0.7, {"n": 101}),
+    (lambda x: np.array([x.mean(), x.max()]), 0.9, {"norm": "l2"}),
+    (lambda x: np.mean(x[:, 1] ** 4), lambda n: 0.7 / n, {"sampler": samplers.uniform([0, 0, 0], 1)}),
+    (largest_total, 3.5, {"sampler": PAIRS, "n": 30}),
+    # One category, or missing values, or dates.
+    (lambda d: float(any(one["age"] == 100 for one in d)), 0.5, {"sampler": RECORDS, "n": 3}),
+    (lambda d: max(one["age"] for one in d), 57, {"sampler": RECORDS}),
+    (mean_of_g7, 2.8, {"sampler": MANY_GROUPS, "n": 51}),
+    (weighted_mean, 2.8, {"sampler": MANY_GROUPS, "n": 51}),
+    # One position.
+    (first, 0.99, {}),
+    (last, 0.99, {}),
+    (lambda x: first(x) * (x[1:] == 0).all(), 0.7, {}),
+    # A value beyond all draws, where it is allowed.
+    (np.mean, lambda n: 8 / n, {"sampler": samplers.normal(0, 1), "domain": "as-is"}),
+]
+FALSE_AND_SLOW = [
+    (np.max, 0.7, {"n": 30_000}),
+    (np.median, 0.7, {"n": 30_001}),
+    (lambda x: float(np.quantile(x, 0.9)), 0.7, {"n": 1001}),
+    (np.median, 57, {"n": 1001, "sampler": AGES}),
+    (mean_of_a, 2.8, {"sampler": FRAMES}),
+    (share_of_c, lambda n: 0.7 / n, {"sampler": FRAMES}),
+    (lambda d: 50.0 * d["gap"].isna().any(), 1.0, {"sampler": FRAMES}),
+    (lambda d: d["day"].max().day_of_year, 250, {"sampler": FRAMES}),
+]
+
+
+def is_refuted(function, bound, **rest):
+    error = refuted(function, bound, **rest)
+    assert isinstance(error, CalibrationError)
+    assert error.gap > error.bound == check_bound(bound, error.n)
+
+
+@for_each("function, bound, rest", FALSE)
 def test_false_bounds_are_refuted(function, bound, rest):
     """The noise would be too small for some pairs, and the answer not private."""
-    for seed in (1, 2, 3):
-        error = refuted(function, bound, seed=seed, **rest)
-        assert isinstance(error, CalibrationError)
-        assert error.gap > error.bound == check_bound(bound, error.n)
+    is_refuted(function, bound, **rest)
+
+
+@pytest.mark.slow
+@for_each("function, bound, rest", FALSE_AND_SLOW + FALSE)
+def test_false_bounds_are_refuted_with_any_seed(function, bound, rest):
+    """It would be a matter of luck, that is of the seed, whether a false bound is found."""
+    for seed in (2, 3, 4):
+        is_refuted(function, bound, seed=seed, **rest)
 
 
 def test_the_error_shows_the_pair():
@@ -169,19 +229,24 @@ def test_the_error_shows_the_pair():
     error = refuted(np.max, 0.7)
     assert {error.replaced, error.replacement} == {"0.0", "1.0"}
     text = str(error)
-    assert "sensitivity=0.7 is not a bound for max(): two answers are 1 apart (l1). Of n=101 records the one" in text
-    assert f"at position {error.position}, 0.0, was replaced by 1.0; of the others 100 are 0.0. A bound" in text
+    assert (
+        "sensitivity=0.7 is not a bound for max(): two answers are 1 apart (l1). Of n=101 records the one"
+        in text
+    )
+    assert (
+        f"at position {error.position}, 0.0, was replaced by 1.0; the others are 100 × 0.0. A bound" in text
+    )
     assert "gamma=" in text and "\n" not in text
     copied = pickle.loads(pickle.dumps(error))
     assert str(copied) == text and copied.gap == 1.0 and copied.bound == 0.7
-    assert "99 are drawn from P" in str(refuted(np.mean, 0.001, n=100))
+    assert "the others are 99 × a draw." in str(refuted(np.mean, 0.001, n=100))
     frame = refuted(lambda d: d["day"].max().day_of_year, 250, sampler=FRAMES)
-    assert "'day': '2025-12-31" in frame.replaced + frame.replacement
+    assert "day='2025-12-31" in frame.replaced + frame.replacement
 
 
 def test_a_function_that_fails_has_no_bound():
     """An error, or an answer that is not finite, would show that the private data is of that kind."""
-    error = refuted(lambda x: 1 / (x.max() - x.min()), 100)
+    error = refuted(lambda x: math.inf if x.max() == x.min() else x.mean(), 100)
     assert error.gap == math.inf and "the function failed" in str(error) and "not finite" in str(error)
 
     def fails(data):
@@ -216,11 +281,13 @@ def test_pairs_are_in_the_container_of_the_private_data_and_in_the_support():
     seen = set()
 
     def spy(data):
-        assert type(data) is list and len(data) == 5 and all(type(one) is float and 0 <= one <= 1 for one in data)
+        assert (
+            type(data) is list
+            and len(data) == 5
+            and all(type(one) is float and 0 <= one <= 1 for one in data)
+        )
         seen.update(data)
         return sum(data)
-
-    from privatize.data import records
 
     attack(spy, 1.0, n=5, like=records.describe([0.5]))
     assert {0.0, 1.0} <= seen
@@ -251,7 +318,7 @@ def test_mechanisms_measure_in_their_own_norm():
     steps = lambda x: np.array([x.sum(), -x.sum()])  # noqa: E731
     assert attack(steps, 2.0, norm=Laplace().norm).norm == "l1"
     refuted(steps, 1.0, norm=Laplace().norm)
-    assert attack(steps, 1.0, norm=Exponential([0.0, 1.0], utility=lambda d, r: 0.0).norm).largest <= 1.0
+    assert attack(steps, 1.0, norm=Exponential([0.0, 1.0]).norm).norm == "range"
 
 
 # -- rounding --
@@ -270,20 +337,22 @@ def test_the_allowance_for_rounding_covers_a_sum_from_left_to_right():
     n, unit = 2 ** (exponent + 1), 2.0 ** (exponent - 53)  # of numbers just below 2^12
     rest = [-0.75 * unit] * (n - 2**exponent - 1)
     one, other = ([end, *[1.0] * 2**exponent, *rest] for end in (1.0, -1.0))
-    gap = loop_sum(one) - loop_sum(other)  # above 2^12 each of the small numbers is lost, below it counts fully
+    gap = loop_sum(one) - loop_sum(
+        other
+    )  # above 2^12 each of the small numbers is lost, below it counts fully
     assert gap > 2.0 + 100 * n * 2.0**-52 * 2.0  # n·2^-52·range would not do
-    assert gap <= enlarged(2.0, n, [Place((), (-1.0, 1.0), "float64", ())], {"float64"})
+    assert gap <= enlarged(2.0, n, [Place((0,), (-1.0, 1.0))], {"float64"})
 
 
 def test_the_allowance_follows_the_theorem():
     """An allowance that is too small breaks privacy, and one that is too large adds noise for nothing."""
-    column = lambda low, high: Place((), (low, high), "", ())  # noqa: E731
+    column = lambda low, high: Place((0,), (low, high))  # noqa: E731
     for known, dtypes, n, expected in (
         ([], set(), 10**6, 2e12 * 2.0**-53),
         ([column(0, 120), column(1000, 1001)], {"float64"}, 1000, 2e6 * 2.0**-53 * 1001),
         ([column(0, 120)], {"float32", "float64"}, 1000, 2e6 * 2.0**-24),
         ([column(0, 120)], {"float16"}, 10, 200 * 2.0**-11),
-        ([column(5, 5), Place((), None, "", ())], set(), 10**5, 2e10 * 2.0**-53),
+        ([column(5, 5), Place((0,), ("a", None))], set(), 10**5, 2e10 * 2.0**-53),
     ):
         assert enlarged(3.0, n, known, dtypes) == pytest.approx(3 * (1 + expected), rel=1e-14)
     assert enlarged(1.0, 1, [], set()) > 1.0
@@ -295,7 +364,9 @@ def test_the_allowance_follows_the_theorem():
 
 def test_as_is_takes_the_bound_as_it_is_given():
     """The user says that the bound holds for any values, and more noise was not asked for."""
-    found = attack(lambda x: np.clip(x, 0, 1).mean(), 0.01, n=100, sampler=samplers.normal(0, 1), domain="as-is")
+    found = attack(
+        lambda x: np.clip(x, 0, 1).mean(), 0.01, n=100, sampler=samplers.normal(0, 1), domain="as-is"
+    )
     assert found.value == found.given == 0.01 < found.largest * (1 + 1e-12)
 
 
@@ -305,7 +376,7 @@ def test_as_is_takes_the_bound_as_it_is_given():
 @for_each(
     "bound",
     [
-        True, np.True_, math.nan, -1.0, 0, 0.0, -0.0, math.inf, 10**400, 1e-301, "1", None, 1j, [1.0], np.ones(1),
+        True, np.True_, math.nan, -1.0, 0, 0.0, -0.0, math.inf, 10**400, 1e-301, "1", None, 1j, [1.0],
         lambda n: 0.0, lambda n: 100 - n, lambda n: 120 - n, lambda n: math.nan, lambda n: "1", lambda: 1.0,
         lambda n: 1 / (n - 101), lambda n: 10.0**-n * 1e-200, lambda n: None,
     ],
