@@ -193,8 +193,7 @@ class Clamped(Proven):
     words = "by bounds that every record is clamped to"
     broken = """The function that is added up does not look at one record at a time: it returned other numbers
         for the same records in another order, or alone. Its bounds say nothing then, so nothing was released.
-        What it
-        returns for a record must follow from that record alone."""
+        What it returns for a record must follow from that record alone."""
 
     def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> "Clamped":
         return replace(self, function=wrap(self.function))
@@ -226,9 +225,7 @@ class Clamped(Proven):
         """Return rows as integers inside the bounds."""
         flat = np.asarray(rows, dtype=np.float64).reshape(len(rows), -1)
         if flat.shape[1] != self.bounds.size:
-            raise OutputError(
-                f"""Rows of {flat.shape[1]} numbers do not fit bounds= of {self.bounds.size}."""
-            )
+            raise OutputError(f"Rows of {flat.shape[1]} numbers do not fit bounds= of {self.bounds.size}.")
         with np.errstate(all="ignore"):
             return self.bounds.units(flat, self.bounds.exponent(n))
 
@@ -350,10 +347,10 @@ def as_bounds(value: Any) -> Bounds | None:
         raise SettingsError(f"""bounds={value!r} are not bounds: low and high must be two numbers, two arrays
             of one shape, or two dicts with the same keys.""")
     below, above = lows.astype(np.float64), highs.astype(np.float64)
-    wide = (np.abs([below, above]) <= _LARGEST).all() and (above - below >= _SMALLEST).all()
-    if not wide:
+    largest = np.abs([below, above]).max()
+    if not (largest <= _LARGEST and (above - below >= _SMALLEST).all()):
         raise SettingsError(f"""bounds={value!r} are out of range: each low must be below its high, and all
             must be finite and at most {_LARGEST:g}.""")
-    whole = lows.dtype.kind in "iu" and highs.dtype.kind in "iu" and np.abs([below, above]).max() < 2.0**52
+    whole = lows.dtype.kind in "iu" and highs.dtype.kind in "iu" and largest < 2.0**52
     flat = tuple(below.ravel().tolist()), tuple(above.ravel().tolist())
     return Box(*flat, lows.shape, keys, bool(whole))

@@ -10,7 +10,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ from privatize.outputs.structure import Structure
 Numbers = NDArray[np.float64]
 # How far apart two datasets are that differ in one record, by input metric.
 _DISTANCE = {"SymmetricDistance": 2, "InsertDeleteDistance": 2, "ChangeOneDistance": 1, "HammingDistance": 1}
-_NORMS = {"l1": ("L1Distance<", "AbsoluteDistance<"), "l2": ("L2Distance<", "AbsoluteDistance<")}
 # Integers beyond this are no exact floats. What is larger is cut off, which moves no two of them apart.
 _LARGEST = 2**53
 
@@ -45,7 +44,7 @@ class Transformed(Proven):
     Attributes
     ----------
     transformation : opendp.mod.Transformation
-        From vectors of numbers, booleans or strings to a number, or a vector of numbers.
+        From vectors of numbers or strings to a number, or a vector of numbers.
     """
 
     transformation: Any
@@ -54,16 +53,14 @@ class Transformed(Proven):
     broken = """The transformation failed, or returned something else than finite numbers, on data that is in
         its input domain. Its map says nothing then, so nothing was released."""
 
-    def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> "Transformed":
-        return self  # a transformation has no argument but its dataset
-
     def check(self, mechanism: Mechanism, epsilon: float, delta: float) -> None:
         super().check(mechanism, epsilon, delta)
-        norm, metric = _norm(mechanism), str(self.transformation.output_metric.type)
-        if not metric.startswith(_NORMS[norm]):
-            fitting = "L1Distance or AbsoluteDistance" if norm == "l1" else "L2Distance or AbsoluteDistance"
+        norm = "L1Distance" if isinstance(mechanism, Laplace) else "L2Distance"
+        metric = str(self.transformation.output_metric.type)
+        if not metric.startswith((f"{norm}<", "AbsoluteDistance<")):
             raise SettingsError(f"""The output metric of the transformation is {metric}, and {mechanism!r}
-                needs {fitting}: the bound must be in the norm that the noise is calibrated to.""")
+                needs {norm} or AbsoluteDistance: the bound must be in the norm that the noise is calibrated
+                to.""")
         _ = self._conversion, self.bound  # they raise if the transformation is not one that fits
 
     @functools.cached_property
@@ -88,15 +85,14 @@ class Transformed(Proven):
         convert = _CONVERT.get(str(getattr(element, "carrier_type", "")))
         if not str(domain.type).startswith("VectorDomain<AtomDomain<") or convert is None:
             raise SettingsError(f"""The input domain of the transformation is {domain}, and records can be
-                made members of vectors of f64, f32, i64, i32, bool and String only: use
+                made members of vectors of f64, f32, i64, i32 and String only: use
                 vector_domain(atom_domain(...)), and do what comes before that in Python.""")
-        bounds = element.bounds if convert in (as_real, _integer) else None
-        if bounds is None:
+        if convert is _string or (bounds := element.bounds) is None:
             return convert, "" if convert is _string else convert(0)
         return lambda value: _clipped(convert(value), *bounds), bounds[0]
 
     def _members(self, values: list[Any]) -> list[Any]:
-        """Return the records as members of the input domain. What is none becomes low, 0, False or ""."""
+        """Return the records as members of the input domain. What is none becomes low, 0 or ""."""
         domain, (convert, fill) = self.transformation.input_domain, self._conversion
         element = domain.element_domain
 
@@ -154,10 +150,6 @@ class Transformed(Proven):
         return Answer(noised, mechanism.scale(self.bound, epsilon, delta), self.bound)
 
 
-def _norm(mechanism: Mechanism) -> Literal["l1", "l2"]:
-    return "l1" if isinstance(mechanism, Laplace) else "l2"
-
-
 def _are_integers(values: list[Any]) -> bool:
     return bool(values) and all(type(value) is int for value in values)
 
@@ -172,12 +164,6 @@ def _integer(value: Any) -> int:
     return int(value)
 
 
-def _boolean(value: Any) -> bool:
-    if value not in (0, 1):
-        raise ValueError
-    return bool(value)
-
-
 def _string(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
@@ -185,4 +171,4 @@ def _string(value: Any) -> str:
 
 
 _CONVERT: dict[str, Callable[[Any], Any]] = {"f64": as_real, "f32": as_real, "i64": _integer, "i32": _integer}
-_CONVERT |= {"bool": _boolean, "String": _string}
+_CONVERT["String"] = _string

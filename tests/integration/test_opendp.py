@@ -153,7 +153,6 @@ def test_records_become_members_of_the_input_domain():
         dp.t.make_count_by_categories(*space(T=str), categories=["a", ""], MO=dp.L1Distance[int])
     )
     assert text.measure(["a", 3, None, "b"], 4).tolist() == [1, 2, 1]
-    assert proven_of(dp.t.make_count(*space(T=bool))).measure([True, "x", 2, -1], 4).tolist() == [4]
 
 
 def test_one_record_moves_the_output_by_at_most_the_bound():
@@ -215,8 +214,9 @@ def test_data_and_domains_that_do_not_fit_are_refused():
     for data in ([1, 2, 3], np.ones(3), pd.Series([1, 2, 3])):
         sized.fits(data)
     number = own(dp.absolute_distance(T=float), domain=dp.atom_domain(T=float))
-    with pytest.raises(SettingsError, match="input domain"):
-        proven_of(number).check(Laplace(), 1.0, 0.0)
+    for transformation in (number, dp.t.make_count(*space(T=bool))):
+        with pytest.raises(SettingsError, match="input domain"):
+            proven_of(transformation).check(Laplace(), 1.0, 0.0)
 
 
 def test_a_private_transformation():
