@@ -88,6 +88,7 @@ class Proven(ABC):
 
         The default is for answers that are drawn, and get no noise.
         """
+        del mechanism
         raise SettingsError(f"""{type(self).__name__} adds no noise to the function's own numbers, so there is
             no sensitivity, and no interval around an answer, for n={n} records. Try it on made-up data.""")
 

@@ -140,6 +140,35 @@ def test_random_boxes_and_balls(seed):
                 assert size <= bound**power
 
 
+def test_an_odd_record_moves_no_other_in_any_container():
+    """Text or a huge integer in one record would turn the whole column into something else."""
+    odd = [1.0, "x", None, 2**70, 2**53 + 1, True, [1], 1e308, pd.NA, 10**400, b"", math.nan]
+    two, keys = ([0, 0], [10, 1]), ({"b": 0, "a": 0}, {"b": 1, "a": 10})
+
+    def objects(column):
+        return pd.Series(column, dtype=object)
+
+    for function, make in [
+        (sums.means(bounds=(0, 10)), list),
+        (sums.means(bounds=(0, 10)), objects),
+        (sums.means(bounds=two), lambda column: [[value, 0.5] for value in column]),
+        (sums.means(bounds=two), lambda column: {"a": column, "b": [0.5] * len(column)}),
+        (sums.means(bounds=keys), lambda column: {"a": column, "b": [0.5] * len(column), "c": column}),
+        (sums.means(bounds=two), lambda column: pd.DataFrame({"a": objects(column), "b": 0.5})),
+        (sums.counts([3.0, 2**53 + 1, True]), list),
+        (sums.counts([3.0, 2**53 + 1, True]), objects),
+        (sums.histogram([0, 5, 10]), list),
+        (sums.second_moments(bounds=(-2, 10)), list),
+        (sums.additive(lambda values: [value * 2 for value in values], bounds=(0, 10)), list),
+    ]:
+        proven = proven_of(function)
+        exponent = proven.bounds.exponent(4)
+        totals = [proven.measure(make([3.0, 7.5, other, record]), 4) for other in (4, None) for record in odd]
+        for some in (totals[: len(odd)], totals[len(odd) :]):  # neighbours: they differ in the last record
+            gap = max(np.abs(one - other).sum() for one in some for other in some)
+            assert math.ldexp(gap, exponent) <= proven.bounds.sensitivity(exponent, "l1")
+
+
 # --- the privacy inequality ------------------------------------------------------------------------
 
 
