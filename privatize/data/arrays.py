@@ -85,11 +85,8 @@ def _narrow(data: Any) -> np.dtype[Any]:
     if dtype.names:
         parts = [(name, data[name]) for name in dtype.names]
         narrow = [(name, _narrow(part), part.shape[data.ndim :]) for name, part in parts]
-        return (
-            dtype
-            if all(at.dtype == made for (_, at), (_, made, _) in zip(parts, narrow, strict=True))
-            else np.dtype(narrow)
-        )
+        same = all(part.dtype == made for (_, part), (_, made, _) in zip(parts, narrow, strict=True))
+        return dtype if same else np.dtype(narrow)
     if dtype.kind not in "US":
         return dtype
     return np.dtype(f"{dtype.byteorder}{dtype.kind}{np.char.str_len(data).max(initial=1)}")

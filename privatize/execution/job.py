@@ -187,25 +187,34 @@ class SpanResult:
         )
 
 
-class Job(Protocol):
-    """A function, P and a seed, which decide the gaps of all pairs, wherever these are evaluated.
+class Packable(Protocol):
+    """What can be evaluated in another process.
 
     Attributes
     ----------
     version : str or None
         Attests what the fingerprint of its parts cannot encode.
+    """
+
+    version: str | None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same in both processes, by name."""
+
+
+class Job(Packable, Protocol):
+    """A function, P and a seed, which decide the gaps of all pairs, wherever these are evaluated.
+
+    Attributes
+    ----------
     timeout : float or None
         Seconds for one pair.
     block : int
         How many pairs share a stream.
     """
 
-    version: str | None
     timeout: float | None
     block: int
-
-    def identity(self) -> dict[str, Any]:
-        """Return what must be the same in both processes, by name."""
 
     def evaluate(self, span: Span, learned: Learned, heartbeat: Heartbeat | None = None) -> SpanResult:
         """Evaluate the pairs from one index up to another, with the global generators under guard.

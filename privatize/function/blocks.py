@@ -10,6 +10,7 @@ import io
 import math
 import os
 import pickle
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,10 @@ from numpy.typing import NDArray
 
 from privatize.calibration.global_rng import rng_guard
 from privatize.data import records
-from privatize.errors import SettingsError
+from privatize.errors import ExecutionError, SettingsError
 from privatize.execution import threads
 from privatize.execution.choose import cores
-from privatize.execution.packaging.package import pack
+from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.forking import Limits
 from privatize.execution.processes.pool import machine_memory
 from privatize.execution.processes.template import evaluate
@@ -103,18 +104,13 @@ def run_blocks(
     ExecutionError
         If the function cannot be sent to another process.
     """
-    if not hasattr(os, "fork"):
-        raise SettingsError("""Blocks need a system that can fork processes, such as Linux or macOS, because
-            each block is evaluated in a clean process of its own. Use another mechanism here.""")
+    job, package = _packed(function, structure, data, coin_seed, context, version)
     rows = np.full((b, structure.size), np.nan)
     positions = cut(records.count(data), b)
-    example = structure.rebuild(np.zeros(structure.size))
-    job = _Job(function, example, coin_seed, context, _classes(data), version)
-    job.empty = job.pack(data, positions[0][:0])
     lanes = min(cores(), b)
     limits = Limits(
         math.ceil(SECONDS if seconds is None else seconds),
-        machine_memory() // (2 * lanes) if memory is None else memory,
+        (machine_memory() or 2**40) // (2 * lanes) if memory is None else memory,
     )
 
     def content(number: int) -> bytes:
@@ -122,12 +118,41 @@ def run_blocks(
 
     contents = ((number, content(number)) for number in range(b))
     size = 1 + 8 * structure.size
-    with contextlib.closing(evaluate(pack(job), contents, content, size, limits, lanes)) as answers:
+    with contextlib.closing(evaluate(package, contents, content, size, limits, lanes)) as answers:
         for number, answer in answers:
             found = np.frombuffer(answer) if answer else rows[number]
             if np.isfinite(found).all():  # a function can write an answer itself
                 rows[number] = found
     return rows
+
+
+def check_blocks(
+    function: Callable[[Any], Any], structure: Structure, data: Any, *, version: str | None = None
+) -> None:
+    """Refuse a function that `run_blocks` would refuse, before anybody has paid for it."""
+    _packed(function, structure, data, 0, contextlib.nullcontext, version)
+
+
+def _packed(
+    function: Callable[[Any], Any],
+    structure: Structure,
+    data: Any,
+    coin_seed: int,
+    context: Context,
+    version: str | None,
+) -> tuple["_Job", Package]:
+    """Return what other processes evaluate, and that as bytes; or refuse it."""
+    if not hasattr(os, "fork"):
+        raise SettingsError("""Blocks need a system that can fork processes, such as Linux or macOS, because
+            each block is evaluated in a clean process of its own. Use another mechanism here.""")
+    example = structure.rebuild(np.zeros(structure.size))
+    empty = records.isolated(records.take(data, np.zeros(0, dtype=np.intp)))
+    job = _Job(function, example, coin_seed, context, _classes(data), empty, version)
+    try:
+        return job, pack(job)
+    except ExecutionError as error:
+        why = str(error).removesuffix(", or use workers='inline'.").removesuffix(".")
+        raise ExecutionError(f"{why}. Each block is evaluated in a process of its own.") from None
 
 
 @dataclass
@@ -139,11 +164,8 @@ class _Job:
     coin_seed: int
     context: Context
     classes: tuple[type, ...]  # the user's own, in the records
+    empty: Any  # a dataset without records: it imports, with the function, what blocks need
     version: str | None
-    empty: bytes = b""  # a block without records
-
-    timeout = None
-    block = 1
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same in both processes."""
@@ -162,21 +184,17 @@ class _Job:
             return made.getvalue()
         return b""
 
-    def _unpack(self, block: bytes) -> Any:
-        return _Unpickler(io.BytesIO(block), self.classes).load()
-
     def prepare(self) -> None:
-        """Import and look up, once for all blocks, what evaluating one needs."""
+        """Look up, once for all blocks, what evaluating one needs."""
         self.structure = describe(self.example)
-        with contextlib.suppress(Exception):
-            self._unpack(self.empty)
+        warnings.simplefilter("ignore")  # as in every private run
         threads.limit([])  # once for all: changing it in a child may start threads there
         with rng_guard(self.coin_seed) as rng:
             rng.reseed()
 
     def answer(self, block: bytes) -> bytes:
         """Evaluate the function on a block, and return its numbers as bytes, or raise anything."""
-        data = self._unpack(block)
+        data = _Unpickler(io.BytesIO(block), self.classes).load()
         with self.context(), rng_guard(self.coin_seed) as rng:
             rng.reseed()
             found = self.structure.flatten(self.function(data))

@@ -33,6 +33,7 @@ NAMES = (
     "samplers",
     "amortization",
     "execution",
+    "blocks",
     "r_package",
 )
 LIBRARIES = ("numpy", "scipy", "pandas", "polars", "scikit-learn", "distributed", "ray")

@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 
 from privatize.errors import ExecutionError
-from privatize.execution.job import Job, Learned, Refused, Span, SpanResult
+from privatize.execution.job import Learned, Packable, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import dumps, not_packable
 from privatize.identity.encoder import Unencodable
@@ -116,7 +116,7 @@ class Unpacked:
             return found
 
 
-def pack(job: Job, *, local: bool = True) -> Package:
+def pack(job: Packable, *, local: bool = True) -> Package:
     """Return a job as bytes, to be evaluated in other processes.
 
     The folder and the environment, which may hold secrets, go along only to processes of our own on

@@ -28,6 +28,7 @@ if sys.platform != "win32":
     import resource
 READY, THREADED, REFUSED = b"r", b"t", b"x"  # what the template says first
 DONE = b"\x01"  # the first byte of an answer
+_SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 _LINK = 3  # a child's only descriptor, besides those of the null device
 # The options of Linux's prctl: a signal when the parent ends, core dumps, and who inherits orphans.
 _PARENT_ENDED, _DUMPABLE, _SUBREAPER = 1, 4, 36
@@ -75,7 +76,7 @@ def serve(pipe: Any, limits: Limits, late: bool, safe: bool) -> None:
         except BaseException as error:  # loading runs anybody's code
             pipe.send_bytes(REFUSED + (str(error) if isinstance(error, Refused) else repr(error)).encode())
             os._exit(1)
-        if _threads() > 1:
+        if _has_threads():
             pipe.send_bytes(THREADED)
             os._exit(0)
     gc.collect()
@@ -100,6 +101,7 @@ def _settle(safe: bool) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     os.close(null)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the library's own would be closed in children
     for name in THREADS:
         os.environ[name] = "1"
     _control(_SUBREAPER, 1)
@@ -121,16 +123,16 @@ def _load(package: Package) -> Unpacked:
     return loaded
 
 
-def _threads() -> int:
-    """Return how many threads this process has, without those that libraries end before a fork."""
-    pid = os.fork()
+def _has_threads() -> bool:
+    """Tell whether this process has threads, besides those that libraries have made safe to fork."""
+    pid = os.fork()  # BLAS ends its threads before a fork
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    try:
-        return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names only; also those that Python did not start
-    except OSError:  # pragma: no cover - not Linux
-        return threading.active_count()
+    if threading.active_count() > 1:
+        return True
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return len([name for name in names if name not in _SAFE_THREADS]) > 1
 
 
 def _fork_all(pipe: Any, load: Any, limits: Limits) -> None:
@@ -143,25 +145,26 @@ def _fork_all(pipe: Any, load: Any, limits: Limits) -> None:
     running: dict[int, int] = {}  # the number of its block, by the process's id
     count = 0
     while True:
-        ready, _, _ = select.select([control, wake], [], [])
+        ends: list[Any] = [control, wake]
+        ready = select.select(ends, [], [])[0]
         if wake in ready:
             os.read(wake, 4096)
             for number in _reap(running):
                 pipe.send_bytes(number.to_bytes(8, "little"))
         if control in ready:
-            _, ends, _, _ = socket.recv_fds(control, 1, 1)
-            if not ends:  # the parent has ended, or needs no more
+            links = socket.recv_fds(control, 1, 1)[1]
+            if not links:  # the parent has ended, or needs no more
                 return
             pid = os.fork()
             if pid == 0:
-                _run_child(ends[0], load, limits)
-            os.close(ends[0])
+                _run_child(links[0], load, limits)
+            os.close(links[0])
             running[pid] = count
             count += 1
 
 
 def _reap(running: dict[int, int]) -> list[int]:
-    """Return the numbers of the blocks that have ended, after ending all that their processes have started."""
+    """Return the numbers of the blocks that have ended, when all that they have started has ended too."""
     ended = {}
     with contextlib.suppress(ChildProcessError):
         while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
@@ -208,6 +211,8 @@ def _run_child(end: int, load: Any, limits: Limits) -> None:
         if end != _LINK:
             os.dup2(end, _LINK, inheritable=False)
         _close_others()
+        with contextlib.suppress(OSError):  # without memory the system ends this process, and no other
+            Path("/proc/self/oom_score_adj").write_text("1000")
         loaded, me = load(), os.getpid()
         _limit(limits)
         with open(_LINK, "rb", closefd=False) as link:

@@ -11,6 +11,7 @@ from privatize.errors import ExecutionError
 from privatize.execution.packaging.package import Package
 from privatize.execution.processes.forking import DONE, READY, THREADED, Limits, serve
 from privatize.execution.processes.pool import _uninterrupted, pool
+from privatize.execution.processes.worker import StartMethod
 
 Answers = Generator[tuple[int, bytes], None, None]
 
@@ -51,25 +52,25 @@ class Template:
 
     def start(self, package: Package, limits: Limits, late: bool) -> bool:
         """Start the process; tell whether it can fork."""
-        method = pool().method
-        with _uninterrupted():
-            _open.append(self)
-            self.pipe, end = method.context.Pipe()
-            try:
-                self.process = method.start(serve, (end, limits, late), package.module)
-            finally:
-                end.close()
-            self.control = socket.socket(fileno=os.dup(self.pipe.fileno()))
         try:
+            with _uninterrupted():
+                self._launch(pool().method, package.module, limits, late)
             self.pipe.send((package.name, package.payload, package.module, package.local))
             said: bytes = self.pipe.recv_bytes()
         except (OSError, EOFError):
-            raise ExecutionError("""The process that loads the function ended before it was ready. Does
-                importing what the function needs end the process?""") from None
+            raise ExecutionError("""The process that loads the function could not be started, or it ended
+                before it was ready. Does importing what the function needs end the process?""") from None
         if said[:1] not in (READY, THREADED):
             raise ExecutionError(f"""The function cannot be evaluated in other processes, as each block must
                 be: {said[1:].decode()}. Keep that out of its arguments, closure and globals.""")
         return said[:1] == READY
+
+    def _launch(self, method: StartMethod, module: str, limits: Limits, late: bool) -> None:
+        _open.append(self)
+        self.pipe, end = method.context.Pipe()
+        with end:
+            self.process = method.start(serve, (end, limits, late), module)
+        self.control = socket.socket(fileno=os.dup(self.pipe.fileno()))
 
     def run(self, blocks: Iterator[tuple[int, bytes]], size: int, lanes: int) -> Iterator[tuple[int, bytes]]:
         """Evaluate blocks, and yield the number of each with its answer, or with nothing if it failed."""
@@ -168,7 +169,7 @@ def evaluate(
     again : callable
         Returns the content of a block, given its number.
     size : int
-        How many bytes an answer has, with its first byte. Everything else is a failure, and yielded as no bytes.
+        How many bytes an answer has, with its first byte. Everything else has failed: it is yielded as b"".
     limits : Limits
         What each process may use.
     lanes : int
