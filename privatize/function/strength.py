@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privatize.calibration.proven import Answer, Proven, proven_of
 from privatize.errors import SettingsError
 from privatize.function.binding import Call
-from privatize.function.blocks import Context, run_blocks
+from privatize.function.blocks import Context, check_blocks, run_blocks
 from privatize.function.settings import Settings
 from privatize.mechanisms import Blocks, Mechanism
 from privatize.mechanisms.base import Noise, Vector
@@ -62,11 +62,19 @@ class Strict(Proven):
         del n
         return self.mechanism.structure
 
+    def fits(self, data: Any, /) -> None:
+        """Refuse a function that cannot be evaluated in other processes, before it is paid for."""
+        check_blocks(*self._asked(), data, version=self.settings.version)
+
+    def _asked(self) -> tuple[Callable[[Any], Any], Structure]:
+        """Return the function of a block, and the structure of what it returns."""
+        row = functools.partial(_numbers, self.mechanism, self.function)
+        return row, Array("<f8", [self.mechanism.structure.size])
+
     def measure(self, data: Any, n: int) -> NDArray[Any]:
         """Return the function's value on each block; NaN where it failed."""
         return run_blocks(
-            functools.partial(_numbers, self.mechanism, self.function),
-            Array("<f8", [self.mechanism.structure.size]),
+            *self._asked(),
             data,
             self.mechanism.number(n, self.settings.epsilon),
             coin_seed=self.s0,
