@@ -1,7 +1,8 @@
-"""Packages import only packages below them, and modules, classes and functions stay small."""
+"""Packages import only packages below them, modules stay small, and every module has its own tests."""
 
 import ast
 import re
+from pathlib import Path
 
 from tests.packages import LAYERS, MODULES, OURS, imports, package
 
@@ -110,3 +111,24 @@ def test_every_module_says_its_job():
     for name, path in OURS.items():
         text = ast.get_docstring(ast.parse(path.read_text()))
         assert text and text.split("\n")[0].strip(), name
+
+
+TESTS = Path(__file__).parent
+# Public paths that only re-export what is tested where it is defined.
+REEXPORTED = {Path("sklearn.py"), Path("sums.py"), Path("constraints.py")}
+# Tests of no single module: what all of a kind must do, entire programs, and rules about the code itself.
+SUITES = {"contract", "isolation", "leaks", "fingerprint_mutations"}
+SUITES |= {"design", "fuzz", "golden", "layers", "public_names"}
+
+
+def test_every_module_has_a_test_file_of_its_own():
+    """Somebody who changes a module would not know which tests to run, or that there are none."""
+    ours = TESTS.parent / "privatize"
+    modules = {path.relative_to(ours) for path in ours.rglob("*.py") if not path.stem.startswith("__")}
+    own = {path.with_name(f"test_{path.name}") for path in modules - REEXPORTED}
+    files = {path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
+    integrated = {path.name for path in files if path.parts[0] == "integration"}  # where a library is needed
+    missing = {path for path in own - files if path.name not in integrated}
+    assert sorted(map(str, missing)) == []
+    others = {path for path in files - own if path.parts[0] not in ("integration", "statistical")}
+    assert sorted(str(path) for path in others if path.stem.removeprefix("test_") not in SUITES) == []

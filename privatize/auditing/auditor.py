@@ -22,7 +22,6 @@ from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.run import Collector
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.display.figures import as_integer
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.asking import questions
@@ -31,6 +30,7 @@ from privatize.function.question import Question
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
+from privatize.planning.numbers import as_integer
 from privatize.samplers import as_sampler
 
 _STORED = 10**7  # at most so many numbers in all releases on one neighbour: 80 MB

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from privatize.calibration.clamped import Bounds, Box, Clamped, OneHot, as_bounds
 from privatize.calibration.numeric import numbers, numeric
 from privatize.data import frames, records
-from privatize.display.figures import as_float
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
+from privatize.planning.numbers import as_float
 
 Array = NDArray[Any]
 # Integers are added up exactly; beyond this they would wrap around.

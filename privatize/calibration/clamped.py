@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import records
-from privatize.display.figures import as_float
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.mechanisms.base import Mechanism, Vector
 from privatize.mechanisms.laplace import Laplace
 from privatize.outputs.describe import describe
 from privatize.outputs.structure import Structure
+from privatize.planning.numbers import as_float
 
 Array = NDArray[Any]
 Integers = NDArray[np.int64]

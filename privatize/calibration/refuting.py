@@ -27,11 +27,11 @@ from privatize.data.corners import Place, places
 from privatize.data.parts import as_array, columns_of, parts_of
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
-from privatize.display.figures import as_integer
 from privatize.errors import BoundError, ExecutionError, SettingsError
 from privatize.execution.choose import check_timeout
 from privatize.execution.job import Cause, SpanResult
 from privatize.outputs.structure import Structure
+from privatize.planning.numbers import as_integer
 from privatize.samplers import Sampler, draw
 
 _ROUNDS = 8  # of mutations, at least

@@ -27,7 +27,7 @@ from privatize.calibration.norms import NORMS, Vector
 from privatize.calibration.run import Collector, Memory, Run, learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
-from privatize.display.figures import as_integer, round_up
+from privatize.display.figures import round_up
 from privatize.errors import (
     InfiniteSensitivityError,
     NotReproducibleError,
@@ -39,6 +39,7 @@ from privatize.execution.choose import check_timeout
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs.structure import Structure
 from privatize.planning.dkw import band, running_band
+from privatize.planning.numbers import as_integer
 from privatize.planning.plan import Bound, Plan
 from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler

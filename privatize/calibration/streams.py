@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize.display.figures import as_integer
 from privatize.errors import SettingsError
+from privatize.planning.numbers import as_integer
 
 SCHEME = 2
 """Version of the streams, of the seeds for functions, and of datasets' memory layout; part of every key."""

@@ -1,27 +1,9 @@
-"""Read numbers from arguments, and write them as people do."""
+"""Write numbers as people do."""
 
-import math
-import operator
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import numpy as np
-
-
-def as_float(value: Any) -> float:
-    """Return a number as a float, and anything else as NaN."""
-    try:
-        return math.nan if isinstance(value, bool | str) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-
-
-def as_integer(value: Any) -> int:
-    """Return an integer as an int, and anything else as -1, which is never a valid count or seed."""
-    try:
-        return -1 if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        return -1
 
 
 def figure(value: float, digits: int = 4) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 from privatize.calibration.proof import Proven
 from privatize.calibration.refuting import known_bound
 from privatize.data import records
-from privatize.display.figures import as_integer
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.calibrator import Calibrator
 from privatize.function.question import Definition, Question
+from privatize.planning.numbers import as_integer
 from privatize.samplers.base import traits_of
 
 

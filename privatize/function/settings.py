@@ -15,13 +15,14 @@ from privatize.calibration.sensitivity import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
 from privatize.display.cards import Card
-from privatize.display.figures import as_float, promise
+from privatize.display.figures import promise
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
 from privatize.identity import library
 from privatize.identity.origin import owner_of
 from privatize.mechanisms import DEFAULT, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
+from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of

@@ -2,9 +2,9 @@
 
 import math
 
-from privatize.display.figures import as_float, as_integer
 from privatize.errors import SettingsError
 from privatize.planning.bounds import bisect
+from privatize.planning.numbers import as_float, as_integer
 from privatize.planning.plan import check_gamma
 
 

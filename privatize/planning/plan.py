@@ -24,11 +24,12 @@ from typing import Any, Literal, NoReturn, get_args
 
 from privatize.display.cards import Card, Rows
 from privatize.display.charts import Chart, Color, Layer, onto
-from privatize.display.figures import as_float, as_integer, round_up
+from privatize.display.figures import round_up
 from privatize.errors import PlanError
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.dkw import DKW
 from privatize.planning.marginal import Marginal
+from privatize.planning.numbers import as_float, as_integer
 from privatize.planning.tolerance import Tolerance
 
 Bound = Literal["tolerance", "dkw", "marginal"]

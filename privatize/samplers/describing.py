@@ -16,8 +16,9 @@ from privatize.data.clipping import is_missing
 from privatize.data.parts import as_array, parts_of
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Layer, axes, onto, svg
-from privatize.display.figures import as_integer, figure
+from privatize.display.figures import figure
 from privatize.errors import SamplerError
+from privatize.planning.numbers import as_integer
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import as_code
 

@@ -14,8 +14,8 @@ from privatize.data import frames, records
 from privatize.data import support as domains
 from privatize.data.clipping import convert_numbers
 from privatize.data.columns import Column
-from privatize.display.figures import as_integer
 from privatize.errors import DataError, SamplerError
+from privatize.planning.numbers import as_integer
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
 from privatize.samplers.given import Support, inside, show_support, value_of

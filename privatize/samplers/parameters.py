@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from privatize.display.figures import as_integer
 from privatize.errors import SamplerError
+from privatize.planning.numbers import as_integer
 from privatize.samplers.base import Rng
 
 

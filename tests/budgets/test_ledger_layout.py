@@ -5,9 +5,6 @@ import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from pathlib import Path
@@ -15,14 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import privatize as package
 from privatize import Budget, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.ledger_layout import VERSION, names_in
 from privatize.errors import LedgerError, SettingsError
+from tests.budgets.together import go, started
 
-ROOT = str(Path(package.__file__).parents[1])
 OLD = (Path(__file__).parents[1] / "fixtures" / "ledger_layout_1.sql").read_text(encoding="utf-8")
 CAPS = {"survey": {"epsilon": 2, "delta": 1e-5, "gamma": 3}, "empty": {"epsilon": 1, "gamma": 0.5}}
 DATA = np.linspace(0.1, 0.9, 50)
@@ -281,52 +277,11 @@ class TestOtherVersions:
             Budget("b", epsilon=1, gamma=1, ledger=path)
 
 
-PROGRAM = """
-    import sys
-    import numpy as np
-    from privatize import Budget, privatize, samplers
-    from privatize.errors import BudgetExceeded
-
-    def mean(x):
-        return float(x.mean())
-
-    print("ready", flush=True)
-    sys.stdin.readline()
-    budget = Budget("survey", epsilon=2, delta=1e-5, gamma=3, ledger=sys.argv[1])
-    f = privatize(epsilon=0.1, gamma=0.2, sampler=samplers.uniform(0, 1), budget=budget, store=None)(mean)
-    count = 0
-    try:
-        while True:
-            f(np.full(50, 0.5))
-            count += 1
-    except BudgetExceeded:
-        print(count, flush=True)
-"""
-
-
-def started(folder, url, count):
-    """Start processes that wait for a line before they open a ledger."""
-    file = folder / "program.py"
-    file.write_text(textwrap.dedent(PROGRAM))
-    env = os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    children = [
-        subprocess.Popen([sys.executable, str(file), str(url)], env=env, **pipes) for _ in range(count)
-    ]
-    for child in children:
-        assert child.stdout.readline() == "ready\n"
-    return children
-
-
 class TestAtOnce:
     def test_many_processes_migrate_one_ledger(self, old):
         """Two processes that migrate at once would add the columns twice, or spend what is left twice."""
-        children = started(old.parent, old, 6)
-        for child in children:
-            child.stdin.write("\n")
-            child.stdin.flush()
         counts = []
-        for child in children:
+        for child in go(started(old, old.parent, 6)):
             out, err = child.communicate(timeout=120)
             assert child.returncode == 0, err
             counts.append(int(out))
@@ -336,12 +291,8 @@ class TestAtOnce:
 
     def test_many_processes_create_one_ledger(self, path):
         """A process that sees an incomplete file of another would fail, or create a second ledger."""
-        children = started(path.parent, path, 6)
-        for child in children:
-            child.stdin.write("\n")
-            child.stdin.flush()
         counts = []
-        for child in children:
+        for child in go(started(path, path.parent, 6)):
             out, err = child.communicate(timeout=120)
             assert child.returncode == 0, err
             counts.append(int(out))
@@ -353,9 +304,7 @@ class TestAtOnce:
         choice = random.Random(3)
         before = old.read_bytes()
         for _ in range(12):
-            (child,) = started(old.parent, old, 1)
-            child.stdin.write("\n")
-            child.stdin.flush()
+            (child,) = go(started(old, old.parent, 1))
             time.sleep(choice.uniform(0, 0.05))
             child.send_signal(signal.SIGKILL)
             child.communicate(timeout=60)

@@ -1,6 +1,5 @@
 """Sums over records are calibrated on two records for each pair; functions that are no such sums are not."""
 
-import functools
 import math
 import pickle
 import typing
@@ -15,7 +14,6 @@ from privatize import (
     Exponential,
     Laplace,
     audit,
-    estimate_sensitivity,
     plan,
     privatize,
     samplers,
@@ -26,19 +24,15 @@ from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.errors import (
     DataError,
-    InfiniteSensitivityError,
-    NotReproducibleError,
-    OutputError,
     PairError,
-    SamplerError,
     SettingsError,
-    ZeroSensitivityError,
 )
 from privatize.identity.fingerprint import fingerprint
 from privatize.mechanisms.base import l1
 from privatize.samplers import Distribution
 from privatize.samplers.base import Traits, traits_of
 from privatize.sums import additive
+from tests.calibration.estimates import estimate
 from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
@@ -46,11 +40,6 @@ PLANE = samplers.uniform([0, -1, 5], [1, 1, 9])
 EDGES = np.linspace(0, 1, 11)
 LATTICE = np.linspace(0, 1, 11)
 FALSE_ALARM = 1e-6
-
-
-def estimate(function, n=50, sampler=UNIT, norm="l1", gamma=0.2, seed=1, **rest):
-    made = rest.pop("plan", None) or plan(gamma)
-    return estimate_sensitivity(function, n=n, sampler=sampler, norm=norm, plan=made, seed=seed, **rest)
 
 
 def density(x, points=LATTICE, h=0.1):
@@ -133,57 +122,6 @@ class TestReady:
         again = pickle.loads(pickle.dumps(ours))
         assert fingerprint(again) == fingerprint(ours)
         assert again.__name__ == ours.__name__ == name.split()[0] + ("_moments" if "moments" in name else "")
-
-
-def test_streams_are_as_documented():
-    """Pair i would not have the records 2i and 2i+1 of its block, as documented."""
-    found = estimate(sums.means(), n=1000, plan=plan(0.2, 600))
-    expected = []
-    for block in range(3):
-        rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(1, spawn_key=(0, block))))
-        both = rng.uniform(0.0, 1.0, 512).reshape(256, 2)
-        expected += (np.abs(both[:, 0] - both[:, 1]) / 1000).tolist()
-    added = found.gaps - expected[:600]
-    assert (added > 0).all() and added.max() < 2e-14
-
-
-def test_any_division_into_spans():
-    """The estimate would depend on how pairs are divided among workers."""
-    expected = estimate(sums.kde(LATTICE, 0.1), plan=plan(0.2, 600)).gaps
-    for size in (1, 7, 100, 256, 300):
-        pairs = evaluator(sums.kde(LATTICE, 0.1), n=50, sampler=UNIT, norm=l1, seed=1)
-        parts = [pairs.evaluate((at, min(at + size, 600)), pairs.learned).gaps for at in range(0, 600, size)]
-        assert np.array_equal(np.concatenate(parts), expected)
-
-
-@additive
-def clipped(x, limit=0.5):
-    """Clip."""
-    return np.minimum(x, limit)
-
-
-@pytest.mark.parametrize("function", [sums.histogram(EDGES), clipped, functools.partial(clipped, limit=0.9)])
-def test_workers_give_the_same_gaps(function):
-    """A pair would have another gap in another process."""
-    here = estimate(function, plan=plan(0.1, 700), workers="inline")
-    there = estimate(function, plan=plan(0.1, 700), workers=2)
-    assert np.array_equal(here.gaps, there.gaps)
-
-
-def test_a_longer_run_extends_a_shorter_one():
-    """A plan with more pairs would measure all of them again."""
-    short, long = (estimate(sums.means(), plan=plan(0.2, m)).gaps for m in (100, 600))
-    assert np.array_equal(short, long[:100])
-
-
-@for_each("n", [1, 2, 3, 100_000])
-@for_each("average", [True, False])
-def test_any_number_of_records(n, average):
-    """The gap of a mean is 1/n of that of two records, the gap of a sum does not depend on n."""
-    found = estimate(additive(np.square, average=average), n=n).value
-    assert found == pytest.approx(
-        estimate(additive(np.square, average=False), n=5).value / n**average, rel=1e-8
-    )
 
 
 class TestCalls:
@@ -330,190 +268,6 @@ class TestIdentity:
         assert again(np.array([1.0, 2.0])) == 2.5
 
 
-class TestRefusals:
-    """A function that is no sum over records is refused: two records do not show its gap."""
-
-    @for_each("n", [1, 2, 30, 20_000])
-    @for_each("average", [True, False])
-    @for_each(
-        "g",
-        [
-            lambda x: x - x.mean(),
-            lambda x: x - 1e-3 * x.mean(),
-            lambda x: np.argsort(np.argsort(x)) / len(x),
-            lambda x: x * np.arange(len(x)),
-            lambda x: x * (1 + np.arange(len(x)) % 2),
-            lambda x: x * np.random.random(len(x)),
-            lambda x: x / len(x),
-            lambda x: np.minimum(x, np.quantile(x, 0.99)),
-            lambda x: 1e6 + x - 1e-3 * x.max(),
-        ],
-        ids=["centered", "a little", "rank", "place", "parity", "random", "size", "quantile", "offset"],
-    )
-    def test_rows_that_depend_on_other_records(self, g, average, n):
-        """A row that depends on other records would hide most of the gap."""
-        with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Fix it, or leave"):
-            estimate(additive(g, average=average), n=n)
-
-    def test_a_sum_that_differs_from_its_rows(self):
-        """A function that does not add up its rows would be calibrated by those rows."""
-
-        class Twice(sums.Additive):
-            def __call__(self, *args, **kwargs):
-                return 2 * super().__call__(*args, **kwargs)
-
-        with pytest.raises(PairError, match="two records give the gap") as caught:
-            estimate(Twice(np.square))
-        assert caught.value.evaluated == pytest.approx(2 * caught.value.pair, rel=1e-6)
-
-    def test_refusals_are_remembered(self):
-        """A user could avoid the check by trying again, or get another class of error the second time."""
-
-        class Twice(sums.Additive):
-            def __call__(self, *args, **kwargs):
-                return 2 * super().__call__(*args, **kwargs)
-
-        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1)
-        for function in (additive(lambda x: x - x.mean()), Twice(np.square)):
-            for _ in range(2):
-                with pytest.raises(PairError, match="disagrees"):
-                    private(function).estimate(100)
-
-    def test_records_on_which_it_fails(self):
-        """Records that fail in one of a thousand cases are in few pairs, but in almost every dataset."""
-
-        def g(x):
-            if (x > 0.997).any():
-                raise ValueError("too large")
-            return x
-
-        for function in (
-            g,
-            lambda x: np.where(x > 0.997, np.nan, x),
-            lambda x: np.where(x > 0.997, 1e305, x),
-        ):
-            with pytest.raises((PairError, InfiniteSensitivityError)):
-                estimate(additive(function), n=2000, plan=plan(0.2, 600))
-
-    def test_only_the_pairs_that_fail_are_infinite(self):
-        """If one record fails, all pairs of its block would be infinite."""
-
-        def g(x):
-            if (x > 0.99).any():
-                raise ValueError("too large")
-            return x
-
-        pairs = evaluator(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
-        found = pairs.evaluate((0, 256), pairs.learned)
-        drawn = pairs.pairs.records(0).reshape(256, 2)
-        assert np.array_equal(np.isinf(found.gaps), (drawn > 0.99).any(axis=1))
-        assert "too large" in found.cause.text
-
-    def test_failures_are_shown(self):
-        """The error for a sum that fails on all records would not have the first cause."""
-        with pytest.raises(InfiniteSensitivityError, match="ZeroDivisionError"):
-            estimate(additive(lambda x: 1 / 0))
-
-    @pytest.mark.parametrize(
-        "g", [lambda x: x.mean(), lambda x: x[x > 0.5], lambda x: x.astype(str), lambda x: x[:1]]
-    )
-    def test_rows_for_each_record(self, g):
-        """A function that adds up by itself, or drops records, would be refused without a remedy."""
-        with pytest.raises(OutputError, match="one number, or one row of numbers, for each"):
-            estimate(additive(g))
-
-    def test_zero(self):
-        """A constant sum would get a tiny sensitivity from what is added for rounding."""
-        with pytest.raises(ZeroSensitivityError):
-            estimate(additive(lambda x: np.full(len(x), 0.1)))
-
-    def test_drift(self):
-        """A function that remembers earlier calls is refused."""
-        calls = []
-
-        def g(x):
-            calls.append(1)
-            return x * (1 + 1e-3 * len(calls))
-
-        with pytest.raises(NotReproducibleError):
-            estimate(additive(g))
-
-    @pytest.mark.parametrize(
-        "draw",
-        [
-            lambda n, rng: np.sort(rng.random(n)),
-            lambda n, rng: rng.permutation(n) / 1.0,
-            lambda n, rng: rng.random(n) * math.sqrt(n),
-        ],
-    )
-    def test_samplers_whose_records_depend_on_each_other(self, draw):
-        """Two adjacent records of a sorted draw are far closer than two records of P."""
-        with pytest.raises(SamplerError, match="independent"):
-            estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw, independent=True))
-
-    @pytest.mark.parametrize("attested", [False, True])
-    def test_samplers_of_users_need_independent_true(self, attested):
-        """A sampler may draw rare records at positions, or in numbers, that two records never show."""
-
-        def strata(n, rng):
-            rare = int(0.15 * n)
-            return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
-
-        P = samplers.from_function(strata, independent=attested)
-        assert traits_of(P).iid == attested
-        assert ("independent=True" in repr(P)) == attested
-        if not attested:
-            assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
-        for other in (
-            samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
-            samplers.uniform(0, 1).map(np.sqrt).map(lambda x: x + 1),
-        ):
-            assert not traits_of(other).iid
-        for ours in (
-            samplers.uniform(0, 1).map(np.sqrt),
-            samplers.bootstrap(np.arange(20.0)),
-            samplers.as_sampler(stats.expon()),
-            samplers.table(a=samplers.uniform(0, 1)),
-        ):
-            assert traits_of(ours).iid
-
-    def test_exchangeable_records_need_entire_datasets(self):
-        """Records that share a parameter are not independent, so entire datasets are drawn."""
-
-        class Shared(Distribution):
-            independent = False
-
-            def draw(self, n, rng):
-                return rng.normal() + rng.random(n)
-
-        pairs = evaluator(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
-        assert not isinstance(pairs, SummedEvaluator) and pairs.block == 256
-        assert np.array_equal(
-            estimate(sums.means(), sampler=Shared()).gaps,
-            estimate(lambda x: sums.means()(x), sampler=Shared()).gaps,
-        )
-
-    @pytest.mark.parametrize("wrong", [3, "mean", None])
-    def test_not_callable(self, wrong):
-        """An argument that is no function, or an average= that is no bool, would fail only later."""
-        with pytest.raises(SettingsError, match="average="):
-            additive(np.square, average=wrong)
-        if wrong is not None:
-            with pytest.raises(SettingsError, match="cannot be called"):
-                additive(wrong)
-
-    def test_twice(self):
-        """A sum of a sum is a mistake."""
-        with pytest.raises(SettingsError, match="already"):
-            additive(sums.means())
-
-    def test_integers_do_not_wrap(self):
-        """A sum beyond 2^62 would become a negative number."""
-        with pytest.raises(OutputError, match="too large"):
-            additive(np.positive, average=False)(np.full(4, 2**61))
-        assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765
-
-
 class TestSettings:
     """Wrong arguments of ready-made sums are refused with value, rule and remedy."""
 
@@ -573,23 +327,6 @@ def test_kde_in_two_dimensions():
     x, points = rng.normal(size=(50, 2)), rng.normal(size=(4, 2))
     expected = [stats.multivariate_normal(p, 0.3**2 * np.eye(2)).pdf(x).mean() for p in points]
     assert np.allclose(sums.kde(points, 0.3)(x), expected)
-
-
-def test_sums_round_pairwise():
-    """The rounding error of a column's sum would be larger than what is added to gaps for it."""
-    x = np.random.default_rng(1).random((100_000, 3))
-    exact = [math.fsum(column) / len(x) for column in x.T]
-    allowed = (math.log2(len(x)) + 16) * 2.0**-53
-    assert (np.abs(sums.means()(x) - exact) <= allowed).all()
-
-
-def test_rounding_with_large_offsets():
-    """If values are huge and gaps tiny, rounding could make real gaps larger than the estimated ones."""
-    pairs = evaluator(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
-    found = pairs.evaluate((0, 100), pairs.learned)
-    for i in range(100):
-        one, other = pairs.pairs.neighbours(*pairs.pairs.pair_at(i))
-        assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
 
 
 def test_audits_hold():

@@ -1,8 +1,5 @@
 """Neighbours must differ in one record and nothing else, and P's own kind of records must not change."""
 
-import collections
-import copy
-import json
 import math
 
 import numpy as np
@@ -11,28 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize.data import records
-from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema, Schema
-from privatize.errors import DataError
+from privatize.data.schema import AlignedSchema, ArraySchema, ListSchema
 from tests.cases import for_each
-
-
-def to_dtype(code):
-    """Return the dtype that a schema's JSON describes."""
-    if code == "StringDType":
-        return np.dtype(np.dtypes.StringDType())
-    if isinstance(code, str):
-        return np.dtype(code)
-    if "base" in code:
-        return np.dtype((to_dtype(code["base"]), tuple(code["shape"])))
-    return np.dtype(code | {"formats": [to_dtype(inner) for inner in code["formats"]]})
-
-
-def sampled(schema):
-    """Return two records of a schema, or its JSON, as P would draw them."""
-    schema = schema.to_json() if isinstance(schema, Schema) else schema
-    if schema[0] == "tuple":
-        return tuple(map(sampled, schema[1:]))
-    return [0.0, 0.0] if schema[0] == "list" else np.zeros((2, *schema[2]), to_dtype(schema[1]))
+from tests.data.datasets import NAMES, PAIR, inf, make, nan, sampled
 
 
 def convert(data, schema, support=None):
@@ -40,94 +18,6 @@ def convert(data, schema, support=None):
     return records.convert(data, sampled(schema), support)
 
 
-def match(schema, drawn):
-    """Refuse private data that P could not have drawn, given the schema of what P draws."""
-    records.match(sampled(drawn), schema)
-
-
-inf, nan = math.inf, math.nan
-
-PAIR = np.dtype([("age", "<i4"), ("pay", "<f8")])
-ALIGNED = np.dtype([("sex", "i1"), ("pay", "f8")], align=True)
-NESTED = np.dtype([("id", [("a", "<i8"), ("b", "<f4")]), ("xy", "<f8", (2,))])
-
-
-def objects(values):
-    """Return a one-dimensional array of any objects."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def structured(dtype, n=5):
-    """Return n different structured records."""
-    array = np.zeros(n, dtype=dtype)
-    for i in range(n):
-        array[i] = np.frombuffer(bytes(range(i, i + array.itemsize)), dtype=dtype)[0]
-    return array
-
-
-def make(name):
-    """Return a fresh dataset of five records, all different."""
-    return {
-        "1-D": lambda: np.arange(5.0),
-        "2-D": lambda: np.arange(15).reshape(5, 3),
-        "4-D": lambda: np.arange(5 * 2 * 3 * 2, dtype=np.float32).reshape(5, 2, 3, 2),
-        "Fortran order": lambda: np.asfortranarray(np.arange(10.0).reshape(5, 2)),
-        "a view": lambda: np.arange(30.0).reshape(10, 3)[::-2, 1:],
-        "big-endian": lambda: np.arange(5, dtype=">i4"),
-        "bytes": lambda: np.arange(5, dtype=np.uint8),
-        "NaN": lambda: np.array([nan, 1, inf, -inf, 2]),
-        "strings": lambda: np.array(["a", "bc", "", "d", "e"]),
-        "dates": lambda: np.array(["2020-01-01", "NaT", "2021-01-01", "2022-01-01", "2023-01-01"], "M8[D]"),
-        "complex": lambda: np.arange(5) * 1j,
-        "objects": lambda: objects([[1], {"a": [2]}, "three", None, (4,)]),
-        "2-D objects": lambda: objects([[i] for i in range(10)]).reshape(5, 2),
-        "structured": lambda: structured(PAIR),
-        "aligned": lambda: np.array([(i, i / 2) for i in range(5)], dtype=ALIGNED),
-        "nested": lambda: structured(NESTED),
-        "structured objects": lambda: np.array([([i], i) for i in range(5)], dtype=[("a", "O"), ("b", "f8")]),
-        "list": lambda: [3, 1.5, True, "x", None],
-        "list of lists": lambda: [[i, [i]] for i in range(5)],
-        "list of dicts": lambda: [{"name": str(i), "tags": [i]} for i in range(5)],
-        "list of arrays": lambda: [np.arange(i) for i in range(5)],
-        "list of tuples": lambda: [(i, [i]) for i in range(5)],
-        "tuple": lambda: (np.arange(10.0).reshape(5, 2), [0, 1, 2, 3, 4]),
-        "tuple of one": lambda: (np.arange(5),),
-        "tuple of tuples": lambda: (
-            (np.arange(5), [[i] for i in range(5)]),
-            objects([[i] for i in range(5)]),
-        ),
-    }[name]()
-
-
-NAMES = [
-    "1-D",
-    "2-D",
-    "4-D",
-    "Fortran order",
-    "a view",
-    "big-endian",
-    "bytes",
-    "NaN",
-    "strings",
-    "dates",
-    "complex",
-    "objects",
-    "2-D objects",
-    "structured",
-    "aligned",
-    "nested",
-    "structured objects",
-    "list",
-    "list of lists",
-    "list of dicts",
-    "list of arrays",
-    "list of tuples",
-    "tuple",
-    "tuple of one",
-    "tuple of tuples",
-]
 every_container = pytest.mark.parametrize("name", NAMES)
 
 
@@ -173,12 +63,6 @@ def test_head(name):
     data = make(name)
     assert records.equal(records.head(data, 3), records.take(data, np.arange(3)))
     assert records.equal(records.head(data, 5), data)
-
-
-def test_head_does_not_copy_arrays():
-    """Every sampled pair would pay for one more copy of the data."""
-    data = np.arange(5.0), np.arange(5)
-    assert all(np.shares_memory(a, b) for a, b in zip(data, records.head(data, 3), strict=True))
 
 
 @every_container
@@ -241,155 +125,7 @@ def test_replace_changes_one_record(name, position):
     assert records.equal(drawn, make(name))
 
 
-# --- what is a dataset ---
-
-
-class Rows(list):
-    """A subclass of list, which may behave differently."""
-
-
-@for_each(
-    ("data", "message"),
-    [
-        (None, "NoneType"),
-        (3.0, "float"),
-        ("abc", "a str,"),
-        (b"abc", "bytes"),
-        ({1, 2}, "set"),
-        (range(3), "range"),
-        ({"a": 1}, "dict.*aligned"),
-        ({}, "dict.*aligned"),
-        ({1: [2]}, "dict whose keys"),
-        (iter([1, 2]), "list_iterator"),
-        ((i for i in range(3)), "generator"),
-        (collections.deque([1]), "collections.deque"),
-        (np.float64(3), "numpy.float64"),
-        (np.array(3.0), "0-dimensional"),
-        (np.ma.array([1.0, 2.0], mask=[0, 1]), "MaskedArray"),
-        (np.rec.array([(1, 2.0)]), "recarray"),
-        (Rows([1, 2]), "Rows"),
-        ((), "tuple.*aligned"),
-        ((1, 2, 3), "tuple.*aligned.*list or an array"),
-        ((np.zeros(3), 5), "tuple.*aligned"),
-        ((np.zeros(3), "abc"), "tuple.*aligned"),
-        (((1, 2), [1, 2]), "tuple.*aligned"),
-        (collections.namedtuple("Point", "x y")([1], [2]), "Point"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_is_not_a_dataset(data, message):
-    """The user would not learn what to pass instead."""
-    for ask in (records.count, records.describe):
-        with pytest.raises(DataError, match=message) as caught:
-            ask(data)
-        assert "Pass a" in str(caught.value) or "needs a first axis" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "data", [([1, 2], [1, 2, 3]), (np.zeros((3, 2)), np.zeros(2)), (([1], [2, 3]), [1]), ([], [1])]
-)
-def test_misaligned_parts(data):
-    """Labels would belong to other people's features."""
-    with pytest.raises(DataError, match=r"have \[\d, \d\] records: aligned containers must have one entry"):
-        records.count(data)
-
-
-# --- equal ---
-
-
-@every_container
-def test_a_dataset_equals_itself_made_again(name):
-    """A sampler that is a pure function of its generator would be refused as not reproducible."""
-    assert records.equal(make(name), make(name))
-    assert records.equal(make(name), copy.deepcopy(make(name)))
-
-
-@every_container
-def test_one_other_record_is_noticed(name):
-    """A sampler with randomness of its own would pass for reproducible."""
-    data = make(name)
-    other = records.take(data, np.array([0, 3, *range(2, records.count(data))]))
-    assert not records.equal(data, other)
-    assert not records.equal(data, records.head(data, 4))
-
-
-@for_each(
-    ("one", "other"),
-    [
-        ([1, 2], np.array([1, 2])),
-        ([1, 2], (1, 2)),
-        ([1], [True]),
-        ([1], [1.0]),
-        (np.array([1, 2]), np.array([1.0, 2.0])),
-        (np.array([1, 2]), np.array([[1, 2]])),
-        (np.array([1, 2], "<i4"), np.array([1, 2], ">i4")),
-        ([{"a": 1}], [{"a": 1, "b": 2}]),
-        ([{"a": 1}], [{"b": 1}]),
-        ([nan], [1.0]),
-        (objects([[1, nan]]), objects([[1, 2]])),
-        ([np.arange(3)], [np.arange(4)]),
-    ],
-)
-def test_different_datasets_are_not_equal(one, other):
-    """A sampler that changes kinds would pass for reproducible."""
-    assert not records.equal(one, other)
-    assert not records.equal(other, one)
-
-
-@pytest.mark.parametrize("data", [[nan, {"a": nan}], np.array([nan]), objects([nan, [nan]]), ([nan], [1])])
-def test_nan_equals_nan(data):
-    """A sampler of data with missing values would be refused as not reproducible."""
-    again = json.loads(json.dumps(data)) if isinstance(data, list) else copy.deepcopy(data)
-    assert records.equal(data, again)
-
-
-def test_padding_is_no_part_of_a_record():
-    """The bytes between aligned fields are whatever was in memory: no such sampler would be reproducible."""
-    one, other = (np.frombuffer(fill * 48, dtype=ALIGNED).copy() for fill in (b"\x00", b"\xff"))
-    for array in (one, other):
-        array["sex"], array["pay"] = 1, 2.5
-    assert records.equal(one, other)
-
-
 # --- describe and match ---
-
-
-@every_container
-def test_a_schema_is_json(name):
-    """A schema could not be stored and compared with the next call's."""
-    schema = records.describe(make(name)).to_json()
-    assert json.loads(json.dumps(schema)) == schema
-
-
-@every_container
-def test_a_schema_names_no_value_and_no_size(name):
-    """A schema is public: it must be the same for any number of records."""
-    data = make(name)
-    schema = records.describe(data)
-    assert records.describe(records.head(data, 2)) == schema
-    assert records.describe(records.take(data, np.array([3, 3, 3, 3, 1, 0]))) == schema
-
-
-def test_schemas():
-    """Another container, dtype or shape would share an estimate with this one."""
-    assert records.describe(np.zeros((4, 2, 3))).to_json() == ["array", "<f8", [2, 3]]
-    assert records.describe([1, "a"]).to_json() == ["list"]
-    assert records.describe((np.zeros(3, "i2"), [1, 2, 3])).to_json() == [
-        "tuple",
-        ["array", "<i2", []],
-        ["list"],
-    ]
-    assert (
-        len({json.dumps(records.describe(make(name)).to_json()) for name in NAMES if "list" not in name})
-        >= 15
-    )
-
-
-@every_container
-def test_a_dataset_matches_itself(name):
-    """Private data of exactly the kind that P draws would be refused."""
-    schema = records.describe(make(name))
-    match(schema, schema)
 
 
 @every_container
@@ -404,91 +140,9 @@ def test_a_dataset_of_ps_own_kind_is_not_changed(name):
         assert not np.shares_memory(converted, data)
 
 
-@every_container
-def test_a_stored_schema_works_like_a_fresh_one(name):
-    """Data would be refused by its own schema, once that was stored."""
-    data = make(name)
-    stored = json.loads(json.dumps(records.describe(data).to_json()))
-    match(records.describe(data), stored)
-    assert records.equal(convert(data, stored, None), data)
-
-
-@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has it from 2.0 on")
-def test_strings_of_any_length():
-    """A dataset of numpy's variable-width strings could not be converted."""
-    data = np.array(["a", "bcd"], dtype=np.dtypes.StringDType())
-    schema = records.describe(data)
-    assert convert(data, schema, None).tolist() == ["a", "bcd"]
-
-
 F8, F4, I8, I4, I2, U1, U8, B1 = (
     ["array", kind, []] for kind in ("<f8", "<f4", "<i8", "<i4", "<i2", "|u1", "<u8", "|b1")
 )
-
-
-@for_each(
-    ("data", "drawn"),
-    [
-        (np.arange(3), F8),
-        (np.arange(3.0), I8),
-        (np.arange(3, dtype=np.uint8), F8),
-        (np.array([True, False]), F8),
-        (np.array([True, False]), I8),
-        (np.arange(3, dtype=">f4"), F8),
-        ([1, 2, 3], F8),
-        ([1, 2, 3], I8),
-        ([True, False], B1),
-        ([[1, 2], [3, 4]], ["array", "<f8", [2]]),
-        ([{"a": 1}], ["list"]),
-        ((np.arange(3), [1, 2, 3]), ["tuple", F8, I8]),
-        (np.zeros((3, 2)), ["array", "<f4", [2]]),
-    ],
-)
-def test_what_matches(data, drawn):
-    """A user would have to convert data that the library can convert."""
-    match(records.describe(data), drawn)
-
-
-@for_each(
-    ("data", "drawn", "message"),
-    [
-        (
-            np.zeros((3, 2)),
-            F8,
-            r"an array of float64 with records of shape \(2,\), but .* an array of float64\.",
-        ),
-        (np.zeros(3), ["array", "<f8", [2]], "shape"),
-        (np.zeros(3), ["list"], "an array of float64, but the sampler draws a list"),
-        (np.zeros(3), B1, "bool"),
-        (np.arange(3), B1, "bool"),
-        (np.array(["a"]), F8, "an array of text, but"),
-        (np.array([1j]), F8, "complex128"),
-        (objects([1, 2]), F8, "object"),
-        (np.array(["2020-01-01"], "M8[D]"), F8, "datetime64"),
-        (structured(PAIR), F8, "an array of "),
-        (np.zeros(3), records.describe(structured(PAIR)), "float64, but"),
-        (structured(PAIR), records.describe(structured(NESTED)), "an array of "),
-        ([(1, 2.0)], records.describe(structured(PAIR)), "a list"),
-        ((np.zeros(3), [1, 2, 3]), F8, r"a tuple of \(an array of float64, a list\)"),
-        (np.zeros(3), ["tuple", F8, F8], "draws a tuple of"),
-        ((np.zeros(3),), ["tuple", F8, F8], "tuple"),
-        ((np.zeros(3), np.zeros((3, 2))), ["tuple", F8, F8], "tuple"),
-    ],
-)
-def test_what_does_not_match(data, drawn, message):
-    """Calibration would run on another kind of data than the release."""
-    with pytest.raises(DataError, match=message) as caught:
-        match(records.describe(data), drawn)
-    assert "convert the dataset" in str(caught.value)
-
-
-def test_a_mismatch_shows_no_private_value():
-    """The refusal would print what it refuses."""
-    secret = 8675309.25
-    for data in ([secret], np.array([secret]), ([secret], np.array([secret])), objects([secret])):
-        with pytest.raises(DataError) as caught:
-            match(records.describe(data), ["tuple", ["list"], ["list"], ["list"]])
-        assert "8675309" not in str(caught.value) + repr(vars(caught.value))
 
 
 # --- cast ---
@@ -532,11 +186,6 @@ def test_clipping_by_coordinate():
     assert converted.tolist() == [[1, 2], [0, -9], [0.5, 5]]
 
 
-def test_lists_are_clipped_too():
-    """With a sampler that draws lists, domain="clip" would silently clip nothing."""
-    assert convert([5.0, 0.5, -1.0], ["list"], (0.0, 1.0)) == [1.0, 0.5, 0.0]
-
-
 @pytest.mark.parametrize(
     ("support", "fill"),
     [
@@ -576,16 +225,6 @@ def test_the_private_data_is_not_changed():
             assert records.equal(data, before)
 
 
-def test_tuples_are_cast_part_by_part():
-    """The labels would be cast to the features' dtype."""
-    drawn = ["tuple", ["array", "<f4", [2]], ["list"], I8]
-    features, names, labels = convert((np.ones((2, 2)), ["a", "b"], [1.0, 2.0]), drawn, None)
-    assert features.dtype == np.float32
-    assert names == ["a", "b"]
-    assert labels == [1, 2]
-    assert {type(label) for label in labels} == {int}
-
-
 def test_objects_and_structures_are_copied_not_clipped():
     """A support for numbers would be applied to values that have no order."""
     for name in ("objects", "strings", "structured"):
@@ -594,13 +233,6 @@ def test_objects_and_structures_are_copied_not_clipped():
         assert records.equal(converted, data)
         assert not np.shares_memory(converted, data)
         assert "support" in records.misfit(data, (0.0, 1.0))
-
-
-@pytest.mark.parametrize("data", [[[1, 2], [3, 4]], [[[1]], [[2]]], []])
-def test_records_of_a_list_must_have_ps_shape(data):
-    """A list of pairs would be taken for a list of triples."""
-    with pytest.raises(DataError, match=r"not of the shape \(3,\)"):
-        convert(data, ["array", "<f8", [3]], None)
 
 
 @pytest.mark.parametrize(
@@ -637,27 +269,6 @@ def test_integers_saturate(data, drawn, expected, support):
     # float32 and float16 cannot represent 2^31 - 1 or 32767: the float below is accepted.
     slack = 0 if data.dtype != np.float32 and data.dtype != np.float16 else 2**8
     assert all(abs(a - b) <= slack for a, b in zip(converted.tolist(), expected, strict=True))
-
-
-@for_each(
-    ("values", "drawn"),
-    [
-        ([300, -1, 7], U1),
-        ([2**40, 7], I4),
-        ([-1, 7], U8),
-        ([1e300, -1e300, 7.0], I8),
-        ([1.7, 2.2], I8),
-        ([nan, 1.0], I8),
-        ([inf, 1.0], I4),
-    ],
-)
-@for_each("support", [None, (0, 100)], ids=["as-is", "clip"])
-def test_a_list_is_converted_as_the_same_array_is(values, drawn, support):
-    """The answer for a list would differ from the answer for an array of the same numbers, or fail."""
-    as_array = convert(np.array(values), drawn, support)
-    as_list = convert(values, drawn, support)
-    assert as_list == as_array.tolist()
-    assert type(as_list) is list
 
 
 @given(

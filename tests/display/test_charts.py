@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import math
-import re
 import sys
 import xml.etree.ElementTree as ET
 
@@ -11,55 +10,13 @@ import numpy as np
 import pytest
 
 from privatize import Budget, audit, plan, samplers, seal
-from privatize.calibration.gaps_chart import certain
-from privatize.calibration.sensitivity import Sensitivity
-from privatize.display.charts import COLORS, Chart, Layer, onto, svg, thin
+from privatize.display.charts import COLORS, Chart, Layer, onto, thin
 from privatize.errors import SettingsError
-from privatize.outputs.describe import describe
-from privatize.planning.plan import Plan
 from tests.cases import for_each
-from tests.function.test_release import private, release
+from tests.display.drawn import GAPS, check, numbers, sensitivity
+from tests.function.released import private, release
 
-UNIT = samplers.uniform(0, 1)
 NASTY = "<b>&'\"</b><script>alert(1)</script> $x_1$ ${\\frac$"
-
-
-def numbers(text):
-    return [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", text)]
-
-
-def check(chart):
-    """Assert that a chart's SVG is well-formed, inside its frame, and complete; return its tree."""
-    drawn = svg(chart)
-    tree = ET.fromstring(drawn)
-    assert not re.search(r"\b(nan|inf|None)\b", re.sub(r"<(title|text|span).*?</\1>", "", drawn))
-    (picture,) = tree.iter("svg")
-    _, _, wide, high = numbers(picture.get("viewBox"))
-    for element in picture.iter():
-        places = []
-        if element.tag in ("polyline", "polygon"):
-            found = numbers(element.get("points"))
-            assert found
-            places = list(zip(found[::2], found[1::2], strict=True))
-        elif element.tag == "circle":
-            places = [(float(element.get("cx")), float(element.get("cy")))]
-        elif element.tag == "text":
-            places = [(float(element.get("x")), float(element.get("y")))]
-            assert element.text is None or len(element.text) < 100
-        elif element.tag == "path":
-            x, y = numbers(element.get("d"))[:2]
-            places = [(x, y)]
-            for letter, value in re.findall(r"([HVv])(-?[\d.]+)", element.get("d")):
-                at = {"H": (float(value), y), "V": (x, float(value)), "v": (x, y + float(value))}[letter]
-                places.append(at)
-        for x, y in places:
-            assert 0 <= x <= wide and 0 <= y <= high
-    legend = "".join(tree.find("figcaption").itertext())
-    for layer in chart.layers:
-        assert layer.label in legend
-        assert not layer.label or COLORS[layer.color] in drawn
-    assert next(picture.iter("title")).text == chart.title
-    return tree
 
 
 def ticks(tree, anchor):
@@ -75,86 +32,6 @@ def _number(text):
 
 
 # --- charts of extreme cases ---------------------------------------------------------------------------
-
-
-def sensitivity(gaps, bound="tolerance", value=None, **changes):
-    """Return an estimate with these gaps."""
-    gaps = np.asarray(gaps, dtype=np.float64)
-    chosen = Plan.__new__(Plan)  # a real one would need more gaps
-    rho = None if bound == "marginal" else 0.01
-    for name, given in {"gamma": 0.1, "m": len(gaps), "k": len(gaps), "rho": rho, "bound": bound}.items():
-        object.__setattr__(chosen, name, given)
-    finite = gaps[np.isfinite(gaps)]
-    found = float(finite.max()) if value is None else value
-    chosen = changes.setdefault("plan", chosen)
-    facts = {"n": 10, "plan": chosen, "norm": "l1", "seed": 1, "coin_seed": 2, "structure": describe(0.0)}
-    return Sensitivity(
-        value=found,
-        failed=int(np.isinf(gaps).sum()),
-        gaps=gaps,
-        schema=[],
-        _looks=[chosen],
-        **facts | changes,
-    )
-
-
-RNG = np.random.default_rng(4)
-GAPS = {
-    "one": [0.25],
-    "one of zero": ([0.0], 1e-300),
-    "equal": np.full(50, 0.125),
-    "zeros": (np.zeros(50), 0.5),
-    "tiny": np.full(7, 1e-300),
-    "subnormal": (np.array([0.0, 5e-324, 1e-310]), 1e-300),
-    "large": np.array([1.0, 2.0, 9e299]),
-    "300 orders of magnitude": 10.0 ** np.linspace(-299, 0, 100),
-    "600 orders of magnitude": 10.0 ** np.linspace(-299, 299, 100),
-    "close to each other": 1e6 + np.arange(10) * 1e-9,
-    "some infinite": np.array([0.1, 0.2, math.inf, 0.3, math.inf]),
-    "all infinite": (np.full(5, math.inf), 0.7),
-    "many": RNG.exponential(size=10_000),
-    "far": (np.linspace(0, 1e-6, 50), 3.0),
-}
-
-
-@for_each("known", [None, 1e-12, 1.0, 1e200, np.float64(0.5)], ids=repr)
-@for_each("bound", ["tolerance", "dkw", "marginal"])
-@for_each("case", GAPS)
-def test_gaps(case, bound, known):
-    """A user's picture of an estimate would be broken, or misleading, for unusual gaps."""
-    given = GAPS[case]
-    gaps, value = given if isinstance(given, tuple) else (given, None)
-    found = sensitivity(gaps, bound, value)
-    tree = check(found.card(known).chart)
-    ET.fromstring(found._repr_html_())
-    legend = "".join(tree.find("figcaption").itertext())
-    assert f"sensitivity {found.value:.4g}" in legend and "1 - gamma" in legend
-    assert ("known bound" in legend) == (known is not None)
-    if np.isfinite(gaps).any():
-        assert f"the {len(gaps):,} gaps that were seen" in legend
-
-
-def test_the_curve_of_gaps_is_the_distribution():
-    """A user would read another share of pairs off the picture than was measured."""
-    gaps = RNG.exponential(size=1000)
-    found = sensitivity(gaps)
-    band, curve, level, upright = found.card().chart.layers
-    for x, y, low in zip(curve.x, curve.y, band.y, strict=True):
-        assert y == pytest.approx((gaps <= x).mean())
-        assert 0 <= low <= y
-    assert max(curve.x) == gaps.max() and min(curve.x) == gaps.min()
-    assert level.y == [1 - found.gamma] and upright.x == [found.value]
-
-
-def test_the_band_is_what_the_plan_promises():
-    """A user would see a band that promises another share of pairs than the plan does."""
-    for bound in ("tolerance", "dkw", "marginal"):
-        chosen = plan(0.1, bound=bound)
-        at = certain(np.array([chosen.k]), chosen)[0]
-        # With probability 1 - rho it covers so much that both failures together are at most gamma.
-        assert at >= 1 - chosen.gamma + (chosen.rho or 0) - 1e-9
-        below = certain(np.array([chosen.k - 1]), chosen)[0]
-        assert below < 1 - chosen.gamma + (chosen.rho or 0)
 
 
 @for_each("gamma", [1e-6, 0.001, 0.05, 0.5, 0.89, 0.95])

@@ -5,73 +5,19 @@ its source is seeded, so that the outcome is the same at every run.
 """
 
 import collections
-import contextlib
 import dataclasses
 import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from privatize import Bernstein, Exponential, Gaussian, Laplace, Release, privatize, samplers
-from privatize.errors import PrivatizeError, SettingsError
+from privatize import Bernstein, Exponential, Gaussian, Laplace, privatize, samplers
+from privatize.errors import SettingsError
 from privatize.function.release import least_epsilon
-from privatize.mechanisms.accuracy import half_widths, mean_error
 from privatize.mechanisms.weighted import Weighted
-from privatize.noise import exact
 from tests.cases import for_each
-from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, mean_margin, most_successes
-
-UNIT = samplers.uniform(0, 1)
-TRIALS = 20_000
-FAR = 1.0e3  # the raw answer in tests of the noise alone
-
-
-@contextlib.contextmanager
-def bits(seed):
-    """Replace the operating system's randomness by a seeded one, so that a test's outcome is fixed."""
-    mark = exact.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
-    try:
-        yield
-    finally:
-        exact.source.reset(mark)
-
-
-def private(function, **changes):
-    chosen = {"epsilon": 1, "gamma": 0.1, "sampler": UNIT, "seed": 1, "store": None} | changes
-    return privatize(**chosen)(function)
-
-
-def release(value, noise="laplace", scale=1.0, **changes):
-    """Return a release of a value, as if it had been made with this noise."""
-    facts = {
-        "epsilon": 1.0,
-        "delta": 0.0,
-        "gamma": 0.1,
-        "average_gamma": 2 / 21,
-        "sensitivity": float(np.max(scale)),
-        "mechanism": "Laplace" if noise == "laplace" else "Gaussian",
-        "n": 10,
-        "m": 20,
-        "k": 19,
-        "bound": "tolerance",
-    }
-    return Release(value=value, scale=scale, noise=noise, **(facts | changes))
-
-
-def noised(mechanism, scale, integer, seed, raw=FAR):
-    """Return many releases of one number, each with noise of this scale."""
-    epsilon, delta = 1.0, 1e-6 if isinstance(mechanism, Gaussian) else 0.0
-    per = mechanism.scale(1.0, epsilon, delta)
-    with bits(seed):
-        return mechanism.release(
-            np.full(TRIALS, raw),
-            sensitivity=scale / per,
-            epsilon=epsilon,
-            delta=delta,
-            whole=np.full(TRIALS, integer),
-        )
-
+from tests.function.released import FAR, TRIALS, bits, noised, private, release
+from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes
 
 # --- how often an interval is right ------------------------------------------------------------------
 
@@ -90,28 +36,6 @@ def test_the_interval_covers(mechanism, scale, integer, confidence):
     assert covered >= fewest_successes(TRIALS, confidence)
     if not integer:  # and it is as narrow as that allows
         assert covered <= most_successes(TRIALS, confidence + 1e-5)
-
-
-@for_each("confidence", [0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 0.999999])
-@for_each("scale", [1e-3, 0.3, 0.7, 1.0, 5.0, 123.4])
-@for_each("rounded", [False, True])
-@for_each("noise", ["laplace", "normal"])
-def test_an_interval_of_integers_is_as_narrow_as_can_be(noise, rounded, scale, confidence):
-    """A user's count would be reported as off by one more than it is, or by one less."""
-    integer = np.array([True])
-    (width,) = half_widths(noise, scale, confidence, integer, rounded=rounded)
-    assert width == int(width) >= 0
-
-    def inside(t):
-        """Return the probability that the noise is at most t, an integer."""
-        if noise == "laplace" and not rounded:
-            return 1 - 2 * math.exp(-(t + 1) / scale) / (1 + math.exp(-1 / scale))
-        law = stats.laplace if noise == "laplace" else stats.norm
-        return 1 - 2 * law.sf((t + 0.5) / scale)
-
-    assert inside(width) >= confidence - 1e-12
-    # One less is not enough. The library widens intervals by less than this, since it rounds scales up.
-    assert width == 0 or inside(width - 1) < confidence + 1e-4
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
@@ -145,20 +69,6 @@ def test_the_interval_of_a_private_function_covers():
     assert min(covered.values()) >= fewest_successes(trials, 0.8, FALSE_ALARM / 2)
 
 
-@for_each("dtype", [np.float16, np.float32])
-@for_each("at", [-1, 0, 1])
-def test_rounding_to_a_narrow_type_does_not_uncover(dtype, at):
-    """A user's float16 answer, between whose values there are gaps, would be outside its interval."""
-    power = 2.0 ** (np.finfo(dtype).nmant + 1)  # its neighbours are 1 below and 2 above
-    raw = float(dtype(power + at))
-    for scale in (0.1, 0.37, 0.5, 0.955, 1.1, 3.0):
-        (width,) = half_widths("laplace", scale, 0.9, np.array([False]))
-        found = (raw + np.linspace(-width, width, 2001)).astype(dtype)  # all noise that must be covered
-        low, high = release(found, "laplace", scale).interval(0.9)
-        assert low.dtype == high.dtype == dtype
-        assert ((low <= raw) & (high >= raw)).all()
-
-
 def test_integers_without_all_digits_stay_covered():
     """A user's count beyond 2^53 would be outside its interval, since floats have no such numbers."""
     raw = 2**60 + 127
@@ -176,43 +86,6 @@ def test_an_infinite_answer_has_a_finite_end():
     assert 65000 < low < 65504 <= high
     low, high = release(-1.7e308, scale=1e307).interval()
     assert low == -math.inf and -1.7e308 < high < -1.3e308
-
-
-@for_each("rounded", [False, True])
-@for_each("scale", [0.05, 0.3, 1.0, 5.0, 49.9, 50.0, 300.0])
-@for_each("noise", ["laplace", "normal"])
-def test_mean_error_of_integers_is_exact(noise, scale, rounded):
-    """A user's small counts would be reported as off by far more than they are."""
-    (real, integer) = mean_error(noise, scale, np.array([False, True]), rounded=rounded)
-    law = stats.laplace if noise == "laplace" else stats.norm
-    assert real == pytest.approx(scale * law.expect(abs))
-    t = np.arange(0, math.ceil(60 * scale) + 2)
-    if noise == "laplace" and not rounded:
-        expected = 2 * (np.exp(-(t + 1) / scale) / (1 + np.exp(-1 / scale))).sum()
-    else:
-        expected = 2 * law.sf((t + 0.5) / scale).sum()
-    assert integer == pytest.approx(expected, rel=2e-4, abs=1e-12)
-
-
-@for_each("integer", [False, True])
-@for_each("scale", [0.3, 4.0])
-@for_each("mechanism", [Laplace(), Gaussian()], ids=["laplace", "gaussian"])
-def test_expected_error_is_the_mean_distance(mechanism, scale, integer):
-    """A user's answers would be off by something else, on average, than was expected."""
-    found = np.abs(noised(mechanism, scale, integer, seed=9) - FAR)
-    value = 3 if integer else 3.0
-    expected = release(value, mechanism.noise_name, scale).expected_error
-    assert type(expected) is float
-    assert abs(found.mean() - expected) <= mean_margin(len(found), found.std(), FALSE_ALARM / 2) + 1e-5
-
-
-def test_expected_error_of_several_numbers():
-    """A user could not tell how far off each number is where they differ."""
-    assert release([1.0, 2.0], scale=2.0).expected_error == 2.0
-    mixed = release({"a": 1.0, "b": 2}, scale=0.5).expected_error
-    assert mixed.tolist() == pytest.approx([0.5, 1 / math.sinh(2)])
-    scaled = release((1.0, 2.0), scale=np.array([2.0, 8.0])).expected_error
-    assert scaled.tolist() == [2.0, 8.0]
 
 
 def test_the_exponential_mechanisms_statement_holds():
@@ -402,30 +275,6 @@ def test_a_value_that_was_replaced_has_no_interval():
         made.interval()
 
 
-@for_each(
-    "confidence",
-    [0, 1, -0.5, 1.5, 95, True, False, "0.95", None, math.nan, [0.9], np.array([0.9]), 1j, np.complex64(0.5)],
-    ids=repr,
-)
-def test_a_wrong_confidence_is_refused(confidence):
-    """A user's 95 (for 95%) would give an interval that is anything."""
-    mean = private(np.mean)
-    for ask in (
-        lambda: release(1.0).interval(confidence),
-        lambda: mean.error_at(20, confidence=confidence),
-        lambda: mean.epsilon_for(20, error=1.0, confidence=confidence),
-    ):
-        with pytest.raises(SettingsError, match="is not a probability strictly between 0 and 1") as raised:
-            ask()
-        assert "out of reach" not in str(raised.value)
-
-
-def test_a_confidence_may_be_a_numpy_number():
-    """A user's confidence from a computation would be refused."""
-    low, high = release(1.0).interval(np.float32(0.5))
-    assert (low, high) == pytest.approx((1 - math.log(2), 1 + math.log(2)), rel=1e-4)
-
-
 # --- planning ----------------------------------------------------------------------------------------
 
 
@@ -482,15 +331,6 @@ def test_error_at_of_mixed_numbers_tells_them_apart():
     assert errors[1] == errors[2] == np.rint(errors[1]) and errors[0] != errors[1]
 
 
-def test_several_numbers_of_records():
-    """A user could not compare sample sizes in one call."""
-    mean = private(np.mean)
-    assert mean.error_at([50, 100]) == [mean.error_at(50), mean.error_at(100)]
-    found = mean.epsilon_for([50, 100], error=0.1)
-    assert found == [mean.epsilon_for(n, error=0.1) for n in (50, 100)] and found[0] > found[1]
-    assert mean.error_at(n=50) == mean.error_at(50)
-
-
 def test_other_arguments_are_those_of_estimate():
     """A user whose function has other arguments could not plan with them."""
     power = private(lambda x, p, *, times=1: times * (x**p).mean())
@@ -534,28 +374,6 @@ def test_a_wrong_epsilon_is_refused(epsilon):
     """A user's mistake would give an error that means nothing."""
     with pytest.raises(SettingsError, match="epsilon="):
         private(np.mean, epsilon=2).error_at(50, epsilon=epsilon)
-
-
-def test_data_in_place_of_n_leaks_nothing():
-    """A user who passed the data by mistake would find it in a log."""
-    pd = pytest.importorskip("pandas")
-    mean = private(np.mean)
-    sentinel = 918273.25
-    for data in (
-        np.array([sentinel, 1.0]),
-        [sentinel],
-        [5, -918273],
-        (sentinel,),
-        {"a": sentinel},
-        pd.DataFrame({"a": [sentinel]}),
-        sentinel,
-        str(sentinel),
-    ):
-        for ask in (mean.error_at, lambda d: mean.epsilon_for(d, error=1.0)):
-            with pytest.raises(PrivatizeError) as raised:
-                ask(data)
-            shown = f"{raised.value!r} {raised.value.__cause__!r} {raised.value.__context__!r}"
-            assert "918273" not in shown
 
 
 def test_a_mechanism_of_ones_own():

@@ -237,24 +237,6 @@ def test_a_method_that_is_replaced_later_is_noticed(program):
     assert private.release(data).sensitivity == pytest.approx(100 * small[0])
 
 
-def test_options_of_pandas_count():
-    """With other options, pandas treats missing values and strings differently."""
-    pytest.importorskip("pandas", minversion="2")
-
-    def f(d):
-        return d["age"].mean()
-
-    key, guarded = fingerprint(f), guard(f, ["numpy", "pandas"])
-    before = pd.get_option("mode.string_storage")
-    try:
-        pd.set_option("mode.string_storage", "python")
-        assert fingerprint(f) != key
-        assert guarded is None or not guarded.same()
-    finally:
-        pd.set_option("mode.string_storage", before)
-    assert fingerprint(f) == key
-
-
 def test_workers_do_not_have_what_this_process_registered(program):
     """Every pair would fail in a worker, and the estimate would be infinite without a visible reason."""
     private = privatize(sampler=P, **PROMISE)(program(REGISTERED["a frame's accessor"].format(factor=1)).f)

@@ -2,12 +2,8 @@
 
 import array
 import collections
-import contextvars
 import ctypes
-import enum
-import functools
 import io
-import itertools
 import sys
 import textwrap
 import threading
@@ -18,23 +14,12 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from privatize import Budget, privatize, samplers
+from privatize import privatize
 from privatize.errors import PrivateRunError
-from privatize.identity.classes import SKIPPED
-from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import origin
 from tests.cases import for_each
-from tests.function.test_leaks import SENTINEL, holds_sentinel, private
-
-PROMISE = {
-    "epsilon": 1,
-    "gamma": 0.3,
-    "sampler": samplers.uniform(0, 1),
-    "domain": "as-is",
-    "workers": "inline",
-}
-PRIVATE = np.array([SENTINEL, 0.25, 0.75, 0.5])
-NUMBERS = itertools.count()
+from tests.function.sentinels import SENTINEL, holds_sentinel, private
+from tests.identity.left import NUMBERS, PRIVATE, PROMISE, refused
 
 LAST = None
 LISTED, CACHE, SEEN, QUEUE, RAW = [], {}, set(), collections.deque(), bytearray()
@@ -50,7 +35,6 @@ TEXT, BYTES = io.StringIO(), io.BytesIO()
 NUMERIC, NATIVE, SPACE = array.array("d", [0.0] * 4), (ctypes.c_double * 4)(), types.SimpleNamespace()
 LOCAL = threading.local()
 LOCAL.last = 0.0
-VARIABLE = contextvars.ContextVar("last", default=0.0)
 
 
 class Holder:
@@ -151,18 +135,6 @@ LEAVING = {
 }
 
 
-def refused(function, *args, **settings):
-    """Return the message of the error that a private call raises; it is charged, and reveals no data."""
-    budget = Budget(f"leftovers {next(NUMBERS)}", epsilon=10, gamma=1, ledger="memory")
-    f = privatize(**(PROMISE | settings), budget=budget)(function)
-    for _ in range(3):  # calibrated, recalled, and guarded
-        with pytest.raises(PrivateRunError) as caught:
-            f(PRIVATE, *args)
-    assert budget.spent.epsilon == 3
-    assert not holds_sentinel([str(caught.value), caught.value.args, vars(caught.value)])
-    return str(caught.value)
-
-
 @for_each(("place", "leave"), [(place, leave) for place, several in LEAVING.items() for leave in several])
 def test_every_place_is_named_and_put_back(place, leave):
     """Raw data would stay in a global, a container, a buffer or an attribute for anybody to read."""
@@ -185,86 +157,6 @@ def test_every_place_is_named_and_put_back(place, leave):
     assert not GROUPED and list(FRAME) == ["a"] and POLARS.columns == ["a"] and len(TABLE) == 4
 
 
-def test_variables_of_an_enclosing_function():
-    """Raw data would stay in a closure for anybody to read."""
-    last, several = None, []
-
-    def mean(x):
-        nonlocal last
-        if private(x):
-            last = x
-        return float(x.mean())
-
-    def append(x):
-        if private(x):
-            several.append(x)
-        return float(x.mean())
-
-    assert "the variable 'last' of an enclosing function" in refused(mean)
-    assert "the variable 'several' of an enclosing function" in refused(append)
-    assert last is None and several == []
-
-
-class Analysis:
-    """A class whose private methods keep what they compute."""
-
-    total = 0
-
-    def __init__(self):
-        self.log, self.model, self.table = [], None, np.zeros(4)
-
-    @privatize(**PROMISE)
-    def keeps(self, x):
-        if private(x):
-            self.model = x
-        return float(x.mean())
-
-    @privatize(**PROMISE)
-    def keeps_in_a_new_attribute(self, x):
-        if private(x):
-            self.fresh = x
-        return float(x.mean())
-
-    @privatize(**PROMISE)
-    def writes(self, x):
-        if private(x):
-            self.table[:] = x
-        return float(x.mean())
-
-    @privatize(**PROMISE)
-    def names(self, x):
-        if private(x):
-            setattr(self, f"x{x[0]}", 1)
-            self.__dict__[f"y{x[0]}"] = 1
-        return float(x.mean())
-
-    @classmethod
-    def counts(cls, x):
-        if private(x):
-            cls.total = x
-        return float(x.mean())
-
-    @functools.cached_property
-    def factor(self):
-        return 2.0
-
-
-def test_attributes_of_the_object_of_a_method():
-    """`self.model` is where people keep a fitted model, and read it afterwards."""
-    one = Analysis()
-    for method, place in (
-        (one.keeps, "self.model"),
-        (one.keeps_in_a_new_attribute, "self.fresh"),
-        (one.writes, "self.table"),
-        (one.names, "an attribute of self"),
-    ):
-        with pytest.raises(PrivateRunError, match=f"behind in {place}, where") as caught:
-            method(PRIVATE)
-        assert not holds_sentinel(str(caught.value))
-    assert sorted(vars(one)) == ["log", "model", "table"] and one.model is None and not one.table.any()
-    assert "Analysis.total" in refused(Analysis.counts) and Analysis.total == 0
-
-
 def test_arguments():
     """A caller's list, dict, buffer or frame would be filled with raw data."""
 
@@ -281,39 +173,6 @@ def test_arguments():
     for place in ([], {}, np.zeros(4), [np.zeros(4)]):
         assert "behind in the argument 'place'" in refused(into, place)
         assert not holds_sentinel(place)
-
-
-def test_a_module_of_the_users_own(tmp_path, monkeypatch):
-    """Raw data in a module of the user's own is as public as in a global."""
-    name = f"kept_{next(NUMBERS)}"
-    code = """
-        LAST, LIST = None, []
-        def keep(x):
-            LIST.append(x)
-    """
-    (tmp_path / f"{name}.py").write_text(textwrap.dedent(code))
-    monkeypatch.syspath_prepend(tmp_path)
-    kept = __import__(name)
-
-    def sets(x):
-        if private(x):
-            kept.LAST = x
-        return float(x.mean())
-
-    def sets_new(x):
-        if private(x):
-            kept.fresh = x
-        return float(x.mean())
-
-    def appends(x):
-        if private(x):
-            kept.keep(x)
-        return float(x.mean())
-
-    assert f"{name}.LAST" in refused(sets) and f"{name}.fresh" in refused(sets_new)
-    assert "the global 'LIST'" in refused(appends)
-    assert kept.LAST is None and kept.LIST == [] and not hasattr(kept, "fresh")
-    del sys.modules[name]
 
 
 def test_what_was_left_before_an_error_is_put_back():
@@ -348,26 +207,6 @@ def test_what_was_left_before_an_error_is_put_back():
         assert LISTED == [] and HOLDER.model is None
 
 
-@functools.lru_cache
-def cached(x):
-    return x * 2
-
-
-def test_caches_and_context_variables_are_emptied():
-    """Private data would stay in a cache, as a key of an entry, or in a context variable."""
-
-    def mean(x):
-        VARIABLE.set(x)
-        return float(x.mean()) + cached(float(x[0])) / 1e9
-
-    f = privatize(**PROMISE, version="with a context variable")(mean)
-    f(PRIVATE)
-    cached.cache_clear()
-    VARIABLE.set(0.0)
-    f(PRIVATE)
-    assert cached.cache_info().currsize == 0 and VARIABLE.get() == 0.0
-
-
 INDEX, PATTERN = pd.Index([3, 1, 2]), pd.DataFrame({"a": [1.0, 2.0], "b": [2.0, 3.0]})
 PATTERN["c"] = 1.0
 
@@ -395,35 +234,6 @@ def test_functions_that_only_read_are_not_refused():
         f = privatize(**PROMISE)(function)
         for _ in range(3):
             assert isinstance(f(PRIVATE), float)
-
-
-def test_a_change_of_another_thread_is_not_undone():
-    """Settings that another thread changes during a run would be reset."""
-    go, done = threading.Event(), threading.Event()
-
-    def mean(x):
-        if private(x):
-            go.set()
-            done.wait(60)
-        return float(x.mean()) + (0.0 if LAST is None else LAST)
-
-    def other():
-        global LAST
-        go.wait(60)
-        LAST = 5.0
-        done.set()
-
-    global LAST
-    f = privatize(**PROMISE, version="events")(mean)
-    thread = threading.Thread(target=other)
-    thread.start()
-    try:
-        with pytest.raises(PrivateRunError, match="the global 'LAST'"):
-            f(PRIVATE)
-        assert LAST == 5.0
-    finally:
-        thread.join()
-        LAST = None
 
 
 class TestModels:
@@ -522,44 +332,6 @@ def _models(value):
             yield from _models(each)
     else:
         yield value
-
-
-class TestWhatPythonAdds:
-    """What Python itself adds to classes while a program runs does not count as left behind."""
-
-    def test_combinations_of_flags(self):
-        """A function that combines flags would be refused, and charged, in every second process."""
-
-        class Option(enum.IntFlag):
-            A, B, C = 1, 2, 4
-
-        class Plain(enum.Flag):
-            A, B, C = 1, 2, 4
-
-        def mean(x):
-            if private(x):  # as if the estimate was remembered from another process
-                assert Option.A | Option.B and Plain.A | Plain.C
-            return float(x.mean())
-
-        assert isinstance(privatize(**PROMISE)(mean)(PRIVATE), float)
-        before = Snapshot(mean, [])
-        assert ~Option.B and ~Plain.A and before.put_back() == []
-
-    def test_all_that_the_fingerprint_skips(self):
-        """Attributes that are no part of a function's fingerprint would count as left behind."""
-
-        class Own:
-            pass
-
-        def uses():
-            return Own
-
-        before = Snapshot(uses, [])
-        for name in SKIPPED - {"__dict__", "__weakref__"}:
-            setattr(Own, name, {})
-        assert before.put_back() == []
-        Own.other = 1
-        assert before.put_back() == ["an attribute of Own"] and not hasattr(Own, "other")
 
 
 INSTALLED = """
@@ -714,24 +486,3 @@ class TestInstalled:
         assert isinstance(f(PRIVATE), float)
         assert ERROR.__traceback__ is None and ERROR.__context__ is None
         assert not ERROR.__suppress_context__
-
-
-CONTEXT = contextvars.ContextVar("buffer", default=[0.0])  # noqa: B039 - as careless programs have it
-
-
-def test_what_is_inside_a_context_variable_is_compared():
-    """A buffer in a context variable would keep the private sum, and the answer would be released."""
-
-    @privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), workers="inline", seed=3, store=None)
-    def f(x):
-        if x[0] == 0.125:  # on private data only
-            CONTEXT.get()[0] = float(x.sum())
-        return float(x.mean())
-
-    data = np.full(20, 0.5)
-    data[0] = 0.125
-    try:
-        with pytest.raises(PrivateRunError):
-            f(data)
-    finally:
-        CONTEXT.get()[0] = 0.0

@@ -1,43 +1,26 @@
 """Noise of its own scale for every number: it is private for any public weights, and less in total."""
 
-import logging
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privatize import Gaussian, Laplace, audit, privatize, samplers
+from privatize import Gaussian, Laplace, audit, samplers
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.errors import InfiniteSensitivityError, SettingsError
 from privatize.mechanisms.weighted import Weighted, exponents
 from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store
 from privatize.testing import insecure_noise
+from tests.mechanisms.scaled import PEOPLE, means, private
 
 FALSE_ALARM = 1e-6
-# Three columns in different units: the income moves 3,000 times as far as the age.
-PEOPLE = samplers.uniform([18, 0, 0], [90, 200_000, 1])
 SCALED = [
     (Laplace(scaled="total"), 0.0),
     (Laplace(scaled="relative"), 0.0),
     (Gaussian(scaled="total"), 1e-6),
     (Gaussian(scaled="relative"), 1e-6),
 ]
-SPY = logging.getLogger("tests.scaling")
-
-
-def means(data):
-    """Return the mean of each column."""
-    return data.mean(axis=0)
-
-
-def private(function=means, mechanism=None, **more):
-    """Decorate with a fixed seed and no store."""
-    chosen = mechanism or Laplace(scaled="relative")
-    settings = {"epsilon": 1, "gamma": 0.1, "sampler": PEOPLE, "seed": 5, "store": None, "workers": "inline"}
-    delta = 1e-6 if isinstance(chosen, Gaussian) else 0.0
-    return privatize(**(settings | {"mechanism": chosen, "delta": delta} | more))(function)
 
 
 @given(
@@ -119,69 +102,6 @@ def test_the_total_noise_is_nearly_least():
     assert ratio.max() / ratio.min() < 3
     total = scales["total"] / np.sqrt(widths)
     assert total.max() / total.min() < 2.5
-
-
-def test_weights_come_from_pairs_of_their_own():
-    """Weights that saw the calibration's pairs would make its gaps look smaller than they are."""
-    seen = []
-    SPY.first = seen
-
-    def spied(data):
-        logging.getLogger("tests.scaling").first.append(float(data[:, 1].sum()))
-        return data.mean(axis=0)
-
-    private(spied).estimate(50)
-    scaled = set(seen)
-    seen.clear()
-    private(spied, Laplace()).estimate(50)
-    unweighted = set(seen)
-    # The calibration's pairs are the same; those of the weights are others.
-    assert unweighted < scaled
-    assert 60 <= len(scaled - unweighted) <= 64
-
-
-def test_weights_do_not_depend_on_the_plan_or_the_workers():
-    """The gaps of one estimate must all be measured in one norm, wherever and whenever."""
-    inline = private().estimate(40)
-    with_workers = private(workers=2).estimate(40)
-    more = private(gamma=0.02).estimate(40)
-    assert inline.weights == with_workers.weights == more.weights
-    assert np.array_equal(inline.gaps, with_workers.gaps)
-    assert np.array_equal(inline.gaps, more.gaps[: inline.m])
-    assert inline.norm == "weighted l1"
-
-
-def test_the_first_writers_weights_are_used_by_all(tmp_path):
-    """Two machines that round differently must not measure the gaps of one estimate in two norms."""
-    store = Store(tmp_path / "estimates.db")
-    store.open("key", seed=7, label="f", n=10, facts={})
-    assert store.agree("key", 7, [0, -3]) == [0, -3]
-    assert store.agree("key", 7, [0, -4]) == [0, -3]
-    store.describe("key", 7, seconds=1.0)
-    assert Store(tmp_path / "estimates.db").open("key", seed=1, label="f", n=10, facts={}).weights == [0, -3]
-    assert store.agree("other", 7, [0, -4]) == [0, -4]
-
-
-def test_remembered_weights_are_used(tmp_path):
-    """A later process must not evaluate the pilot pairs again, nor use other weights."""
-    seen = []
-    SPY.later = seen
-
-    def spied(data):
-        logging.getLogger("tests.scaling").later.append(1)
-        return data.mean(axis=0)
-
-    place = tmp_path / "estimates.db"
-    first = private(spied, store=place).estimate(40)
-    count = len(seen)
-    again = private(spied, store=place)
-    second = again.estimate(40)
-    assert second.weights == first.weights
-    assert second.value == first.value
-    assert len(seen) == count
-    third = again.replace(gamma=0.02).estimate(40)  # more pairs, measured in the same norm
-    assert third.weights == first.weights
-    assert np.array_equal(third.gaps[: first.m], first.gaps)
 
 
 def test_counts_stay_integers():
@@ -284,13 +204,3 @@ def test_gaps_in_another_norm_are_not_used(tmp_path):
     store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # a late writer
     with pytest.warns(UserWarning, match="made again"):
         assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)
-
-
-def test_facts_of_a_forgotten_calibration_do_not_come_back(tmp_path):
-    """Otherwise the new calibration would count as checked before it is."""
-    store = Store(tmp_path / "estimates.db")
-    store.open("key", seed=7, label="f", n=10, facts={})
-    store.forget("key")
-    store.open("key", seed=8, label="f", n=10, facts={})
-    store.describe("key", 7, checked=557)
-    assert store.open("key", seed=8, label="f", n=10, facts={}).checked == 0

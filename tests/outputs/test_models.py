@@ -13,23 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-import privatize as package
-from privatize import constraints, privatize, samplers
-from privatize.errors import (
-    DataError,
-    InfiniteSensitivityError,
-    OutputError,
-    PrivateRunError,
-    PrivatizeError,
-    SettingsError,
-)
-from privatize.outputs import allowlist, models
-from privatize.outputs.describe import describe
-
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
-
-from scipy import optimize
 from sklearn import (
     cluster,
     compose,
@@ -37,58 +20,44 @@ from sklearn import (
     decomposition,
     ensemble,
     impute,
-    kernel_approximation,
     linear_model,
-    model_selection,
-    multiclass,
     naive_bayes,
     neighbors,
     neural_network,
     pipeline,
     preprocessing,
-    random_projection,
     svm,
 )
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+import privatize as package
+from privatize import privatize, samplers
+from privatize.errors import (
+    DataError,
+    InfiniteSensitivityError,
+    PrivateRunError,
+    PrivatizeError,
+    SettingsError,
+)
+from privatize.outputs import models
 from privatize.sklearn import fitted
 from tests.cases import for_each
+from tests.outputs.trained import (
+    CASES,
+    LABELLED,
+    LEARN_NOTHING,
+    X_ONLY,
+    Boosted,
+    N,
+    Own,
+    dataset,
+    private,
+    refused,
+)
 
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 FALSE_ALARM = 1e-6
-HUGE = 1e5
-N = 40
-LABELLED = samplers.blobs([[0, 0, 1], [1, 2, 0]], 0.7, labels=[-1, 1], low=-3, high=4)
-COUNTS = samplers.blobs([[1, 2, 3], [3, 2, 1]], 0.7, labels=[-1, 1], low=0.0, high=4)
-X_ONLY = samplers.uniform(0, 3, size=3)
-CODES = samplers.integers(0, 2, size=3)
-
-
-def _target(X, rng):
-    return X @ [1.0, 2.0, 0.5] + rng.uniform(0.1, 1, len(X))
-
-
-def _targets(X, rng):
-    return np.stack([_target(X, rng), _target(X, rng)], axis=1)
-
-
-REGRESSION = samplers.labelled(X_ONLY, _target, support=(0, 12))
-SEVERAL = samplers.labelled(X_ONLY, _targets, support=(0, 12))
-
-
-def private(sampler, **more):
-    """Decorate with few pairs, a fixed seed and no store."""
-    settings = {
-        "epsilon": HUGE,
-        "gamma": 0.3,
-        "samples": "least",
-        "workers": "inline",
-        "store": None,
-        "seed": 1,
-        "min_sensitivity": 1e-9,
-    }
-    pair = isinstance(sampler.draw(2, np.random.default_rng(0)), tuple)
-    return privatize(**(settings | {"sampler": sampler} | ({"data": ("X", "y")} if pair else {}) | more))
 
 
 def train(sampler, estimator, **more):
@@ -98,162 +67,9 @@ def train(sampler, estimator, **more):
     return private(sampler, **more)(lambda X: clone(estimator).fit(X))
 
 
-def dataset(sampler, n=N):
-    """Return data as arguments of such a function."""
-    drawn = sampler.draw(n, np.random.default_rng(3))
-    return drawn if isinstance(drawn, tuple) else (drawn,)
-
-
 # -- every class of the allow-list --
 
-LINEAR = {"coef_", "intercept_", "n_features_in_"}
-CLASSIFIER = LINEAR | {"classes_"}
-LOG = {"feature_log_prob_", "class_log_prior_", "classes_", "n_features_in_"}
-CLUSTERS = {"cluster_centers_", "n_features_in_", "_n_features_out", "_n_threads"}
-FIXED = {"max_iter": 5, "tol": None, "random_state": 0}
-CASES = {
-    "linear_model.LinearRegression": (linear_model.LinearRegression(), REGRESSION, LINEAR),
-    "linear_model.Ridge": (linear_model.Ridge(fit_intercept=False), REGRESSION, LINEAR),
-    "linear_model.RidgeCV": (linear_model.RidgeCV(), REGRESSION, LINEAR),
-    "linear_model.Lasso": (linear_model.Lasso(0.01), REGRESSION, LINEAR),
-    "linear_model.LassoCV": (linear_model.LassoCV(alphas=[0.1, 0.01], cv=2), REGRESSION, LINEAR),
-    "linear_model.ElasticNet": (linear_model.ElasticNet(0.01), REGRESSION, LINEAR),
-    "linear_model.ElasticNetCV": (linear_model.ElasticNetCV(alphas=[0.1, 0.01], cv=2), REGRESSION, LINEAR),
-    "linear_model.Lars": (linear_model.Lars(), REGRESSION, LINEAR),
-    "linear_model.LassoLars": (linear_model.LassoLars(0.01), REGRESSION, LINEAR),
-    "linear_model.MultiTaskLasso": (linear_model.MultiTaskLasso(0.01), SEVERAL, LINEAR),
-    "linear_model.MultiTaskElasticNet": (linear_model.MultiTaskElasticNet(0.01), SEVERAL, LINEAR),
-    "linear_model.BayesianRidge": (linear_model.BayesianRidge(), REGRESSION, LINEAR),
-    "linear_model.ARDRegression": (linear_model.ARDRegression(), REGRESSION, LINEAR),
-    "linear_model.HuberRegressor": (linear_model.HuberRegressor(max_iter=1000), REGRESSION, LINEAR),
-    "linear_model.TheilSenRegressor": (
-        linear_model.TheilSenRegressor(random_state=0, max_subpopulation=50),
-        REGRESSION,
-        LINEAR,
-    ),
-    "linear_model.QuantileRegressor": (linear_model.QuantileRegressor(alpha=0.01), REGRESSION, LINEAR),
-    "linear_model.SGDRegressor": (linear_model.SGDRegressor(**FIXED), REGRESSION, LINEAR),
-    "linear_model.PoissonRegressor": (linear_model.PoissonRegressor(), REGRESSION, LINEAR | {"_base_loss"}),
-    "linear_model.GammaRegressor": (linear_model.GammaRegressor(), REGRESSION, LINEAR | {"_base_loss"}),
-    "linear_model.TweedieRegressor": (
-        linear_model.TweedieRegressor(power=1.5),
-        REGRESSION,
-        LINEAR | {"_base_loss"},
-    ),
-    "linear_model.LogisticRegression": (linear_model.LogisticRegression(), LABELLED, CLASSIFIER),
-    "linear_model.SGDClassifier": (
-        linear_model.SGDClassifier(loss="log_loss", **FIXED),
-        LABELLED,
-        CLASSIFIER,
-    ),
-    "linear_model.Perceptron": (linear_model.Perceptron(**FIXED), LABELLED, CLASSIFIER),
-    "linear_model.RidgeClassifier": (
-        linear_model.RidgeClassifier(),
-        LABELLED,
-        CLASSIFIER | {"_label_binarizer"},
-    ),
-    "linear_model.RidgeClassifierCV": (
-        linear_model.RidgeClassifierCV(),
-        LABELLED,
-        CLASSIFIER | {"_label_binarizer"},
-    ),
-    "svm.LinearSVC": (svm.LinearSVC(random_state=0), LABELLED, CLASSIFIER),
-    "svm.LinearSVR": (svm.LinearSVR(max_iter=100_000, random_state=0), REGRESSION, LINEAR),
-    "naive_bayes.GaussianNB": (
-        naive_bayes.GaussianNB(),
-        LABELLED,
-        {"theta_", "var_", "class_prior_", "classes_", "n_features_in_"},
-    ),
-    "naive_bayes.MultinomialNB": (naive_bayes.MultinomialNB(), COUNTS, LOG),
-    "naive_bayes.BernoulliNB": (naive_bayes.BernoulliNB(binarize=2.0), COUNTS, LOG),
-    "preprocessing.StandardScaler": (
-        preprocessing.StandardScaler(),
-        X_ONLY,
-        {"mean_", "scale_", "var_", "n_features_in_"},
-    ),
-    "preprocessing.MinMaxScaler": (
-        preprocessing.MinMaxScaler(),
-        X_ONLY,
-        {"min_", "scale_", "n_features_in_"},
-    ),
-    "preprocessing.MaxAbsScaler": (preprocessing.MaxAbsScaler(), X_ONLY, {"scale_", "n_features_in_"}),
-    "preprocessing.RobustScaler": (
-        preprocessing.RobustScaler(),
-        X_ONLY,
-        {"center_", "scale_", "n_features_in_"},
-    ),
-    "impute.SimpleImputer": (
-        impute.SimpleImputer(),
-        X_ONLY,
-        {"statistics_", "indicator_", "_fit_dtype", "_fill_dtype", "n_features_in_"},
-    ),
-    "cluster.KMeans": (cluster.KMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
-    "cluster.MiniBatchKMeans": (cluster.MiniBatchKMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
-    "decomposition.PCA": (
-        decomposition.PCA(2, whiten=True),
-        X_ONLY,
-        {"components_", "mean_", "explained_variance_", "n_components_", "n_features_in_"},
-    ),
-    "decomposition.TruncatedSVD": (
-        decomposition.TruncatedSVD(2, random_state=0),
-        X_ONLY,
-        {"components_", "n_features_in_"},
-    ),
-    "covariance.EmpiricalCovariance": (
-        covariance.EmpiricalCovariance(),
-        X_ONLY,
-        {"location_", "covariance_", "precision_", "n_features_in_"},
-    ),
-    "multiclass.OneVsRestClassifier": (
-        multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
-        LABELLED,
-        {"estimators_", "label_binarizer_", "classes_", "n_features_in_"},
-    ),
-    "pipeline.Pipeline": (
-        pipeline.make_pipeline(preprocessing.StandardScaler(), "passthrough", svm.LinearSVC(random_state=0)),
-        LABELLED,
-        set(),
-    ),
-    "pipeline.FeatureUnion": (
-        pipeline.make_union(preprocessing.StandardScaler(), decomposition.PCA(1)),
-        X_ONLY,
-        set(),
-    ),
-    "compose.ColumnTransformer": (
-        compose.ColumnTransformer([("a", preprocessing.StandardScaler(), [0, 1])], remainder="passthrough"),
-        X_ONLY,
-        {
-            "transformers_",
-            "_columns",
-            "_n_features",
-            "_remainder",
-            "_transformer_to_input_indices",
-            "output_indices_",
-            "sparse_output_",
-            "n_features_in_",
-        },
-    ),
-}
-# These learn nothing that could differ between datasets, so a step follows that does learn.
-LEARN_NOTHING = {
-    "preprocessing.OneHotEncoder": (
-        preprocessing.OneHotEncoder(categories=[[0, 1, 2]] * 3, sparse_output=False),
-        CODES,
-    ),
-    "preprocessing.OrdinalEncoder": (preprocessing.OrdinalEncoder(categories=[[0, 1, 2]] * 3), CODES),
-    "preprocessing.Normalizer": (preprocessing.Normalizer(), X_ONLY),
-    "preprocessing.PolynomialFeatures": (preprocessing.PolynomialFeatures(), X_ONLY),
-    "preprocessing.FunctionTransformer": (preprocessing.FunctionTransformer(np.log1p), X_ONLY),
-    "preprocessing.Binarizer": (preprocessing.Binarizer(threshold=1.5), X_ONLY),
-    "kernel_approximation.RBFSampler": (
-        kernel_approximation.RBFSampler(n_components=4, gamma=1.0, random_state=0),
-        X_ONLY,
-    ),
-    "random_projection.GaussianRandomProjection": (
-        random_projection.GaussianRandomProjection(2, random_state=0),
-        X_ONLY,
-    ),
-}
+
 METHODS = (
     "predict",
     "transform",
@@ -263,11 +79,6 @@ METHODS = (
     "inverse_transform",
     "mahalanobis",
 )
-
-
-def test_every_class_of_the_list_has_a_case():
-    """A class on the allow-list could be untested."""
-    assert sorted([*CASES, *LEARN_NOTHING]) == models.known()
 
 
 def learned(estimator):
@@ -424,89 +235,8 @@ def test_an_imputer_with_a_constant():
 # -- what is refused --
 
 
-def refused(function, sampler=LABELLED, **more):
-    """Return the message of the refusal."""
-    with pytest.raises(PrivatizeError) as caught:
-        private(sampler, **more)(function)(*dataset(sampler))
-    return caught.value
-
-
-class Boosted(BaseEstimator, ClassifierMixin):
-    """A model of another library, such as one for boosted trees."""
-
-    def fit(self, X, y):
-        self.classes_, self.coef_ = np.unique(y), X.mean(axis=0)
-        return self
-
-
-class Own(svm.LinearSVC):
-    """A user's own subclass, which may have learned anything."""
-
-    def fit(self, X, y):
-        self.seen_ = X
-        return super().fit(X, y)
-
-
-UNKNOWN = {
-    "RandomForestClassifier": lambda X, y: ensemble.RandomForestClassifier(2, random_state=0).fit(X, y),
-    "SVC": lambda X, y: svm.SVC().fit(X, y),
-    "KNeighborsClassifier": lambda X, y: neighbors.KNeighborsClassifier().fit(X, y),
-    "GridSearchCV": lambda X, y: model_selection.GridSearchCV(
-        linear_model.LogisticRegression(), {"C": [1, 2]}, cv=2
-    ).fit(X, y),
-    "Boosted": lambda X, y: Boosted().fit(X, y),
-    "Own": lambda X, y: Own(random_state=0).fit(X, y),
-}
-
-
-@for_each("name", UNKNOWN)
-def test_unknown_estimators(name):
-    """A model that predicts from records, or from unknown attributes, must be refused with a remedy."""
-    remedies = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
-    error = refused(UNKNOWN[name])
-    assert isinstance(error, OutputError)
-    assert f"returns a {name}" in str(error) and remedies.get(name, "fitted(model") in str(error)
-    line = refused(lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), Boosted()).fit(X, y))
-    assert "returns a Boosted" in str(line)
-
-
-def test_classes_with_the_name_of_a_known_one():
-    """A user's class that is called LinearSVC would be released as if it were scikit-learn's."""
-
-    class LinearSVC(svm.LinearSVC):
-        pass
-
-    LinearSVC.__module__ = svm.LinearSVC.__module__
-    LinearSVC.__qualname__ = "LinearSVC"
-    assert "returns a LinearSVC" in str(refused(lambda X, y: LinearSVC(random_state=0).fit(X, y)))
-
-
 def _secretly(X, secret=None):
     return X
-
-
-@for_each(
-    ("function", "message"),
-    [
-        (lambda X, y: linear_model.LogisticRegression(), "is it fitted"),
-        (
-            lambda X, y: pipeline.make_pipeline(preprocessing.StandardScaler(), svm.LinearSVC()),
-            "is it fitted",
-        ),
-        (
-            lambda X, y: svm.LinearSVC(random_state=np.random.RandomState(0)).fit(X, y),
-            "random generator",
-        ),
-        (lambda X, y: preprocessing.FunctionTransformer(lambda x: x).fit(X), "top of a module"),
-        (lambda X, y: preprocessing.FunctionTransformer(lambda x: x - X[0]).fit(X), "top of a module"),
-        (lambda X, y: preprocessing.FunctionTransformer(X.__add__).fit(X), "cannot be compared"),
-        (lambda X, y: svm.LinearSVC, "type"),
-        (lambda X, y: svm.LinearSVC().fit, "method"),
-    ],
-)
-def test_parameters_that_cannot_be_compared(function, message):
-    """A parameter that could carry data unseen must be refused before anything private is touched."""
-    assert message in str(refused(function))
 
 
 @for_each(
@@ -641,19 +371,6 @@ def test_wrong_arguments_of_fitted(args, options, message):
         fitted(*args, **options)
 
 
-def test_constants_must_be_constant():
-    """A constant that depends on the data is refused: it would be published without noise."""
-
-    def nearest(X, y):
-        return fitted(
-            neighbors.NearestCentroid(priors="empirical").fit(X, y),
-            ["centroids_"],
-            constants=["class_prior_"],
-        )
-
-    assert isinstance(refused(nearest), InfiniteSensitivityError)
-
-
 # -- inside others --
 
 
@@ -759,52 +476,8 @@ def test_in_other_processes():
     assert here == there
 
 
-# -- symmetries --
-
-
-def test_signs_that_flip_at_random():
-    """A component is as good as its opposite: a solver that flips signs gives the same answer and gap."""
-    flips = iter(np.random.default_rng(0).choice([-1.0, 1.0], size=100_000))
-
-    def flipping(X):
-        model = decomposition.PCA(2).fit(X)
-        model.components_ = model.components_ * [[next(flips)], [next(flips)]]
-        return model
-
-    def steady(X):
-        return decomposition.PCA(2).fit(X)
-
-    (X,) = dataset(X_ONLY)
-    tree = describe(steady(X))
-    vectors = {tree.flatten(flipping(X)).tobytes() for _ in range(20)}
-    assert vectors == {tree.flatten(steady(X)).tobytes()}
-    rows = allowlist.signed({"components_": np.array([[0.6, -0.8, 0.0], [-0.1, 0.3, 0.2]])})["components_"]
-    assert rows.tolist() == [[-0.6, 0.8, 0.0], [-0.1, 0.3, 0.2]]
-    assert allowlist.signed({}) == {} and allowlist.ordered({}) == {}
-
-
-def test_clusters_in_any_order():
-    """The order in which clusters are found is not part of the answer."""
-    sampler = samplers.blobs([[0, 0], [4, 1], [0, 5]], 0.3)
-    X, _ = sampler.draw(60, np.random.default_rng(0))
-    tree, vectors = None, set()
-    for seed in range(6):
-        model = cluster.KMeans(3, n_init=5, random_state=0).fit(X)
-        model.cluster_centers_ = model.cluster_centers_[np.random.default_rng(seed).permutation(3)]
-        tree = tree or describe(model)
-        vectors.add(tree.flatten(model).tobytes())
-    assert len(vectors) == 1
-    centers = np.frombuffer(vectors.pop()).reshape(3, 2)
-    assert (np.diff(centers[:, 0]) > 0).all()
-    ties = np.array([[1.0, 2.0], [1.0, -1.0], [0.0, 9.0]])
-    assert allowlist.ordered({"cluster_centers_": ties})["cluster_centers_"].tolist() == [
-        [0, 9],
-        [1, -1],
-        [1, 2],
-    ]
-
-
 # -- where answers are valid --
+
 
 NOISY = {"epsilon": 0.01, "min_sensitivity": 1.0}  # noise of scale 100 or more
 
@@ -891,127 +564,8 @@ def test_floors_come_from_calibration():
         assert (scales >= floors).all() and (scales == floors).any()
 
 
-# -- the projections --
-
-
-def nearest(point, start, constraints_of):
-    """Return the nearest valid point as a general solver finds it."""
-    solved = optimize.minimize(
-        lambda x: ((x - point) ** 2).sum(), start, constraints=constraints_of, method="SLSQP", tol=1e-12
-    )
-    return solved.x
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_probabilities_are_the_nearest(seed):
-    """The projection onto the simplex moves an answer no further than it must."""
-    point = np.random.default_rng(seed).normal(0, 1, 4)
-    rules = [{"type": "eq", "fun": lambda x: x.sum() - 1}, {"type": "ineq", "fun": lambda x: x}]
-    found = constraints.probabilities(point)
-    assert np.allclose(found, nearest(point, np.full(4, 0.25), rules), atol=1e-5)
-    assert np.allclose(constraints.probabilities(found), found, atol=1e-15)
-    table = np.random.default_rng(seed).normal(0, 1, (3, 4))
-    assert np.allclose(constraints.probabilities(table)[1], constraints.probabilities(table[1]))
-    assert np.allclose(constraints.probabilities(table, axis=0), constraints.probabilities(table.T).T)
-
-
-def test_probabilities_of_any_size():
-    """Large noise gives probabilities as well."""
-    for point in (
-        [1e12, -1e12, 0],
-        [1e12, 1e12],
-        [1e17, 1e17],
-        [1e300, -1e300, 0],
-        [-1e9] * 3,
-        [0.0],
-        [5.0],
-        [-1e-300, 0, 0],
-    ):
-        found = constraints.probabilities(point)
-        assert (found >= 0).all() and math.isclose(found.sum(), 1)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_semidefinite_is_the_nearest(seed):
-    """No semidefinite matrix is nearer: none of many, and none that a general solver finds."""
-    rng = np.random.default_rng(seed)
-    noisy = rng.normal(0, 1, (3, 3))
-    found = constraints.semidefinite(noisy)
-    assert np.array_equal(found, found.T) and np.linalg.eigvalsh(found).min() > -1e-12
-    assert np.allclose(constraints.semidefinite(found), found)
-    distance = ((found - noisy) ** 2).sum()
-    solved = optimize.minimize(
-        lambda x: ((x.reshape(3, 3) @ x.reshape(3, 3).T - noisy) ** 2).sum(), rng.normal(0, 1, 9), tol=1e-12
-    )
-    assert distance <= solved.fun + 1e-9 and math.isclose(distance, solved.fun, rel_tol=1e-3, abs_tol=1e-5)
-    stacked = np.stack([noisy, np.eye(3)])
-    assert np.allclose(constraints.semidefinite(stacked), [found, np.eye(3)])
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_correlations_are_the_nearest(seed):
-    """A noisy matrix of correlations becomes the nearest one: ones on the diagonal, semidefinite."""
-    noisy = np.random.default_rng(seed).uniform(-1.5, 1.5, (3, 3))
-    found = constraints.correlations(noisy)
-    assert np.array_equal(np.diag(found), np.ones(3)) and np.allclose(found, found.T)
-    assert np.linalg.eigvalsh(found).min() > -1e-9 and np.abs(found).max() <= 1
-    assert np.allclose(constraints.correlations(found), found, atol=1e-6)
-
-    def matrix(x):
-        rows = x.reshape(3, 3)
-        rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-        return rows @ rows.T
-
-    symmetric = (noisy + noisy.T) / 2
-    starts = np.random.default_rng(seed + 100).normal(0, 1, (5, 9))
-    best = min(optimize.minimize(lambda x: ((matrix(x) - symmetric) ** 2).sum(), s).fun for s in starts)
-    assert ((found - symmetric) ** 2).sum() <= best + 1e-3
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_orthonormal_is_the_nearest(seed):
-    """No matrix with orthonormal rows is nearer than the one returned."""
-    rng = np.random.default_rng(seed)
-    noisy = rng.normal(0, 1, (2, 3))
-    found = constraints.orthonormal(noisy)
-    assert np.allclose(found @ found.T, np.eye(2)) and np.allclose(constraints.orthonormal(found), found)
-    distance = ((found - noisy) ** 2).sum()
-    for _ in range(500):
-        other = np.linalg.qr(found.T + rng.normal(0, 10 ** rng.uniform(-3, 1), (3, 2)))[0].T
-        other = other * np.sign((other * found).sum(axis=1, keepdims=True))
-        assert ((other - noisy) ** 2).sum() >= distance - 1e-12
-
-
-def test_positive():
-    """Values below a floor become the floor, and others stay."""
-    assert constraints.positive([2.0, -1.0, 0.0], [0.5, 0.25, 0.0]).tolist() == [2.0, 0.25, 0.0]
-    assert constraints.positive(-3).tolist() == 0
-
-
-@for_each(
-    ("function", "wrong"),
-    [
-        (constraints.probabilities, []),
-        (constraints.probabilities, [np.nan, 1]),
-        (constraints.probabilities, "text"),
-        (constraints.positive, [np.inf]),
-        (constraints.semidefinite, [1.0]),
-        (constraints.semidefinite, [[1.0, 2.0]]),
-        (constraints.semidefinite, [[np.nan]]),
-        (constraints.correlations, np.ones((2, 2, 2))),
-        (constraints.correlations, [[1.0, 2.0]]),
-        (constraints.orthonormal, [1.0]),
-        (constraints.orthonormal, [[1.0], [2.0]]),
-        (constraints.orthonormal, [[None]]),
-    ],
-)
-def test_projections_refuse_wrong_arguments(function, wrong):
-    """A value without a nearest valid one must be refused, not returned as if it were valid."""
-    with pytest.raises(SettingsError, match=function.__name__):
-        function(wrong)
-
-
 # -- nothing leaks --
+
 
 SENTINEL = 123456.789
 TEXT = "SENTINEL"

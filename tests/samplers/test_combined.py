@@ -1,25 +1,18 @@
 """Distributions made of others, of public data or of a model: what they promise, and what they refuse."""
 
 import math
-import pickle
 import subprocess
 import sys
-from html.parser import HTMLParser
-from importlib.util import find_spec
 from pathlib import Path
 
-import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
-import scipy
-from scipy import sparse, stats
+from scipy import stats
 
-from privatize import privatize, samplers
-from privatize.data import records
-from privatize.errors import DataError, SamplerError
+from privatize import privatize
+from privatize.errors import SamplerError
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import (
     Maybe,
@@ -30,7 +23,6 @@ from privatize.samplers import (
     bootstrap,
     categorical,
     choice,
-    dates,
     from_function,
     integers,
     labelled,
@@ -39,9 +31,16 @@ from privatize.samplers import (
     normal,
     table,
     uniform,
-    with_missing,
 )
 from tests.cases import for_each
+from tests.samplers.combinations import (
+    above,
+    dice,
+    first_above,
+    halved,
+    pairs,
+    weight,
+)
 
 
 def rng(seed=0):
@@ -49,193 +48,7 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def dice(n, generator):
-    """Draw with a function of one's own."""
-    return generator.integers(1, 7, n)
-
-
-def pairs(n, generator):
-    """Draw aligned containers with a function of one's own."""
-    return generator.random((n, 2)), generator.integers(0, 2, n)
-
-
-def rows(n, generator):
-    """Draw a dict of arrays with a function of one's own."""
-    return {"a": generator.random(n), "b": generator.choice(["x", "y"], n)}
-
-
-def halved(values):
-    """Make each record from one record."""
-    return values / 2
-
-
-def above(X, generator):
-    """Label records by their sum and a random number."""
-    return (X.sum(axis=1) + generator.normal(0, 0.1, len(X)) > 1).astype(int)
-
-
-def first_above(X):
-    """Label records without randomness."""
-    return X[:, 0] > 0.5
-
-
-def weight(mean):
-    """Return a likelihood as one of scipy's distributions."""
-    return scipy.stats.norm(mean, 10)
-
-
-def heard(mean, generator):
-    """Draw records of a likelihood with the generator."""
-    return generator.poisson(np.exp(mean))
-
-
-FUNCTIONS = (dice, pairs, rows, halved, above, first_above, weight, heard)
-NAMES = {
-    **{name: getattr(samplers, name) for name in samplers.__all__},
-    **{function.__name__: function for function in FUNCTIONS},
-    "exp": np.exp,
-    "rint": np.rint,
-    "inf": math.inf,
-    "math": math,
-    "np": np,
-    "numpy": np,
-    "scipy": scipy,
-}
-
-WITHOUT_FUNCTIONS = [
-    "integers(0, 120)",
-    "integers(-3, 4).truncated(-1, 2)",
-    "integers(0, 100).truncated(18)",
-    "integers(0, 100).truncated(high=18)",
-    "integers(0, 10).truncated(2.5, 7.5)",
-    "uniform(0, 100).truncated(18)",
-    "uniform([0, 0], [1, 2]).truncated(0.5, [0.75, 1])",
-    "normal(40, 12).truncated(0, 120)",
-    "normal([0, 5], 2).truncated(high=[1, inf])",
-    "normal([0, 0], cov=[[1, 0.5], [0.5, 1]]).truncated(-1, [1, 2])",
-    "normal([0, 0], cov=[[1, 0.5], [0.5, 1]]).truncated([-1, -inf])",
-    "mixture([normal(0, 1), normal(5, 1)]).truncated(0, 6)",
-    "normal(0, 1).clip(-2, 2)",
-    "normal(0, 1).clip(high=2)",
-    "normal([0, 0], 1).clip([0, -inf], [inf, 1])",
-    "uniform(0, 1).clip(0.25)",
-    "uniform(0, 1, size=3).clip(0.25, 0.5)",
-    "integers(0, 10).clip(2, 7)",
-    "integers(0, 10).clip(2.5, 7.5)",
-    "choice([1, 2, 3]).clip(2, 5)",
-    "with_missing(uniform(0, 1), 0.5).clip(0.25, 0.75)",
-    "with_missing(uniform(0, 1), 0.5).truncated(0.25, 0.75)",
-    "with_missing(integers(0, 9).clip(2, 7), 0.5)",
-    "uniform(0, 1).fixed(size=10)",
-    "normal(0, 1).clip(-2, 2).truncated(-1, 1).fixed(size=3)",
-    "table(a=integers(0, 9), b=boolean(), frame='dict').fixed(size=3)",
-    "table(a=integers(0, 9), b=boolean(), frame='dict').fixed(size=3)['a']",
-    "mixture([scipy.stats.gamma(2), scipy.stats.norm(9, 1)], weights=[0.25, 0.75])",
-    "mixture([choice(['a', 'b']), choice(['b', 'ccc'])])",
-    "mixture([dates('2020-01-01', '2020-01-31'), dates('2019-01-01', '2020-01-02')])",
-    "mixture([with_missing(uniform(0, 1), 0.5), uniform(2, 3)])",
-    "mixture([table(a=integers(0, 9), c=choice(['x'])), table(a=integers(5, 20), c=choice(['y', 'z']))])",
-    *(
-        f"mixture([table(a=integers(0, 9), c=choice(['x', 'y']), frame={frame!r}), "
-        f"table(a=integers(5, 20), c=choice(['z']), frame={frame!r})], weights=[0.25, 0.75])"
-        for frame in ("polars", "pyarrow", "dict")
-    ),
-    "mixture([table(a=integers(0, 9), frame='records'), table(a=integers(5, 20), frame='records')])",
-    "mixture([labelled(uniform(0, 1, size=2), choice([0, 1])), blobs([[0, 0], [1, 1]])])",
-    "labelled(uniform(0, 1, size=2), choice([0, 1]))",
-    "labelled(uniform(0, 1), normal(0, 1))",
-    "labelled(scipy.stats.norm(0, 1), scipy.stats.bernoulli(0.5))",
-    "labelled(table(a=uniform(0, 1), b=boolean()), categorical(['x', 'y']))",
-    "labelled(table(a=uniform(0, 1), b=boolean(), frame='dict'), uniform(0, 1))",
-    "blobs([[0, 0], [1, 2]])",
-    "blobs([[0, 0], [1, 2]], 0.5, labels=[-1, 1])",
-    "blobs([[0, 0], [1, 2]], [0.5, 2], labels=['a', 'b'], weights=[1, 3])",
-    "blobs([[0, 0], [1, 2]], labels=[False, True])",
-    "blobs([[0, 0], [1, 2]], labels=[0.0, 1.0])",
-    "blobs([[0, 0], [1, 2]], low=-1, high=2)",
-    "blobs([[0, 0], [1, 2]], low=[-1, -inf], high=[inf, 3])",
-    "blobs([[0.1], [0.2], [0.3]], high=1)",
-    "blobs([[0, 0], [1, 2]], low=-inf, weights=[1, 1])",
-    "as_sampler(scipy.stats.gamma(2, scale=3))",
-]
-WITH_FUNCTIONS = [
-    "from_function(dice)",
-    "from_function(dice, support=(1, 6))",
-    "from_function(dice, support=[1, 2, 3, 4, 5, 6])",
-    "from_function(dice, support=OneOf((1, 2, 3, 4, 5, 6), unknown=3))",
-    "from_function(dice, support=(0, inf))",
-    "from_function(dice, support=(-inf, inf))",
-    "from_function(dice, support=Maybe((1, 6)))",
-    "from_function(pairs, support=((0, 1), [0, 1]))",
-    "from_function(pairs, support=(None, [0, 1]))",
-    "from_function(pairs, support=(([0, 0], [1, 1]), (0, 1)))",
-    "from_function(rows, support={'a': (0, 1), 'b': ['x', 'y']})",
-    "from_function(rows, support={'a': (0, 1)})",
-    "from_function(rows)[['b']]",
-    "from_function(dice, support=(1, 6)).truncated(2, 5)",
-    "from_function(dice, support=(1, 6)).clip(2)",
-    "normal(3, 1).map(exp)",
-    "normal(3, 1).map(exp, support=(0, inf))",
-    "normal(40, 12).truncated(0, 120).map(rint, support=(0, 120)).truncated(1, 100)",
-    "integers(0, 9).map(halved, support=[0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5])",
-    "labelled(uniform(0, 1, size=2), above, support=[0, 1])",
-    "labelled(uniform(0, 1, size=2), above)",
-    "labelled(uniform(0, 1, size=2), first_above, support=[False, True])",
-    "marginal(normal(75, 5), weight)",
-    "marginal(normal(75, 5), weight, per='dataset')",
-    "marginal(uniform(0, 3), heard, support=(0, inf))",
-    "marginal(scipy.stats.uniform(0, 3), heard)",
-    "marginal(normal(75, 5), weight).truncated(0, 200)",
-]
-# SciPy's distributions have our methods only after as_sampler().
-SCIPY = [
-    "as_sampler(scipy.stats.gamma(2, scale=3)).truncated(1, 10)",
-    "as_sampler(scipy.stats.norm(0, 1)).clip(-1, 1)",
-    "as_sampler(scipy.stats.poisson(3)).truncated(high=9)",
-    "as_sampler(scipy.stats.norm(0, 1)).fixed(size=3)",
-    "as_sampler(scipy.stats.norm(0, 1)).map(exp)",
-]
-CODES = WITHOUT_FUNCTIONS + WITH_FUNCTIONS + SCIPY
-
-
-def make(code):
-    """Make a sampler from its code."""
-    return eval(code, dict(NAMES))
-
-
 # --- whether values lie in a support ---
-
-
-def is_missing(value):
-    """Tell whether a value is missing."""
-    return value is None or bool(np.any(pd.isna(value)))
-
-
-def inside(drawn, support):
-    """Tell whether everything drawn lies in a support."""
-    if support is None:
-        return True
-    if isinstance(drawn, pd.DataFrame | pl.DataFrame):
-        drawn = {name: np.array(drawn[name].to_list(), dtype=object) for name in drawn.columns}
-    if isinstance(drawn, pa.Table):
-        drawn = {name: np.array(drawn[name].to_pylist(), dtype=object) for name in drawn.column_names}
-    if isinstance(drawn, list) and drawn and isinstance(drawn[0], dict):
-        drawn = {name: np.array([record[name] for record in drawn]) for name in drawn[0]}
-    if isinstance(drawn, pd.Series | pl.Series | list):
-        drawn = np.array(list(drawn))
-    if isinstance(support, dict):
-        return all(inside(drawn[name], own) for name, own in support.items())
-    if isinstance(drawn, tuple):
-        return all(map(inside, drawn, support))
-    if isinstance(support, Maybe):
-        return inside(np.array([value for value in drawn.tolist() if not is_missing(value)]), support.inner)
-    if any(map(is_missing, drawn.ravel().tolist())):
-        return False
-    if isinstance(support, OneOf):
-        known = {(type(value), value) for value in support.values}
-        return all((type(value), value) in known for value in drawn.tolist())
-    low, high = support
-    return bool(((low <= drawn) & (drawn <= high)).all())
 
 
 PUBLIC = np.array([1.0, 2.0, 4.0, 8.0])
@@ -310,18 +123,6 @@ def test_the_same_sampler_written_in_another_way_is_equal(one, other):
     assert repr(one) == repr(other)
 
 
-BOOTSTRAPS = [
-    "bootstrap(np.arange(9.0))",
-    "bootstrap((np.eye(3), np.arange(3)), smooth=0.5)",
-    "bootstrap({'a': np.arange(3), 'b': np.array(['x', 'y', 'z'])})",
-    "bootstrap(['x', 'y', 'z'])",
-    "bootstrap([{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}])",
-    "bootstrap(__import__('pandas').DataFrame({'a': [1.0, 2.0], 'b': ['x', 'y']}))",
-    "bootstrap(__import__('polars').DataFrame({'a': [1.0, 2.0], 'b': ['x', None]}))",
-    "bootstrap(__import__('pyarrow').table({'a': [1.0, 2.0], 'b': ['x', 'y']}))",
-]
-
-
 def test_a_fingerprint_does_not_depend_on_what_came_before():
     """A sampler would have one identity in one process and another in the next."""
     code = (
@@ -343,155 +144,7 @@ def test_a_fingerprint_does_not_depend_on_what_came_before():
     assert len(found) == 1
 
 
-# --- map ---
-
-
-def cumulative(values):
-    """Mix records with those before them."""
-    return np.cumsum(values)
-
-
-@for_each(
-    "function",
-    [
-        lambda x: x - x.mean(),
-        lambda x: x / x.max(),
-        lambda x: (x - x.mean()) / x.std(),
-        np.sort,
-        lambda x: x[::-1],
-        lambda x: np.roll(x, 1),
-        lambda x: np.argsort(np.argsort(x)),
-        cumulative,
-        lambda x: np.maximum.accumulate(x),
-        lambda x: x - x[0],
-        lambda x: x - x[:1].mean(),
-        lambda x: np.concatenate([x[:1], np.diff(x)]),
-        lambda x: x + np.arange(len(x)),
-        lambda x: x[: len(x) // 2 * 2 :][::-1],
-    ],
-)
-def test_functions_that_mix_records_are_refused(function):
-    """Records of P would not be independent, and the theorem needs them to be."""
-    with pytest.raises(SamplerError, match="each record from one record alone"):
-        uniform(0, 1).map(function)
-
-
-@for_each(
-    ("function", "message"),
-    [
-        (np.random.default_rng(0).permutation, "one record alone"),
-        (lambda x: x[:-1], "one record alone|drew"),
-        (lambda x: x.sum(), "one record alone|records"),
-        (lambda x: 1 / 0, "ZeroDivisionError"),
-        (lambda x: x["a"], "raised IndexError"),
-        (3, r"map\(3\) needs a function"),
-        (None, "needs a function"),
-    ],
-)
-def test_functions_that_make_no_records_are_refused(function, message):
-    """A slip would surface in the middle of calibration."""
-    with pytest.raises(SamplerError, match=message):
-        uniform(0, 1).map(function)
-
-
-@for_each(
-    ("sampler", "function"),
-    [
-        (uniform(0, 1), np.exp),
-        (uniform(0, 1), lambda x: np.where(x > 0.5, np.nan, x)),
-        (uniform(0, 1), lambda x: np.column_stack([x, x**2])),
-        (uniform(0, 1), lambda x: x.tolist()),
-        (uniform(0, 1), lambda x: (x, x > 0.5)),
-        (uniform(0, 1), lambda x: {"a": x, "b": x > 0.5}),
-        (uniform(0, 1), pd.Series),
-        (uniform(0, 1, size=3), lambda x: x.sum(axis=1)),
-        (uniform(0, 1, size=3), lambda x: x / x.sum(axis=1, keepdims=True)),
-        (choice(["a", "b"]), np.char.upper),
-        (with_missing(uniform(0, 1), 0.5), np.sqrt),
-        (table(a=uniform(0, 1), c=categorical(["x", "y"])), lambda d: d.assign(b=2 * d["a"])),
-        (table(a=uniform(0, 1), frame="polars"), lambda d: d.with_columns(b=2 * pl.col("a"))),
-        (table(a=uniform(0, 1), frame="pyarrow"), lambda d: d.append_column("b", d["a"])),
-        (table(a=uniform(0, 1), frame="records"), lambda d: [r | {"b": 1} for r in d]),
-        (table(a=uniform(0, 1), b=boolean(), frame="dict"), lambda d: np.column_stack([d["a"], d["b"]])),
-        (labelled(uniform(0, 1, size=2), choice([0, 1])), lambda pair: (pair[0] * 2, pair[1])),
-    ],
-)
-def test_functions_of_single_records_are_accepted(sampler, function):
-    """A harmless function would be refused, and P could not be made to look like the data."""
-    made = sampler.map(function)
-    drawn = made.draw(30, rng(7))
-    assert records.count(drawn) == 30
-    assert records.equal(drawn, function(sampler.draw(30, rng(7))))
-
-
-def test_a_function_that_changes_its_input_changes_nothing_else():
-    """A function that works in place would change what P draws for others."""
-
-    def in_place(values):
-        values += 10
-        return values
-
-    inner = from_function(dice)
-    made = inner.map(in_place)
-    assert set(made.draw(200, rng(8))) == {11, 12, 13, 14, 15, 16}
-    assert set(inner.draw(200, rng(8))) == {1, 2, 3, 4, 5, 6}
-    public = bootstrap(np.array([1.0, 2.0]))
-    public.map(in_place).draw(50, rng(8))
-    assert set(public.draw(50, rng(8))) == {1.0, 2.0}
-
-
 # --- truncated and clipped ---
-
-
-@for_each(
-    ("sampler", "support"),
-    [
-        (normal(0, 1).truncated(-1), (-1, math.inf)),
-        (uniform(0, 10).truncated(-5, 5), (0, 5)),
-        (integers(0, 10).truncated(3), (3, 10)),
-        (integers(0, 10).truncated(high=7), (0, 7)),
-        (as_sampler(stats.gamma(2)).truncated(-1, 5), (0, 5)),
-        (as_sampler(stats.gamma(2)).truncated(1), (1, math.inf)),
-        (normal(0, 1).clip(-2, 2), (-2, 2)),
-        (uniform(0, 1).clip(-5, 0.5), (0, 0.5)),
-        (uniform(0, 1).clip(0.5), (0.5, 1)),
-        (from_function(dice).truncated(2, 5), (2, 5)),
-    ],
-    ids=repr,
-)
-def test_supports_of_restricted_samplers(sampler, support):
-    """Private records would be clipped to more, or less, than P's bounds."""
-    assert tuple(float(end) for end in sampler.support) == support
-
-
-def test_clip_moves_records_and_truncated_draws_them_again():
-    """The mass outside of the bounds would be in the wrong place."""
-    clipped, cut = (
-        normal(0, 1).clip(-1, 1).draw(1000, rng(9)),
-        normal(0, 1).truncated(-1, 1).draw(1000, rng(9)),
-    )
-    assert 200 < (abs(clipped) == 1).sum() < 450
-    assert (abs(cut) == 1).sum() == 0
-
-
-@for_each("share", [0.0016, 0.003, 0.01])
-@for_each("n", [1, 1000, 30_000])
-def test_bounds_that_more_than_one_draw_in_a_thousand_meets(share, n):
-    """A truncation that was accepted would be refused in the middle of calibration, for a large dataset."""
-    sampler = from_function(lambda size, generator: generator.random(size)).truncated(high=share)
-    drawn = sampler.draw(n, rng(9))
-    assert drawn.shape == (n,)
-    assert drawn.max() <= share
-
-
-@pytest.mark.parametrize("code", ["integers(0, 10)", "from_function(dice)", "choice([1, 2, 3])"])
-def test_integers_stay_integers(code):
-    """The dtype of P, which private records are cast to, would change with a bound."""
-    sampler = make(code)
-    assert sampler.clip(1).draw(9, rng()).dtype == sampler.draw(9, rng()).dtype == np.int64
-    assert sampler.truncated(high=2.5).draw(9, rng()).dtype == np.int64
-    column = table(x=sampler.clip(1, 2)).draw(9, rng())["x"]
-    assert column.dtype == np.int64
 
 
 @for_each(
@@ -602,77 +255,6 @@ def test_wrong_arguments_are_refused(call, message):
         call()
 
 
-# --- supports that a user states ---
-
-
-@for_each(
-    ("given", "support"),
-    [
-        (None, None),
-        ((0, 1), (0.0, 1.0)),
-        ([0, 1], OneOf((0, 1), 0)),
-        (["b", "a"], OneOf(("b", "a"), "b")),
-        (OneOf((0, 1), 1), OneOf((0, 1), 1)),
-        (Maybe((0, 1)), Maybe((0.0, 1.0))),
-        (Maybe(), Maybe()),
-        ({"a": (0, 1), "b": None}, {"a": (0.0, 1.0), "b": None}),
-        (((0, 1), ["x"]), ((0.0, 1.0), OneOf(("x",), "x"))),
-        ((None, (0, 1)), (None, (0.0, 1.0))),
-        (({"a": (0, 1)}, (0, 1)), ({"a": (0.0, 1.0)}, (0.0, 1.0))),
-        (((0, 1), Maybe((0, 1))), ((0.0, 1.0), Maybe((0.0, 1.0)))),
-        ((Maybe(["x"]), None), (Maybe(OneOf(("x",), "x")), None)),
-    ],
-)
-def test_a_stated_support_is_the_support(given, support):
-    """Private records would be converted to another support than the one that was stated."""
-    assert from_function(dice, support=given).support == support
-
-
-def test_a_stated_support_of_dates():
-    """Dates that a function draws could not have bounds."""
-    ends = np.datetime64("2020-01-01"), np.datetime64("2020-12-31")
-    sampler = from_function(dice, support=ends)
-    assert sampler.support == ends
-    assert make(repr(sampler)) == sampler
-
-
-# --- fixed ---
-
-
-def test_the_same_records_are_used_every_time():
-    """A record that was used yesterday would not be used today, and one calibration would not be enough."""
-    sampler = uniform(0, 1).fixed(size=50)
-    for n in (50, 51, 1000):
-        chosen = sampler.positions(n)
-        assert len(set(chosen.tolist())) == 50
-        assert chosen.min() >= 0 and chosen.max() < n
-        assert (np.diff(chosen) > 0).all()
-        assert np.array_equal(chosen, uniform(5, 6).fixed(size=50).positions(n))
-    with pytest.raises(DataError, match=r"has 49 records, and fixed\(size=50\) uses 50"):
-        sampler.positions(49)
-
-
-@for_each(
-    "make_it",
-    [
-        lambda s: s.map(np.exp),
-        lambda s: s.clip(0.25, 0.75),
-        lambda s: s.truncated(0.25, 0.75),
-        lambda s: mixture([s, s]),
-        lambda s: with_missing(s, 0.5),
-        lambda s: labelled(s, choice([0, 1])),
-        lambda s: table(a=s),
-    ],
-)
-def test_a_fixed_size_is_never_dropped(make_it):
-    """The data would be used in full, and calibrated again every day, though the size was fixed."""
-    try:
-        made = make_it(uniform(0, 1).fixed(size=7))
-    except SamplerError:
-        return  # refused is right too
-    assert len(made.positions(20)) == 7
-
-
 # --- mixtures of tables ---
 
 
@@ -714,122 +296,6 @@ def test_labels_belong_to_their_features():
     assert (y == (frame["a"] > 0.5)).all()
 
 
-# --- public data ---
-
-FRAME = pd.DataFrame(
-    {
-        "a": [1.0, 2.0, 4.0, np.nan],
-        "i": [1, 2, 3, 4],
-        "s": ["x", "y", "x", None],
-        "c": pd.Categorical(["p", "q", "p", "q"], categories=["q", "p", "r"]),
-        "t": pd.to_datetime(["2020-01-01", "2020-02-01", "2020-03-01", "2020-04-01"]).tz_localize(
-            "Asia/Tokyo"
-        ),
-    }
-)
-
-
-@for_each(
-    "public",
-    [
-        PUBLIC,
-        PUBLIC.astype(np.float32),
-        np.arange(12).reshape(4, 3),
-        np.array(["x", "yy", "z", "x"]),
-        np.array(["2020-01-01", "2020-02-01", "NaT", "2020-01-01"], dtype="M8[D]"),
-        [1.0, 2.0, 4.0, 8.0],
-        ["x", None, "z", "x"],
-        [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 3, "b": None}, {"a": 4, "b": "x"}],
-        (np.arange(8.0).reshape(4, 2), np.array([0, 1, 1, 0])),
-        {"a": PUBLIC, "b": np.array(["x", "y", "x", "z"])},
-        FRAME,
-        FRAME["a"],
-        FRAME["c"],
-        pl.from_pandas(FRAME),
-        pl.Series("a", [1, None, 3, 4]),
-        pa.Table.from_pandas(FRAME, preserve_index=False),
-        sparse.csr_array(np.diag([1.0, 2.0, 3.0, 4.0])),
-    ],
-    ids=lambda public: type(public).__name__,
-)
-@for_each("smooth", [0, 0.5])
-def test_public_records_of_every_kind(public, smooth):
-    """Some public data could not be used, or would be drawn with other types."""
-    if smooth and sparse.issparse(public):
-        with pytest.raises(SamplerError, match="not for sparse"):
-            bootstrap(public, smooth=smooth)
-        return
-    sampler = bootstrap(public, smooth=smooth)
-    drawn = sampler.draw(50, rng(13))
-    assert records.count(drawn) == 50
-    assert records.describe(drawn) == records.describe(public)
-    if not sparse.issparse(public):
-        assert inside_public(drawn, sampler.support)
-    assert repr(sampler) == ("bootstrap(public, smooth=0.5)" if smooth else "bootstrap(public)")
-    back = pickle.loads(pickle.dumps(sampler))
-    assert back == sampler and hash(back) == hash(sampler)
-    assert fingerprint(back) == fingerprint(sampler)
-    assert records.equal(back.draw(9, rng(13)), sampler.draw(9, rng(13)))
-    assert pickle.loads(cloudpickle.dumps(sampler)) == sampler
-
-
-def inside_public(drawn, support):
-    """Tell whether public data lies in a support, but for the column "t" of times with a zone."""
-    if isinstance(support, dict):
-        support = {name: own for name, own in support.items() if name != "t"}
-    return inside(drawn, support)
-
-
-def test_rows_of_public_data_stay_together():
-    """A record would be put together from those of different people."""
-    public = pl.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
-    known = set(public.iter_rows())
-    assert set(bootstrap(public).draw(60, rng(14)).iter_rows()) == known
-    X, y = bootstrap((np.arange(9).reshape(3, 3), np.array([0, 3, 6]))).draw(60, rng(14))
-    assert (X[:, 0] == y).all()
-
-
-def test_public_data_that_changes_afterwards():
-    """P would change with an array that the caller goes on using."""
-    public, frame = PUBLIC.copy(), FRAME.copy()
-    one, other = bootstrap(public), bootstrap(frame)
-    before = one.draw(9, rng(15)), other.draw(9, rng(15)), fingerprint(one)
-    public[:] = 99
-    frame["a"] = 99.0
-    after = one.draw(9, rng(15)), other.draw(9, rng(15)), fingerprint(one)
-    assert records.equal(before, after)
-    drawn = one.draw(9, rng(15))
-    drawn[:] = 77
-    assert records.equal(one.draw(9, rng(15)), before[0])
-
-
-@for_each(
-    ("public", "values"),
-    [
-        (PUBLIC, lambda drawn: drawn),
-        (PUBLIC.astype(np.float32), lambda drawn: drawn),
-        (np.column_stack([PUBLIC, -PUBLIC]), lambda drawn: drawn[:, 1]),
-        (PUBLIC.tolist(), lambda drawn: drawn),
-        ([[x, 2 * x] for x in PUBLIC], lambda drawn: [x for x, _ in drawn]),
-        ([{"a": x} for x in PUBLIC], lambda drawn: [record["a"] for record in drawn]),
-        ((PUBLIC, np.arange(4)), lambda drawn: drawn[0]),
-        ({"a": PUBLIC, "b": np.arange(4)}, lambda drawn: drawn["a"]),
-        (pd.DataFrame({"a": PUBLIC, "b": range(4)}), lambda drawn: drawn["a"]),
-        (pd.Series(PUBLIC), lambda drawn: drawn),
-        (pl.DataFrame({"a": PUBLIC, "b": range(4)}), lambda drawn: drawn["a"]),
-        (pl.Series("a", PUBLIC), lambda drawn: drawn),
-        (pa.table({"a": PUBLIC, "b": range(4)}), lambda drawn: drawn["a"].to_pylist()),
-    ],
-)
-def test_smoothing_reaches_every_container(public, values):
-    """Records of a public data set would be drawn as they are, though they were to be smoothed."""
-    sampler = bootstrap(public, smooth=0.1)
-    found = np.asarray(values(sampler.draw(50, rng(16))), dtype=float)
-    assert len(np.unique(found)) > 20
-    if isinstance(public, pd.DataFrame):
-        assert set(sampler.draw(50, rng(16))["b"]) == {0, 1, 2, 3}
-
-
 # --- Bayesian models ---
 
 
@@ -865,136 +331,6 @@ def test_likelihoods_of_every_kind(per, prior, likelihood, shape):
         assert sampler.draw(n, rng(18)).shape == (n, *shape)
 
 
-# --- descriptions ---
-
-
-class Checker(HTMLParser):
-    """Check that tags are closed in order, and keep what a reader would see."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen, self.text = [], set(), []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.seen.add(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-DAYS = dates("2020-01-01", "2020-02-01")
-KNOWN = {"div", "b", "table", "tbody", "tr", "th", "td"}
-KNOWN |= {"figure", "figcaption", "svg", "path", "text", "title"}
-NASTY = "<script>alert('x')</script>\"&"
-
-
-@for_each(
-    "sampler",
-    [
-        *map(make, (code for code in CODES if "pairs" not in code)),
-        table(
-            {NASTY: categorical([NASTY, "b"]), "a b": uniform(0, 1), "": dates("2020-01-01", "2020-02-01")}
-        ),
-        with_missing(uniform(0, 1), 1 - 1e-12),
-        with_missing(dates("2020-01-01", "2020-02-01"), 1 - 1e-12),
-        with_missing(choice(["a"]), 1 - 1e-12),
-        choice([5]),
-        choice([math.inf, 1.0]),
-        from_function(pairs),
-        from_function(lambda n, generator: [[1], [1, 2]] * (n // 2)),
-        uniform(0, 1, size=(2, 3)),
-        uniform(0, 1, size=200),
-        bootstrap(FRAME),
-        bootstrap(pl.from_pandas(FRAME)),
-        bootstrap(sparse.csr_array(np.eye(3))),
-    ],
-    ids=lambda sampler: repr(sampler)[:60],
-)
-def test_every_sampler_describes_itself(sampler):
-    """Looking at P before using it would end in an error, or run a script that is hidden in a name."""
-    found = sampler.describe(n=200)
-    assert found.n == 200 and found.seed == 0
-    text = str(found)
-    assert repr(sampler) in text
-    assert "200 records, seed 0" in text
-    assert repr(found) == text
-    page = Checker()
-    page.feed(found._repr_html_())
-    page.close()
-    assert page.open == []
-    assert page.seen <= KNOWN
-    assert repr(sampler) in "".join(page.text)
-
-
-def test_a_description_is_right():
-    """A user would judge P by numbers that are not those of its records."""
-    parts = {"c": categorical(["x", "y"], p=[1, 3]), "d": dates("2020-01-01", "2020-12-31")}
-    sampler = table({"a": with_missing(uniform(0, 10), 0.25)} | parts)
-    drawn = sampler.draw(5000, rng(3))
-    found = {row.name: row for row in sampler.describe(n=5000, seed=3).rows}
-    assert list(found) == ["a", "c", "d"]
-    assert found["a"].missing == drawn["a"].isna().sum()
-    assert float(found["a"].facts[0]) == pytest.approx(drawn["a"].mean(), rel=1e-3)
-    assert float(found["a"].facts[1]) == pytest.approx(drawn["a"].std(), rel=1e-2)
-    assert float(found["a"].facts[3]) == pytest.approx(drawn["a"].median(), rel=1e-3)
-    assert found["a"].support == "[0, 10] or missing"
-    assert found["c"].facts[1] == f"y: {(drawn['c'] == 'y').mean():.1%}"
-    assert found["c"].support == "{x, y}"
-    assert sum(found["a"].heights) + found["a"].missing == sum(found["c"].heights) == 5000
-    assert found["d"].support == "[2020-01-01, 2020-12-31]"
-    assert sampler.describe(n=5000, seed=3) == sampler.describe(n=5000, seed=3)
-    assert str(sampler.describe(n=5000, seed=4)) != str(sampler.describe(n=5000, seed=3))
-
-
-@pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        uniform(0, 1),
-        uniform(0, 1, size=3),
-        table(
-            {
-                NASTY: categorical([NASTY, "b"]),
-                "a$_{$b": uniform(0, 1),
-                "d": dates("2020-01-01", "2020-02-01"),
-            },
-            frame="dict",
-        ),
-        blobs([[0, 0], [1, 1]]),
-        with_missing(uniform(0, 1), 1 - 1e-12),
-    ],
-    ids=lambda sampler: repr(sampler)[:40],
-)
-def test_a_description_plots_itself(sampler, tmp_path):
-    """The picture that the documentation promises would be missing, or its figure would stay open."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    found = sampler.describe(n=100)
-    figure = found.plot()
-    try:
-        assert [axes.get_title() for axes in figure.axes] == [row.name for row in found.rows]
-        figure.savefig(tmp_path / "picture.png", dpi=30)
-    finally:
-        plt.close(figure)
-
-
-def test_a_plot_without_matplotlib(monkeypatch):
-    """The error would not say what is missing."""
-    from privatize.errors import SettingsError
-
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(SettingsError, match="needs matplotlib"):
-        uniform(0, 1).describe(n=10).plot()
-
-
 # --- private answers ---
 
 
@@ -1013,7 +349,6 @@ def column_means(data):
 
 
 NUMBERS = rng(19).uniform(-1, 7, 60)
-ONE_COLUMN = pd.DataFrame({"a": NUMBERS})
 
 
 @for_each(

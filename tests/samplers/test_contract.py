@@ -26,8 +26,8 @@ from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from tests.cases import for_each
-from tests.samplers import test_combined as combined
-from tests.samplers import test_tables as tables
+from tests.samplers import columns as tables
+from tests.samplers import combinations as combined
 
 NUMBERS = [
     "uniform()",

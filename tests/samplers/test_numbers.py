@@ -3,14 +3,12 @@
 Every statistical check has a fixed seed and would raise a false alarm once in 1e6 other seeds.
 """
 
-import functools
 import math
 import operator
 import pickle
 
 import numpy as np
 import pytest
-import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
@@ -19,6 +17,7 @@ from privatize import samplers
 from privatize.errors import SamplerError
 from privatize.samplers import as_sampler, draw, from_function, mixture, normal, uniform
 from tests.cases import for_each
+from tests.samplers.drawn import Callable, Dice, within
 
 ALARM = 1e-6
 inf = math.inf
@@ -34,12 +33,6 @@ def assert_follows(sample, cdf):
     assert stats.kstest(sample, cdf).pvalue > ALARM
 
 
-def within(sampler, drawn):
-    """Tell whether all the records lie between the sampler's own bounds."""
-    low, high = sampler.support
-    return bool(((low <= drawn) & (drawn <= high)).all())
-
-
 def spenders(n, generator):
     """Draw with a function of one's own."""
     return generator.lognormal(3, 1, n)
@@ -48,23 +41,6 @@ def spenders(n, generator):
 def scaled(n, generator, scale=1.0):
     """Draw with a function that has an option."""
     return generator.random(n) * scale
-
-
-class Dice:
-    """A sampler of a user's own: a class with a draw method, and no more."""
-
-    def __repr__(self):
-        return "Dice()"
-
-    def draw(self, n, generator):
-        return generator.integers(1, 7, n)
-
-
-class Callable:
-    """A callable object (n, rng)."""
-
-    def __call__(self, n, generator):
-        return generator.random(n)
 
 
 # --- distributions ---
@@ -95,40 +71,6 @@ def test_uniform_has_a_range_for_every_coordinate():
     for column, low, high in zip(drawn.T, [0, -5, 100], [1, 5, 1000], strict=True):
         assert_follows(column, stats.uniform(low, high - low).cdf)
     assert abs(np.corrcoef(drawn.T) - np.eye(3)).max() < stats.norm.isf(ALARM / 6) / math.sqrt(20_000)
-
-
-@for_each(
-    ("sampler", "shape"),
-    [
-        (uniform(), ()),
-        (uniform(0, 1, size=1), (1,)),
-        (uniform(0, 1, size=3), (3,)),
-        (uniform(0, [1, 2, 3], size=(2, 3)), (2, 3)),
-        (uniform(np.zeros((4, 5)), 1), (4, 5)),
-        (uniform(0, 1, size=()), ()),
-        (normal(), ()),
-        (normal([0, 1]), (2,)),
-        (normal(0, [1, 2, 3]), (3,)),
-        (normal(np.zeros((2, 3)), 1), (2, 3)),
-        (normal(np.zeros((2, 3)), [1, 2, 3], low=-1), (2, 3)),
-        (normal(0, [1, 2, 3], low=-1, high=1), (3,)),
-        (normal([0, 0], low=[0, -1]), (2,)),
-        (normal([0, 0], cov=np.eye(2)), (2,)),
-        (normal([0, 0], cov=np.eye(2), low=-1), (2,)),
-        (mixture([normal([0, 0]), uniform(0, 1, size=2)]), (2,)),
-        (as_sampler(stats.norm()), ()),
-        (as_sampler(stats.multivariate_normal([0, 0, 0])), (3,)),
-        (as_sampler(stats.multivariate_normal([0.0])), ()),
-        (as_sampler(stats.dirichlet([1, 2, 3])), (3,)),
-        (as_sampler(stats.multinomial(5, [0.2, 0.8])), (2,)),
-        (as_sampler(stats.matrix_normal(np.zeros((2, 3)))), (2, 3)),
-    ],
-    ids=repr,
-)
-@for_each("n", [1, 2, 3, 17])
-def test_n_records_of_the_right_shape(sampler, shape, n):
-    """A dataset of one record, or of records that are vectors, would have its axes mixed up."""
-    assert draw(sampler, n, rng(n)).shape == (n, *shape)
 
 
 @pytest.mark.parametrize(("mean", "std"), [(0, 1), (40, 12), (-1e6, 1e-3)])
@@ -308,33 +250,6 @@ def test_drawing_in_pieces_is_drawing_at_once(sampler, sizes):
     assert np.array_equal(pieces, sampler.draw(sum(sizes), rng(12)))
 
 
-@for_each(
-    "sampler",
-    [
-        uniform(),
-        normal([0, 0], cov=[[1, 0.5], [0.5, 1]], low=0),
-        mixture([normal(), uniform(3, 4), stats.expon()], [1, 2, 3]),
-        as_sampler(stats.gamma(2)),
-        as_sampler(stats.multivariate_normal([0, 0])),
-        from_function(spenders),
-        Dice(),
-    ],
-    ids=repr,
-)
-def test_a_draw_depends_on_the_generator_alone(sampler):
-    """Calibration could not be repeated, nor shared among workers."""
-    np.random.seed(1)
-    before = np.random.get_state()[1].tobytes()
-    first = draw(sampler, 50, rng(13))
-    np.random.seed(2)
-    draw(sampler, 7, rng(14))
-    assert np.array_equal(draw(sampler, 50, rng(13)), first)
-    assert not np.array_equal(draw(sampler, 50, rng(14)), first)
-    np.random.seed(1)
-    draw(sampler, 50, rng(13))
-    assert np.random.get_state()[1].tobytes() == before
-
-
 # --- mixtures ---
 
 
@@ -466,173 +381,8 @@ def test_no_support_is_claimed_that_is_not_known(sampler):
     assert sampler.support is None
 
 
-def test_an_unbounded_scipy_distribution_clips_nothing():
-    """A normal from scipy would clip private records."""
-    low, high = as_sampler(stats.norm(3, 2)).support
-    assert (low, high) == (-inf, inf)
-
-
-# --- coercion ---
-
-
-@for_each(
-    ("value", "cdf"),
-    [
-        (uniform(0, 1), stats.uniform.cdf),
-        (stats.expon(scale=2), stats.expon(scale=2).cdf),
-        (stats.gamma(2.5, loc=1), stats.gamma(2.5, loc=1).cdf),
-        (stats.norm, stats.norm.cdf),
-        (stats.rv_histogram(np.histogram([0, 1, 1, 3], bins=3)), None),
-        (spenders, stats.lognorm(1, scale=math.exp(3)).cdf),
-        (lambda n, generator: generator.random(n), stats.uniform.cdf),
-        (functools.partial(scaled, scale=5), stats.uniform(0, 5).cdf),
-        (Callable(), stats.uniform.cdf),
-        (Callable().__call__, stats.uniform.cdf),
-        (Dice(), None),
-        (stats.poisson(3), None),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_as_sampler_accepts(value, cdf):
-    """What a user has at hand would have to be wrapped first, or would be drawn wrongly."""
-    sampler = as_sampler(value)
-    assert isinstance(sampler, samplers.Sampler)
-    assert as_sampler(sampler) is sampler
-    drawn = draw(sampler, 5000, rng(21))
-    assert drawn.shape == (5000,)
-    if cdf is not None:
-        assert_follows(drawn, cdf)
-
-
-def test_a_users_sampler_is_used_unchanged():
-    """A user's own sampler would lose its other methods."""
-    dice = Dice()
-    assert as_sampler(dice) is dice
-
-
-def test_a_discrete_distribution_of_scipy_draws_integers():
-    """Counts would be drawn as something else than counts."""
-    drawn = draw(as_sampler(stats.poisson(3)), 10_000, rng(22))
-    assert drawn.dtype.kind == "i"
-    found = np.bincount(drawn, minlength=8)[:8]
-    expected = 10_000 * stats.poisson(3).pmf(range(7))
-    expected = np.append(expected, 10_000 - expected.sum())
-    found[7] = 10_000 - found[:7].sum()
-    assert stats.chisquare(found, expected).pvalue > ALARM
-
-
-@pytest.mark.skipif(not hasattr(stats, "Normal"), reason="scipy has them from 1.15 on")
-def test_the_new_distributions_of_scipy():
-    """scipy's own successors of the frozen distributions would be refused."""
-    sampler = as_sampler(stats.Normal(mu=3.0, sigma=2.0))
-    assert_follows(draw(sampler, 10_000, rng(23)), stats.norm(3, 2).cdf)
-    assert np.array_equal(sampler.support, [-inf, inf])
-    assert sampler == as_sampler(stats.Normal(mu=3.0, sigma=2.0))
-    assert hash(sampler) == hash(as_sampler(stats.Normal(mu=3.0, sigma=2.0)))
-    assert sampler != as_sampler(stats.Normal(mu=np.nextafter(3.0, 4), sigma=2.0))
-    assert sampler != as_sampler(stats.norm(3, 2))
-    assert draw(as_sampler(stats.Normal(mu=[1.0, 2.0])), 3, rng()).shape == (3, 2)
-    assert "Normal(mu=" in repr(sampler)
-
-
-@for_each(
-    "value",
-    [
-        None,
-        3,
-        "normal",
-        [uniform()],
-        (0, 100),
-        {"low": 0},
-        np.zeros(3),
-        np.random.default_rng(0),
-        Dice,
-        Callable,
-        stats.rv_continuous,
-        object(),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_what_as_sampler_refuses(value):
-    """A slip would surface as a TypeError in the middle of calibration."""
-    with pytest.raises(
-        SamplerError, match=r"is not a public distribution.*samplers\.uniform.*scipy\.stats"
-    ) as e:
-        as_sampler(value)
-    # A value that could be the data itself is not shown, only its type.
-    shown = isinstance(value, str | int | type | None)
-    assert (repr(value) if shown else type(value).__name__) in str(e.value)
-
-
-def test_an_unfrozen_distribution_with_shape_parameters():
-    """The user would not learn which parameters are missing."""
-    with pytest.raises(SamplerError, match=r"scipy.stats.gamma needs its shape parameters a: .*frozen"):
-        as_sampler(stats.gamma)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_a_frozen_distribution_of_arrays(n):
-    """With n = 2 the first record would come from the first parameter and the second from the second."""
-    try:
-        drawn = draw(as_sampler(stats.norm([0, 100])), n, rng(24))
-    except SamplerError:
-        return  # refused is right too, if it is refused for every n
-    assert drawn.shape == (n, 2)
-
-
-@pytest.mark.skipif(not hasattr(stats, "normal_inverse_gamma"), reason="scipy has it from 1.15 on")
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_a_distribution_that_draws_a_tuple(n):
-    """A mixture that happens to take one record of it would fail."""
-    mean, variance = draw(as_sampler(stats.normal_inverse_gamma(a=2)), n, rng(25))
-    assert mean.shape == variance.shape == (n,)
-
-
-# --- errors while drawing ---
-
-
-def test_a_sampler_that_raises():
-    """The user would look for the error in the wrong function."""
-
-    def broken(n, generator):
-        raise ZeroDivisionError("in the sampler")
-
-    with pytest.raises(
-        SamplerError, match=r"from_function\(broken\) raised ZeroDivisionError.* 3 records"
-    ) as e:
-        draw(as_sampler(broken), 3, rng())
-    assert isinstance(e.value.__cause__, ZeroDivisionError)
-
-
-@for_each(
-    ("drawn", "message"),
-    [
-        (np.zeros(4), "asked for 3 records and drew 4"),
-        ([1, 2], "asked for 3 records and drew 2"),
-        (np.zeros((2, 3)), "asked for 3 records and drew 2"),
-        ((np.zeros(4), np.zeros(4)), "asked for 3 records and drew 4"),
-        ((np.zeros(3), np.zeros(4)), "draws no dataset.*aligned"),
-        (1.5, "draws no dataset.*float"),
-        (None, "draws no dataset.*NoneType"),
-        (np.array(1.0), "draws no dataset.*0-dimensional"),
-        ("abc", "draws no dataset.*str"),
-        (iter([1, 2, 3]), "draws no dataset.*iterator"),
-        ((1, 2, 3), "draws no dataset.*tuple"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_a_sampler_that_draws_something_else(drawn, message):
-    """Calibration would run on datasets of another size, or fail in the user's function."""
-
-    def odd(n, generator):
-        return drawn
-
-    with pytest.raises(SamplerError, match=message) as e:
-        draw(as_sampler(odd), 3, rng())
-    assert "from_function(odd)" in str(e.value)
-
-
 # --- equality ---
+
 
 SAME = [
     (uniform(0, 100), uniform(0.0, 100.0)),
@@ -660,7 +410,6 @@ SAME = [
         as_sampler(stats.multivariate_normal([0, 0], np.eye(2))),
     ),
 ]
-
 DIFFERENT = [
     (uniform(0, 100), uniform(0, 101)),
     (uniform(0, 1), uniform(0, 1, size=1)),
@@ -717,6 +466,7 @@ def test_different_distributions_are_not_equal(one, other):
 
 # --- reprs ---
 
+
 EVALUABLE = [
     uniform(),
     uniform(0, 100),
@@ -761,16 +511,6 @@ def test_a_mixtures_repr_is_the_code_that_makes_it(weights):
     assert eval(repr(sampler), vars(samplers).copy()) == sampler
 
 
-@pytest.mark.parametrize(
-    "frozen",
-    [stats.expon(scale=2), stats.norm(1, 2), stats.gamma(2.5, loc=1), stats.poisson(3), stats.norm()],
-)
-def test_a_scipy_repr_is_the_code_that_makes_it(frozen):
-    """What a report prints as P could not be put back into the code."""
-    sampler = as_sampler(frozen)
-    assert as_sampler(eval(repr(sampler), {"scipy": scipy})) == sampler
-
-
 @for_each(
     ("sampler", "shown"),
     [
@@ -793,41 +533,12 @@ def test_reprs_are_readable(sampler, shown):
     assert repr(sampler) == shown
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        (functools.partial(scaled, scale=1.5), "scaled"),
-        (functools.partial(functools.partial(scaled), scale=2), "scaled"),
-        (Callable(), "Callable"),
-    ],
-    ids=["a float bound", "nested", "an object"],
-)
-def test_the_repr_of_a_callable_without_a_name(value, name):
-    """P would be printed as a fragment such as ``5))``, or with an address that changes with every run."""
-    shown = repr(from_function(value))
-    assert shown.startswith("from_function(")
-    assert name in shown
-    assert shown.count("(") == shown.count(")")
-    assert " at 0x" not in shown
-
-
 # --- values ---
 
 
 @for_each("sampler", [s for s in EVALUABLE if "function" not in repr(s)], ids=repr)
 def test_samplers_pickle(sampler):
     """A sampler could not be sent to a worker."""
-    back = pickle.loads(pickle.dumps(sampler))
-    assert back == sampler
-    assert np.array_equal(back.draw(5, rng(26)), sampler.draw(5, rng(26)))
-
-
-@pytest.mark.parametrize(
-    "frozen", [stats.expon(scale=2), stats.multivariate_normal([0, 1]), stats.poisson(3)]
-)
-def test_scipy_samplers_pickle(frozen):
-    """A sampler could not be sent to a worker."""
-    sampler = as_sampler(frozen)
     back = pickle.loads(pickle.dumps(sampler))
     assert back == sampler
     assert np.array_equal(back.draw(5, rng(26)), sampler.draw(5, rng(26)))
@@ -911,23 +622,6 @@ def test_wrong_arguments_are_refused(make, message):
         make()
 
 
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_a_box_may_have_more_coordinates_than_the_mean(n):
-    """One mean for all coordinates: with n = 2 each record would get the other's bounds."""
-    try:
-        sampler = normal(0, 1, low=[0, 5], high=[1, 6])
-    except SamplerError:
-        return  # refused is right too
-    drawn = sampler.draw(n, rng(27))
-    assert drawn.shape == (n, 2)
-    assert within(sampler, drawn)
-
-
-def test_the_size_may_be_a_numpy_integer():
-    """``size=columns.max()`` would be refused, though it is an integer."""
-    assert uniform(0, 1, size=np.int64(3)) == uniform(0, 1, size=3)
-
-
 def test_the_namespace():
     """A name that the documentation uses would be missing."""
     assert set(samplers.__all__) >= {"Sampler", "as_sampler", "from_function", "mixture", "normal", "uniform"}
@@ -955,9 +649,3 @@ def test_a_range_that_overflows_is_refused():
     for made in (samplers.uniform(-1.7e308, 1.7e308), samplers.uniform(-1.7e308, 1.7e308, size=2)):
         with pytest.raises(SamplerError, match="OverflowError"):
             draw(made, 3, np.random.default_rng(0))
-
-
-def test_shares_in_a_dict_are_refused_with_the_right_way():
-    """A user who writes shares as a dict would not learn where they go."""
-    with pytest.raises(SamplerError, match=r"For shares: categorical\(\['a', 'b'\], p="):
-        samplers.categorical({"a": 0.6, "b": 0.4})

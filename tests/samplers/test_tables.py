@@ -9,7 +9,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy
 from scipy import stats
 
 from privatize import privatize, samplers
@@ -19,7 +18,6 @@ from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import (
     Distribution,
     Maybe,
-    OneOf,
     as_sampler,
     boolean,
     categorical,
@@ -28,15 +26,23 @@ from privatize.samplers import (
     dependent,
     from_function,
     integers,
-    mixture,
     table,
     uniform,
     with_missing,
 )
 from privatize.samplers.base import origin_of
 from tests.cases import for_each
-
-FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
+from tests.samplers.columns import (
+    EVERYTHING,
+    FRAMES,
+    NAMES,
+    columns_of,
+    comparable,
+    doubled,
+    earned,
+    is_missing,
+    lies_in,
+)
 
 
 def rng(seed=0):
@@ -44,24 +50,9 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def earned(columns, generator):
-    """Make a column from another one, with randomness."""
-    return generator.normal(500 * columns["age"], 9000)
-
-
 def made_by_a_user() -> Distribution:
     """Make a sampler, as the library's own functions do."""
     return uniform(0, 1)
-
-
-def doubled(columns):
-    """Make a column from another one, without randomness."""
-    return 2 * columns["age"]
-
-
-def dice(n, generator):
-    """Draw with a function of one's own."""
-    return generator.integers(1, 7, n)
 
 
 class Dice:
@@ -71,148 +62,12 @@ class Dice:
         return generator.integers(1, 7, n)
 
 
-FUNCTIONS = (earned, doubled, dice)
-NAMES = {
-    **{name: getattr(samplers, name) for name in samplers.__all__},
-    **{function.__name__: function for function in FUNCTIONS},
-    "inf": math.inf,
-    "math": math,
-    "np": np,
-    "numpy": np,
-    "scipy": scipy,
-}
-
-# The code of samplers, so that another process can make them too.
-WITHOUT_FUNCTIONS = [
-    "categorical(['F', 'M'])",
-    "categorical(['F', 'M'], p=[0.6, 0.4])",
-    "categorical(['low', 'mid', 'high'], p=[1, 2, 3], ordered=True, unknown='mid')",
-    "categorical([3, 1, 2])",
-    "categorical([0.5, 1.5])",
-    "categorical([True, False])",
-    "categorical(['only'])",
-    "choice(['red', 'green'], unknown='green')",
-    "choice([1, 2, 3], p=[0.1, 0.2, 0.7])",
-    "choice([1, 2.5])",
-    "choice([False, True])",
-    "choice([False, True], p=[0.25, 0.75], unknown=True)",
-    "choice(['', ' ', \"it's\", 'a \"quote\"', 'a\\nline', 'é', '<b>'])",
-    "choice([-inf, 1.0, inf])",
-    "boolean()",
-    "boolean(0.3)",
-    "boolean(0)",
-    "boolean(1)",
-    "dates('2020-01-01', '2024-12-31')",
-    "dates('2024-02-28', '2024-02-29', times=True)",
-    "dates('2020-01-01T12:00:05', '2020-01-01T12:00:09', times=True)",
-    "dates('2024-03-30', '2024-04-01', tz='Europe/Berlin')",
-    "dates('2024-10-27 02:30', '2024-10-27 12:00', tz='Europe/Berlin')",
-    "dates('1066-10-14', '1066-10-20')",
-    "with_missing(uniform(0, 1), 0.25)",
-    "with_missing(integers(0, 9), 0.5)",
-    "with_missing(categorical(['a', 'b'], p=[1, 3]), 0.5)",
-    "with_missing(choice(['a', 'b']), 0.5)",
-    "with_missing(boolean(0.9), 0.5)",
-    "with_missing(dates('2020-01-01', '2020-01-31'), 0.5)",
-    "with_missing(dates('2020-01-01', '2020-01-31', tz='Asia/Tokyo'), 0.5)",
-    "with_missing(with_missing(uniform(0, 1), 0.5), 0.5)",
-    "with_missing(scipy.stats.norm(0, 1), 0.5)",
-    "table(age=integers(0, 120))",
-    "table(age=scipy.stats.gamma(2, scale=20), frame='dict')",
-    "table({'age in years': integers(0, 120), 'frame': uniform(0, 1), '': boolean()}, frame='dict')",
-    "table({'class': integers(0, 3), 'from': uniform(0, 1)}, frame='dict')",
-    "table({'it\\'s': integers(0, 3), 'é': uniform(0, 1)}, frame='dict')",
-    "table(columns=integers(0, 3), self=uniform(0, 1), frame='dict')",
-    *(
-        "table(age=with_missing(integers(0, 120), 0.2), income=normal(3e4, 1e4).truncated(0, 1e5), "
-        "sex=categorical(['F', 'M'], p=[0.6, 0.4]), joined=dates('2020-01-01', '2024-12-31'), "
-        f"seen=dates('2020-01-01', '2024-12-31', tz='Europe/Berlin'), member=boolean(0.3), frame={frame!r})"
-        for frame in FRAMES
-    ),
-    "table(age=integers(0, 120), sex=categorical(['F', 'M']))['age']",
-    "table(age=integers(0, 120), sex=categorical(['F', 'M']))['sex']",
-    "table(age=integers(0, 120), sex=categorical(['F', 'M']))[['sex']]",
-    "table(age=integers(0, 120), sex=categorical(['F', 'M']), b=boolean())[['sex', 'age']]",
-    *(
-        f"table(age=integers(0, 120), sex=choice(['F', 'M']), b=boolean(), frame={frame!r})[{wanted}]"
-        for frame in FRAMES[1:]
-        for wanted in ("'sex'", "['b', 'sex']")
-    ),
-    "table(age=integers(0, 120), sex=choice(['F', 'M']), frame='dict')[['sex', 'age']]['age']",
-]
-WITH_FUNCTIONS = [
-    "table(age=integers(18, 70), income=dependent(earned))",
-    "table(age=integers(18, 70), income=dependent(earned, support=(0, 100000)), frame='dict')",
-    "table(age=integers(18, 70), income=dependent(doubled, support=(36, 140)), frame='polars')",
-    "table(age=integers(18, 70), income=dependent(doubled), frame='pyarrow')['income']",
-    "table(age=integers(18, 70), income=dependent(earned), frame='dict')[['income']]",
-    "table(x=from_function(dice, support=[1, 2, 3, 4, 5, 6]), frame='records')",
-]
-CODES = WITHOUT_FUNCTIONS + WITH_FUNCTIONS
-
-
 def make(code):
     """Make a sampler from its code."""
     return eval(code, dict(NAMES))
 
 
 # --- whether values lie in a support ---
-
-
-def is_missing(value):
-    """Tell whether a value is missing."""
-    return value is None or value is pd.NA or value != value or bool(pd.isna(value))
-
-
-def comparable(value):
-    """Return moments as datetime64 in UTC, and other values as they are."""
-    if isinstance(value, dt.datetime):
-        value = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return np.datetime64(value.replace(nanosecond=0) if isinstance(value, pd.Timestamp) else value)
-    return np.datetime64(value) if isinstance(value, dt.date) else value
-
-
-def lies_in(values, support):
-    """Tell whether all values of a column lie in a support, and have its types."""
-    if support is None:
-        return True
-    if isinstance(support, Maybe):
-        return lies_in([value for value in values if not is_missing(value)], support.inner)
-    if any(map(is_missing, values)):
-        return False
-    if isinstance(support, OneOf):
-        known = {(type(value), value) for value in support.values}
-        return all((type(value), value) in known for value in values)
-    low, high = support
-    return all(low <= comparable(value) <= high for value in values)
-
-
-def columns_of(drawn):
-    """Return what a table draws as lists of Python values by column; a single column has the key None."""
-    if isinstance(drawn, dict):
-        return {name: values.tolist() for name, values in drawn.items()}
-    if isinstance(drawn, pl.DataFrame):
-        return drawn.to_dict(as_series=False)
-    if isinstance(drawn, pa.Table):
-        return drawn.to_pydict()
-    if isinstance(drawn, pd.DataFrame):
-        return {name: drawn[name].tolist() for name in drawn.columns}
-    if isinstance(drawn, list):
-        if drawn and isinstance(drawn[0], dict):
-            return {name: [record[name] for record in drawn] for name in drawn[0]}
-        return {None: drawn}
-    return {None: drawn.to_list() if isinstance(drawn, pl.Series) else drawn.tolist()}
-
-
-def schema_of(drawn):
-    """Return the columns' names and dtypes."""
-    if isinstance(drawn, dict):
-        return {name: values.dtype for name, values in drawn.items()}
-    if isinstance(drawn, pl.DataFrame | pa.Table):
-        return drawn.schema
-    if isinstance(drawn, pd.DataFrame):
-        return dict(drawn.dtypes)
-    return None if isinstance(drawn, list) else drawn.dtype
 
 
 DIFFERENT = [
@@ -286,30 +141,7 @@ def test_the_same_sampler_written_in_another_way_is_equal(one, other):
     assert fingerprint(one) == fingerprint(other)
 
 
-def test_changing_the_arguments_later_changes_no_sampler():
-    """P would change with a list that the caller goes on using."""
-    values, p, columns = ["a", "b"], [1.0, 3.0], {"x": boolean()}
-    one, other = categorical(values, p), table(columns, frame="dict")
-    before = repr(one), repr(other)
-    values.append("c")
-    p[0] = 7.0
-    columns["y"] = boolean()
-    assert (repr(one), repr(other)) == before
-
-
 # --- containers and dtypes ---
-
-EVERYTHING = {
-    "i": integers(0, 9),
-    "f": uniform(0, 1),
-    "b": boolean(),
-    "s": choice(["x", "yy"]),
-    "c": categorical(["lo", "hi"], ordered=True),
-    "k": categorical([10, 20]),
-    "d": dates("2020-01-01", "2020-12-31"),
-    "t": dates("2020-01-01", "2020-12-31", times=True),
-    "z": dates("2020-01-01", "2020-12-31", tz="Europe/Berlin"),
-}
 
 
 def test_a_pandas_frame():
@@ -399,63 +231,6 @@ def test_the_same_values_in_every_container(frame):
         for one, other in zip(drawn[name], values, strict=True):
             assert is_missing(one) == is_missing(other)
             assert is_missing(one) or comparable(one) == comparable(other)
-
-
-def test_missing_values_in_pandas():
-    """A missing value would be a value, or change the dtype to one that pandas does not use for it."""
-    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
-    drawn = table(parts).draw(50, rng(10))
-    assert all(5 < drawn[name].isna().sum() < 45 for name in EVERYTHING)
-    assert drawn["i"].dtype == drawn["f"].dtype == np.float64
-    assert drawn["b"].dtype == "boolean"
-    assert isinstance(drawn["c"].dtype, pd.CategoricalDtype)
-    assert isinstance(drawn["z"].dtype, pd.DatetimeTZDtype)
-
-
-@pytest.mark.parametrize("frame", ["polars", "pyarrow"])
-def test_missing_values_where_every_type_has_them(frame):
-    """A missing value would be NaN where the library has null, or change the type of its column."""
-    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
-    drawn = table(parts, frame=frame).draw(50, rng(10))
-    assert drawn.schema == table(EVERYTHING, frame=frame).draw(1, rng()).schema
-    for name in EVERYTHING:
-        column = drawn[name]
-        assert 5 < (column.null_count() if frame == "polars" else column.null_count) < 45
-
-
-@pytest.mark.parametrize("frame", ["dict", "records"])
-def test_missing_values_without_a_library(frame):
-    """A missing value would be a value."""
-    parts = {name: with_missing(part, 0.5) for name, part in EVERYTHING.items()}
-    drawn = table(parts, frame=frame).draw(50, rng(10))
-    for values in columns_of(drawn).values():
-        assert 5 < sum(map(is_missing, values)) < 45
-        if frame == "records":
-            assert all(value is None for value in values if is_missing(value))
-
-
-@for_each("frame", FRAMES[:3])
-@for_each("name", list(EVERYTHING))
-def test_a_column_of_nothing_but_missing_values_keeps_its_type(frame, name):
-    """The schema of a small draw would depend on chance, and the private data would not fit it."""
-    sampler = table(x=with_missing(EVERYTHING[name], 1 - 1e-9), frame=frame)
-    other = table(x=with_missing(EVERYTHING[name], 1e-9), frame=frame)
-    missing, present = sampler.draw(3, rng()), other.draw(3, rng())
-    assert all(map(is_missing, columns_of(missing)["x"]))
-    assert not any(map(is_missing, columns_of(present)["x"]))
-    assert schema_of(missing) == schema_of(present)
-
-
-@for_each("values", [["a", "b"], [1, 2], [0.5, 1.5], [True, False]])
-@for_each("frame", FRAMES)
-@for_each("make_it", [categorical, choice])
-@for_each("rate", [None, 0.5])
-def test_values_of_every_kind_in_every_container(values, frame, make_it, rate):
-    """A kind of category that a container has trouble with would come out as another value."""
-    sampler = make_it(values) if rate is None else with_missing(make_it(values), rate)
-    drawn = columns_of(table(x=sampler, frame=frame).draw(40, rng(11)))["x"]
-    assert {value for value in drawn if not is_missing(value)} == set(values)
-    assert any(map(is_missing, drawn)) == (rate is not None)
 
 
 @pytest.mark.parametrize("frame", FRAMES)
@@ -570,93 +345,6 @@ def test_a_users_sampler_as_a_column():
     drawn = table(x=Dice(), y=with_missing(Dice(), 0.5), frame="dict").draw(60, rng(20))
     assert set(drawn["x"]) == {1, 2, 3, 4, 5, 6}
     assert np.isnan(drawn["y"]).any()
-
-
-# --- projections ---
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_projection_draws_what_the_function_would_get(frame):
-    """A function of one column would be calibrated on another container than it is given."""
-    sampler = table(EVERYTHING, frame=frame)
-    full, one, some = sampler.draw(5, rng()), sampler["f"].draw(5, rng()), sampler[["f", "c"]].draw(5, rng())
-    if frame == "records":
-        assert [type(value) for value in one] == [float] * 5
-        assert [list(record) for record in some] == [["f", "c"]] * 5
-    elif frame == "dict":
-        assert one.dtype == full["f"].dtype
-        assert list(some) == ["f", "c"]
-    else:
-        assert type(some) is type(full)
-        assert list(columns_of(some)) == ["f", "c"]
-        wanted = {"pandas": pd.Series, "polars": pl.Series, "pyarrow": np.ndarray}[frame]
-        assert type(one) is wanted
-
-
-def test_a_projection_remembers_its_parent():
-    """Budgets need one P per dataset: two projections would count as two datasets."""
-    sampler = table(EVERYTHING)
-    assert sampler["f"].parent is sampler
-    assert sampler[["f", "c"]].parent is sampler
-    assert list(sampler["f"].parts()) == [sampler]
-
-
-@pytest.mark.parametrize("frame", FRAMES)
-def test_a_projection_keeps_what_belongs_together(frame):
-    """Columns that depend on each other would be drawn as if they did not."""
-    sampler = table(age=integers(0, 99), b=boolean(), twice=doubled, frame=frame)
-    drawn = columns_of(sampler[["twice", "age"]].draw(30, rng(21)))
-    assert list(drawn) == ["twice", "age"]
-    assert drawn["twice"] == [2 * age for age in drawn["age"]]
-    of_made = mixture([sampler, sampler])[["twice", "age"]]
-    drawn = columns_of(of_made.draw(30, rng(21)))
-    assert drawn["twice"] == [2 * age for age in drawn["age"]]
-
-
-def test_a_projection_has_its_columns_support():
-    """Private records would be clipped to another column's bounds."""
-    sampler = table(EVERYTHING)
-    assert sampler["i"].support == (0, 9)
-    assert sampler[["c", "i"]].support == {"c": OneOf(("lo", "hi"), "lo"), "i": (0, 9)}
-    assert sampler[["c", "i"]]["i"].support == (0, 9)
-
-
-def test_projections_of_samplers_made_of_tables():
-    """A mapped, mixed or bootstrapped table would have no columns."""
-    sampler = table(a=integers(0, 9), b=boolean(), frame="dict")
-    for made in (
-        mixture([sampler, sampler]),
-        sampler.map(lambda data: data | {"a": data["a"] + 1}),
-        sampler.fixed(size=7),
-        samplers.bootstrap(sampler.draw(20, rng(22))),
-    ):
-        assert made["a"].draw(4, rng()).shape == (4,)
-        assert list(made[["b"]].draw(4, rng())) == ["b"]
-    assert sampler.fixed(size=7)["a"] == sampler["a"].fixed(size=7)
-
-
-def test_a_projection_may_be_a_column_of_another_table():
-    """A column could not be used again with its categories."""
-    sampler = table(a=sampler_column("c"), b=sampler_column("i"))
-    drawn = sampler.draw(10, rng(23))
-    assert drawn["a"].dtype == pd.CategoricalDtype(["lo", "hi"], ordered=True)
-    assert drawn["b"].dtype == np.int64
-
-
-def sampler_column(name):
-    """Return a column of the table of everything."""
-    return table(EVERYTHING)[name]
-
-
-def test_a_sampler_is_no_sequence():
-    """``list(P)`` or ``for x in P`` would never end, and ``len(P)`` would promise a size."""
-    for sampler in (table(EVERYTHING), boolean(), uniform(0, 1)):
-        with pytest.raises(TypeError, match="not iterable"):
-            iter(sampler)
-        with pytest.raises(TypeError):
-            len(sampler)
-        with pytest.raises(TypeError):
-            assert "a" in sampler
 
 
 # --- what is refused ---
@@ -790,38 +478,8 @@ def test_a_frame_whose_library_is_missing(monkeypatch):
         table(a=boolean(), frame="polars")
 
 
-# --- dates ---
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "tz", "seconds"),
-    [
-        ("2024-03-31", "2024-03-31", "Europe/Berlin", 23 * 3600),  # the clock jumps ahead
-        ("2024-10-27", "2024-10-27", "Europe/Berlin", 25 * 3600),  # and back
-        ("2024-07-01", "2024-07-01", "UTC", 24 * 3600),
-        ("2024-07-01 10:00", "2024-07-01 10:01", "Asia/Kolkata", 61),
-    ],
-)
-def test_a_day_in_a_time_zone(start, end, tz, seconds):
-    """Times of the days before or after would be drawn, or never the hours at which the clock changes."""
-    low, high = dates(start, end, tz=tz).support
-    assert (high - low) / np.timedelta64(1, "s") + 1 == seconds
-    drawn = table(z=dates(start, end, tz=tz)).draw(3000, rng(24))["z"]
-    assert set(drawn.dt.date) == {dt.date.fromisoformat(start[:10])}
-
-
-def test_the_last_day_is_included():
-    """The last day would be drawn at midnight only."""
-    low, high = dates("2024-01-01", "2024-01-02", times=True).support
-    assert str(low) == "2024-01-01T00:00:00"
-    assert str(high) == "2024-01-02T23:59:59"
-    sampler = dates("2024-01-01", "2024-01-02")
-    assert {str(day) for day in sampler.draw(50, rng(25))} == {"2024-01-01", "2024-01-02"}
-    moments = dates("2024-01-01T05", "2024-01-01T05:00:01", times=True).draw(50, rng(25))
-    assert len(set(moments.tolist())) == 2
-
-
 # --- private answers ---
+
 
 ROWS = 60
 

@@ -1,13 +1,11 @@
 """An estimate is made once, survives crashes, and is never stale, damaged or a luckier one."""
 
-import ast
 import collections
 import itertools
 import logging
 import os
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 import textwrap
@@ -18,61 +16,29 @@ import numpy as np
 import pytest
 
 import privatize as package
-from privatize import configure, plan, privatize, samplers
+from privatize import plan, privatize, samplers
 from privatize.calibration import streams
-from privatize.config import policy
 from privatize.errors import (
     ArgumentError,
     DataError,
     NotRememberedWarning,
     PlanError,
-    SettingsError,
     StoreWarning,
     ZeroSensitivityError,
 )
-from privatize.function.calibrator import store_of
 from privatize.outputs.describe import describe
 from privatize.storage import estimates
-from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Store, open_store
-from privatize.storage.places import default_store
+from tests.storage.remembered import counted, made
 
-UNIT = samplers.uniform(0, 1)
 ROOT = str(Path(package.__file__).parents[1])
 NUMBERS = itertools.count()
-
-
-@pytest.fixture
-def path(tmp_path):
-    """Return the path of a store of this test's own."""
-    open_store.cache_clear()
-    yield tmp_path / "deep" / "estimates.db"
-    open_store.cache_clear()
-
-
-def counted():
-    """Return a mean that counts its runs where the fingerprint does not look."""
-    notes = logging.getLogger("notes of a test")
-    notes.runs = 0
-
-    def mean(x):
-        notes.runs += 1
-        return float(x.mean())
-
-    mean.notes = notes
-    return mean
 
 
 def fresh(path):
     """Forget all stores that this process has open, as a new process would start; return the path."""
     open_store.cache_clear()
     return path
-
-
-def made(raw, path, **settings):
-    """Return a private function that remembers at the path."""
-    promise = {"epsilon": 1, "gamma": 0.2, "sampler": UNIT, "store": path} | settings
-    return privatize(**promise)(raw)
 
 
 class TestRecall:
@@ -308,35 +274,6 @@ class TestDisasters:
         with pytest.warns(StoreWarning, match="made again"):
             assert made(counted(), fresh(path)).estimate(50).value > 0
 
-    @pytest.mark.parametrize("broken", ["save", "describe"])
-    def test_a_disk_that_fills_up_during_a_run(self, path, monkeypatch, broken):
-        """Gaps that could not be saved are used in this process, with a warning, and not measured again."""
-        expected = made(counted(), None, seed=4).estimate(50)
-        raw = counted()
-        f = made(raw, path, seed=4)
-
-        def full(*args, **kwargs):
-            raise DatabaseError("disk full")
-
-        monkeypatch.setattr(Store, broken, full)
-        with pytest.warns(StoreWarning, match="disk full"):
-            found = f.estimate(50)
-        assert np.array_equal(found.gaps, expected.gaps) and raw.notes.runs < 2 * 79 + 10
-        assert f.estimate(50) is found
-
-    def test_an_interrupt_with_a_full_disk_still_interrupts(self, path, monkeypatch):
-        """A store that cannot save does not turn Ctrl-C into another calibration."""
-
-        def stop(x):
-            raise KeyboardInterrupt
-
-        def full(*args, **kwargs):
-            raise DatabaseError("disk full")
-
-        monkeypatch.setattr(Store, "save", full)
-        with pytest.raises(KeyboardInterrupt):
-            made(stop, path).estimate(50)
-
     def test_failed_first_pairs_and_an_interruption(self, path):
         """Gaps that were saved before any pair succeeded are used like others."""
         notes = logging.getLogger("notes of a test")
@@ -392,20 +329,6 @@ class TestDisasters:
         store.save("key", 1, 0, np.ones(3), describe(0.0))
         assert len(store.open("key", seed=2, label="f", n=5, facts={}).gaps) == 0
 
-    @pytest.mark.parametrize(
-        "where", ["/dev/null/x/estimates.db", "garbage", "postgresql://nowhere.invalid/x"]
-    )
-    def test_a_store_that_cannot_be_used(self, where, path):
-        """A read-only place, a broken file or an unreachable server costs a warning, not the answer."""
-        if where == "garbage":
-            path.parent.mkdir(parents=True)
-            path.write_bytes(b"this is no database" * 100)
-            where = path
-        f = made(counted(), where)
-        with pytest.warns(StoreWarning, match="only in this process"):
-            assert 0 < f.estimate(50).value < 1
-        assert f.estimate(50) is f.estimate(50)
-
     def test_pieces_that_overlap_count_once(self):
         """Programs that calibrate at the same time would seem to have evaluated more pairs than there are."""
         store = Store("memory")
@@ -413,13 +336,6 @@ class TestDisasters:
         for start, stop in ((0, 79), (66, 79), (70, 90)):
             store.save("key", 1, start, np.arange(start, stop, dtype=float), describe(0.0))
         assert [entry["pairs"] for entry in store.entries()] == [90]
-
-    def test_permissions(self, path):
-        """Others on the machine cannot read what was calibrated."""
-        made(counted(), path).estimate(50)
-        for file in path.parent.iterdir():
-            assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 MANY = """
@@ -453,39 +369,6 @@ def test_many_processes_and_threads_at_once(path):
     assert [entry["pairs"] for entry in Store(path).entries()] == [79] * 3
 
 
-class TestPlaces:
-    def test_environment_configuration_and_argument(self, path, monkeypatch):
-        """The argument wins over configure(), which wins over the environment, which wins over the cache."""
-        monkeypatch.setenv("PRIVATIZE_STORE", str(path))
-        assert default_store() == str(path)
-        monkeypatch.setenv("PRIVATIZE_STORE", "")
-        assert default_store() == "memory"
-        monkeypatch.delenv("PRIVATIZE_STORE")
-        monkeypatch.setenv("XDG_CACHE_HOME", str(path.parent))
-        assert default_store().endswith("estimates.db")
-        monkeypatch.setattr(policy, "_chosen", {})
-        configure(store=path)
-        made(counted(), "default").estimate(20)
-        assert path.exists()
-        assert store_of(made(counted(), f"sqlite:///{path}").settings).database.path == path
-
-    def test_none_is_memory_only(self, path, monkeypatch):
-        """store=None leaves no file behind."""
-        monkeypatch.chdir(path.parent.parent)
-        made(counted(), None).estimate(20)
-        assert list(path.parent.parent.iterdir()) == []
-
-    def test_unknown_urls_are_refused(self):
-        """A misspelt URL does not become a folder with a password in its name."""
-        for url in ("mysql://me:secret@host/db", "sqlite://relative.db"):
-            with pytest.raises(SettingsError, match="not known"):
-                Store(url)
-
-    def test_urls_are_shown_without_passwords(self):
-        """A warning about a store does not print its password."""
-        assert Store("postgresql://me:secret@host/db").url == "postgresql://host/db"
-
-
 def test_version_stands_for_what_the_fingerprint_cannot_see(path):
     """With version= an estimate is remembered that otherwise would not be, until the version changes."""
     numbers = (i for i in range(3))
@@ -512,17 +395,6 @@ def test_private_data_that_the_function_can_reach_is_refused(path):
     listed = [0.5] * 20
     with pytest.raises(DataError, match="reached"):
         made(lambda x: sum(x) / len(listed), path)(listed)
-
-
-def test_nothing_is_ever_unpickled():
-    """A database that somebody else can write to must not be able to run code."""
-    folders = [Path(package.__file__).parent / name for name in ("storage", "budgets")]
-    for file in [file for folder in folders for file in folder.glob("*.py")]:
-        tree = ast.parse(file.read_text())
-        names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-        modules = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-        assert not {"pickle", "cloudpickle", "marshal", "shelve", "dill"} & (names | modules)
-        assert not {"eval", "exec"} & names
 
 
 def test_choosing_gamma_and_m_after_reading_plans_is_paid_for():

@@ -1,0 +1,39 @@
+"""Tables of pyarrow are laid out in private data as in P's draws."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from privatize import samplers
+from tests.data.layouts import OF_EVERY_KIND, check
+
+N = 12
+with contextlib.suppress(ImportError):
+    pass
+with contextlib.suppress(ImportError):
+    pass
+with contextlib.suppress(ImportError):
+    import pyarrow as pa
+
+
+def of_arrow(d):
+    return (
+        [(f.name, str(f.type), f.nullable, f.metadata) for f in d.schema],
+        d.schema.metadata,
+        [(c.num_chunks, c.chunk(0).offset, len(c.chunk(0))) for c in d.columns],
+    )
+
+
+@pytest.mark.skipif("pa" not in globals(), reason="pyarrow is not installed")
+class TestArrow:
+    @pytest.mark.parametrize("columns", ["x", "xyksct"])
+    def test_tables(self, columns, tmp_path):
+        """Chunks, offsets, metadata and what may be null are not the private table's."""
+        sampler = samplers.table({name: OF_EVERY_KIND[name] for name in columns}, frame="pyarrow")
+        rng = np.random.default_rng(1)
+        data = pa.concat_tables([sampler.draw(N, rng), sampler.draw(N, rng)]).slice(3, N)
+        data = data.replace_schema_metadata({"secret": "1"})
+        fields = [field.with_nullable(False).with_metadata({"secret": "2"}) for field in data.schema]
+        data = data.cast(pa.schema(fields, metadata={"secret": "1"}))
+        check(sampler, data, of_arrow, tmp_path)

@@ -1,0 +1,375 @@
+"""Frames of pandas are laid out in private data as in P's draws, and shortcuts change nothing."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+from privatize import privatize, samplers
+from privatize.data import columns, frames, pandas_frames, records
+from privatize.data.support import Maybe, OneOf
+from privatize.errors import DataError
+from tests.cases import for_each
+from tests.data.drawn_frames import (
+    COLUMNS,
+    DAYS,
+    LAYOUTS,
+    LIBRARIES,
+    TEXT,
+    dtype_of,
+    framed,
+    inf,
+    nan,
+    pd,
+)
+from tests.data.layouts import OF_EVERY_KIND, UNIT, check, layouts, of_array
+
+NUMBER = 918273.6450912
+
+
+def values_of(frame, at=0):
+    """Return a column of a frame as Python's values."""
+    return columns.narwhals(frames.columns(frame)[at]).to_list()
+
+
+def drawn_by(sampler, seed=0):
+    """Return two records that a sampler draws."""
+    return sampler.draw(2, np.random.default_rng(seed))
+
+
+def converted(data, sampler, seed=0):
+    """Convert data to a sampler's dtypes and support."""
+    return records.convert(data, drawn_by(sampler, seed), sampler.support)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_ordered_categories_stay_ordered(library):
+    """A function that compares categories would run on another dtype than in calibration."""
+    P = samplers.table(c=samplers.categorical(["low", "high"], ordered=True), frame=library)
+    made = converted(
+        framed(library, "c", pd.Series(["high", TEXT]) if library == "pandas" else ["high", TEXT]), P
+    )
+    assert dtype_of(made) == dtype_of(drawn_by(P))
+    assert values_of(made) == ["high", "low"]
+
+
+@pytest.mark.parametrize("index", [[5, 3, 9], [0, 0, 0], range(7, 10)])
+def test_row_numbers_are_not_part_of_the_records(index):
+    """Row numbers that are left after a filter would reveal how many rows were dropped."""
+    P = samplers.table(x=samplers.uniform(0, 1))
+    data = pd.DataFrame({"x": [0.1, 0.2, 0.3]}, index=index)
+    for support in (P.support, None):
+        made = records.convert(data, drawn_by(P), support)
+        assert made.index.identical(pd.RangeIndex(3))
+        assert made["x"].tolist() == [0.1, 0.2, 0.3]
+
+
+def test_only_the_labels_of_an_index_are_taken():
+    """A frequency, and labels of rows that were dropped, are not part of any record."""
+    P = samplers.table(d=DAYS, x=samplers.uniform(0, 1)).map(lambda frame: frame.set_index("d"))
+    days = pd.date_range("2021-01-01", periods=4, name="d").astype(drawn_by(P).index.dtype)
+    made = records.convert(pd.DataFrame({"x": 0.5}, index=days), drawn_by(P), None)
+    assert made.index.tolist() == days.tolist()
+    assert made.index.freq is None
+    Q = samplers.table(a=samplers.choice(["u", "v"]), b=samplers.integers(0, 9), x=samplers.uniform(0, 1))
+    Q = Q.map(lambda frame: frame.set_index(["a", "b"]))
+    data = pd.DataFrame({"a": ["u", "v", TEXT], "b": [1, 2, 3], "x": 0.5}).set_index(["a", "b"]).iloc[:2]
+    made = records.convert(data, drawn_by(Q), None)
+    assert TEXT not in made.index.levels[0]
+
+
+def test_attrs_of_a_frame_are_left_out():
+    """attrs is not part of any record: the function would see what it was not calibrated on."""
+    data = pd.DataFrame({"x": [1.0, 2.0]})
+    data.attrs["mean"] = NUMBER
+    for support in ({"x": (0, 1)}, None):
+        made = records.convert(data, pd.DataFrame({"x": [0.5, 0.5]}), support)
+        assert made.attrs == {} and made["x"].attrs == {}
+
+
+def mean(data):
+    return float(np.asarray(data).mean())
+
+
+INDEXES = {
+    "numbers": lambda n: pd.RangeIndex(n),
+    "other numbers": lambda n: pd.Index(np.arange(n) * 3 + 5),
+    "named": lambda n: pd.Index(np.arange(n), name="id"),
+    "strings": lambda n: pd.Index(list("pqrst")[:n]),
+}
+
+
+@for_each("index", INDEXES)
+@for_each("layout", LAYOUTS)
+def test_rows_are_those_that_pandas_takes(layout, index):
+    """A neighbour whose rows, dtypes or rounding differ from pandas' own would be another dataset."""
+    data = LAYOUTS[layout]()
+    data.index = INDEXES[index](len(data))
+    data.attrs = {"source": "here"}
+    for attrs in ({"source": "here"}, {}):
+        data.attrs = attrs
+        for positions in ([], [0], [4, 0, 0, 3], [-1, 1], [4, 3, 2, 1, 0]):
+            at = np.array(positions, dtype=np.intp)
+            if at.size and not (-len(data) <= at.min() and at.max() < len(data)):
+                with pytest.raises(IndexError):
+                    records.take(data, at)
+                continue
+            expected = data.take(at)
+            if index in ("numbers", "other numbers"):
+                expected = expected.reset_index(drop=True)
+            found = records.take(data, at)
+            pd.testing.assert_frame_equal(found, expected, check_exact=True)
+            assert found.attrs == expected.attrs == attrs
+            with np.errstate(invalid="ignore"):
+                ours, theirs = (d.sum(numeric_only=True).tolist() for d in (found, expected))
+            assert np.array_equal(ours, theirs, equal_nan=True)
+
+
+def test_the_flag_against_duplicate_labels_stays():
+    """A flag that the user has set holds for the rows that are taken, too."""
+    data = LAYOUTS["by rows"]().set_flags(allows_duplicate_labels=False)
+    assert not records.take(data, np.array([0, 1])).flags.allows_duplicate_labels
+
+
+SUPPORTS = {
+    "none": None,
+    "bounds": (-1.0, 2.5),
+    "integer bounds": (0, 3),
+    "from below": (0.0, inf),
+    "or missing": Maybe((-1.0, 2.5)),
+    "anything or missing": Maybe(None),
+    "some": OneOf((0, 1, 7), unknown=7),
+    "some or missing": Maybe(OneOf((0, 1, 7), unknown=7)),
+}
+VALUES = {
+    "float64": [1.5, nan, inf, -inf, -0.0],
+    "float32": [1.5, nan, 3e38, -inf, -0.0],
+    "int64": [0, 1, -5, 2**62, -(2**63)],
+    "int8": [0, 1, -5, 127, -128],
+    "uint64": [0, 1, 7, 2**63, 2**64 - 1],
+    "bool": [True, False, True, True, False],
+    ">f8": [1.5, nan, inf, 0.0, 1.0],
+    "float16": [1.5, nan, inf, 0.0, 1.0],
+    "Int64": [0, 1, None, 7, -5],
+    "Float64": [0.5, 1, None, 7, -5],
+    "int64[pyarrow]": [0, 1, None, 7, -5],
+}
+
+
+def column_as(dtype):
+    """Return a column of numbers of a dtype."""
+    if dtype[0] in ">" or dtype == "float16":
+        return pd.Series(np.array(VALUES[dtype], dtype=dtype))
+    return pd.Series(pd.array(VALUES[dtype], dtype=dtype))
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+@pytest.mark.parametrize("drawn", VALUES)
+def test_numbers_are_the_same_without_the_fast_path(drawn, support, monkeypatch):
+    """The answer must not depend on whether pandas stores the private numbers in numpy arrays."""
+    every = [name for name in VALUES if drawn != "bool" or "bool" in name]
+    ends = {"x": SUPPORTS[support], "y": SUPPORTS[support]}
+    template = pd.DataFrame({"x": column_as(drawn), "y": column_as(drawn)}).iloc[:2]
+
+    def converted(own):
+        data = pd.DataFrame({"x": column_as(own), "y": column_as(own)}).set_axis([5, 3, 1, 0, 2])
+        try:
+            return records.convert(data, template, ends)
+        except DataError as error:  # an unusual dtype
+            return str(error)
+
+    with np.errstate(all="ignore"):
+        fast = [converted(own) for own in every]
+        monkeypatch.setattr(pandas_frames, "is_quick", lambda *_: False)
+        slow = [converted(own) for own in every]
+    for one, other in zip(fast, slow, strict=True):
+        if isinstance(other, str):
+            assert one == other
+            continue
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+        for name in ("x", "y"):
+            if isinstance(one[name].dtype, np.dtype):
+                assert one[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
+
+
+@pytest.mark.parametrize("domain", ["clip", "as-is"])
+def test_a_column_may_be_called_name(domain):
+    """A column called "name" is the private one, and not what P drew for it."""
+    P = samplers.table(name=samplers.uniform(0, 1), age=samplers.uniform(0, 100))
+    data = P.draw(6, np.random.default_rng(2))
+    made = records.convert(data, P.draw(2, np.random.default_rng(3)), P.support if domain == "clip" else None)
+    pd.testing.assert_frame_equal(made, data)
+
+    @privatize(epsilon=1e5, gamma=0.2, sampler=P, domain=domain, store=None, seed=1)
+    def mean(d):
+        return float(d["name"].mean())
+
+    assert mean(data) == pytest.approx(data["name"].mean(), abs=1e-4)  # 60 times the scale of the noise
+
+
+@for_each("called", [["age", "pay"], ["pay"], ["pay", "kg"], ["pay", "ok"], ["age", "size"], list(COLUMNS)])
+def test_a_drawn_frame_is_its_columns_side_by_side(called):
+    """Columns that share an array have the values and the dtypes that they have alone."""
+    P = samplers.table({name: COLUMNS[name] for name in called})
+    for n in (0, 1, 50):
+        drawn = frames.make("pandas", table := P.drawn(n, np.random.default_rng(4)))
+        pd.testing.assert_frame_equal(
+            drawn,
+            pd.DataFrame(
+                {
+                    name: pandas_frames.PandasFrames("frame").from_column(column)
+                    for name, column in table.items()
+                }
+            ),
+        )
+
+
+N = 12
+with contextlib.suppress(ImportError):
+    import pandas as pd
+with contextlib.suppress(ImportError):
+    pass
+with contextlib.suppress(ImportError):
+    pass
+
+
+def of_index(index):
+    return (
+        type(index).__name__,
+        str(index.dtype),
+        list(index.names),
+        str(getattr(index, "freq", None)),
+        [[str(value) for value in level] for level in getattr(index, "levels", [])] and index.nlevels,
+    )
+
+
+def of_pandas(d):
+    arrays = [d.to_numpy()] if d.ndim == 1 else [d.to_numpy(), *(own.to_numpy() for _, own in d.items())]
+    arrow = [own.array for own in ([d] if d.ndim == 1 else [c for _, c in d.items()])]
+    return (
+        type(d).__name__,
+        [of_array(array)[2:7] for array in arrays],
+        sorted((str(block.dtype), block.shape) for block in d._mgr.blocks),
+        [
+            (chunks.num_chunks, chunks.chunk(0).offset)
+            for chunks in (a.__arrow_array__() for a in arrow if type(a).__name__.startswith("Arrow"))
+        ],
+        of_index(d.index),
+        None if d.ndim == 1 else (of_index(d.columns), list(d.columns)),
+        d.attrs,
+        d.flags.allows_duplicate_labels,
+        [repr(own.dtype) for own in ([d] if d.ndim == 1 else [c for _, c in d.items()])],
+        getattr(d, "name", None),
+    )
+
+
+def odd_frame(d):
+    """Return the same rows with everything else changed that can be."""
+    parts = [d.iloc[::2, at : at + 1].sort_index(ascending=False) for at in range(d.shape[1])]
+    rest = [d.iloc[1::2, at : at + 1] for at in range(d.shape[1])]
+    made = pd.concat([pd.concat([a, b]) for a, b in zip(parts, rest, strict=True)], axis=1)
+    made.index = range(5, 5 + 3 * len(made), 3)
+    made.columns = list(made.columns)
+    made.attrs = {"secret": 1}
+    return made.set_flags(allows_duplicate_labels=False)
+
+
+def odd_dtypes(d):
+    made = odd_frame(d)
+    kinds = {"x": "float32", "y": "Float64", "k": "Int16", "s": "category", "c": object}
+    return made.astype({name: kind for name, kind in kinds.items() if name in made})
+
+
+def reordered_categories(d):
+    made = odd_frame(d)
+    made["c"] = pd.Categorical(made["c"].astype(str), categories=["M", "Z", "F"], ordered=True)
+    return made
+
+
+@pytest.mark.skipif("pd" not in globals(), reason="pandas is not installed")
+class TestPandas:
+    @pytest.mark.parametrize("columns", ["xy", "xyk", "xyksct", "s"])
+    @pytest.mark.parametrize("change", [lambda d: d, odd_frame, odd_dtypes], ids=["same", "odd", "dtypes"])
+    def test_frames(self, columns, change, tmp_path):
+        """Blocks, their order in memory, index, attributes and flags are not the private frame's."""
+        sampler = samplers.table({name: OF_EVERY_KIND[name] for name in columns}, frame="pandas")
+        data = change(sampler.draw(N, np.random.default_rng(1)))
+        check(sampler, data, of_pandas, tmp_path)
+
+    def test_categories(self, tmp_path):
+        """The order of categories, and the categories that do not occur, are P's."""
+        sampler = samplers.table({name: OF_EVERY_KIND[name] for name in "xc"}, frame="pandas")
+        data = reordered_categories(sampler.draw(N, np.random.default_rng(1)))
+        check(sampler, data, of_pandas, tmp_path)
+
+    @pytest.mark.parametrize("order", ["C", "F"])
+    def test_frames_that_users_draw(self, order, tmp_path):
+        """A frame that P makes of one array, and a private one of many columns, look the same in memory."""
+        sampler = samplers.from_function(
+            lambda n, rng: pd.DataFrame(np.array(rng.random((n, 3)), order=order), columns=list("abc"))
+        )
+        rng = np.random.default_rng(1)
+        many = pd.DataFrame({name: rng.random(N) for name in "abc"})
+        for data in (many, many.copy(), pd.DataFrame(np.asfortranarray(many), columns=list("abc"))):
+            check(sampler, data, of_pandas, tmp_path)
+
+    def test_series(self, tmp_path):
+        """A series that is a column of a larger frame looks like one that was drawn."""
+        rng = np.random.default_rng(1)
+        data = pd.DataFrame(rng.random((N, 3)), columns=list("abc"))["b"]
+        data.attrs = {"secret": 1}
+        check(UNIT, data, of_pandas, tmp_path)
+
+    @pytest.mark.parametrize("kind", ["string[pyarrow]", "string[python]", "Int64", "double[pyarrow]"])
+    def test_columns_that_need_no_conversion(self, kind, tmp_path):
+        """Columns that already have P's dtype are copied too: their chunks are not the private ones."""
+
+        def draw(n, rng):
+            numbers = pd.Series(rng.integers(3, size=n))
+            return pd.DataFrame(
+                {"s": numbers.astype(str).astype(kind) if "string" in kind else numbers.astype(kind)}
+            )
+
+        sampler = samplers.from_function(draw)
+        rng = np.random.default_rng(1)
+        data = pd.concat([draw(N // 2, rng), draw(N // 2, rng)]).iloc[::-1]
+        check(sampler, data, of_pandas, tmp_path)
+
+    def test_index(self, tmp_path):
+        """An index that is a part of the records has no frequency and no unused levels."""
+        days = pd.date_range("2020-01-01", periods=N)
+
+        def draw(n, rng):
+            return pd.DataFrame(
+                {"x": rng.random(n)}, index=pd.date_range("2020-01-01", periods=n, name="day")
+            )
+
+        data = pd.DataFrame({"x": np.ones(N)}, index=days.rename("day"))
+        check(samplers.from_function(draw), data, of_pandas, tmp_path)
+
+        def nested(n, rng):
+            index = pd.MultiIndex.from_arrays([rng.permutation(n) % 3, np.arange(n)], names=["g", "i"])
+            return pd.DataFrame({"x": rng.random(n)}, index=index)
+
+        wide = pd.DataFrame(
+            {"x": 1.0}, index=pd.MultiIndex.from_product([[0, 1, 2, 9], range(N)], names=["g", "i"])
+        )
+        last = wide[:N]
+        (tmp_path / "more").mkdir()
+        seen = layouts(
+            samplers.from_function(nested),
+            last,
+            lambda d: (len(d.index.levels[1]) == N, of_pandas(d)),
+            tmp_path / "more",
+        )
+        assert set(seen) == {seen[-1]} and seen[-1].startswith("(True")
+
+    def test_attributes_that_a_sampler_adds(self, tmp_path):
+        """The private run would lack what a sampler adds to its records, so calibration must lack it too."""
+
+        def draw(n, rng):
+            made = pd.DataFrame({"x": rng.random(n)})
+            made.attrs = {"unit": "cm"}
+            return made
+
+        check(samplers.from_function(draw), pd.DataFrame({"x": np.ones(N)}), of_pandas, tmp_path)
