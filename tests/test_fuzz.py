@@ -56,6 +56,7 @@ from privatize.identity.change_guard import ChangeGuard
 from privatize.storage.database import Database
 from privatize.storage.estimates import open_store
 from tests.cases import for_each
+from tests.frames import variables
 
 pytestmark = pytest.mark.slow
 
@@ -177,7 +178,7 @@ def assert_clean(error: BaseException) -> None:
             while frame is not None and id(frame) not in checked:
                 checked.add(id(frame))
                 if frame.f_code.co_filename.startswith(OURS):
-                    for name, value in list(frame.f_locals.items()):
+                    for name, value in list(variables(frame).items()):
                         where = f"{frame.f_code.co_qualname} holds the data in {name!r}"
                         assert not holds(value), where
                 frame = frame.f_back

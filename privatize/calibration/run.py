@@ -86,6 +86,7 @@ class Collector:
                 for found in results:
                     take(found)
                     progress.update(len(found.gaps))
+                    del found  # the exception of a failed pair refers to this frame
         except Refused as error:
             raise ExecutionError(f"""A worker refused {self.label}(): {error}. Make both sides the same, pass
                 what it needs as an argument, or use workers='inline'.""") from error
@@ -226,6 +227,8 @@ class Run:
             exact, elsewhere = collector.collect(evaluator, spans, m, self._take)
         finally:  # also if it was interrupted, or failed
             self._save()
+        # There are few failures. The exception refers to frames of callers, and these to this run: a circle.
+        self.cause = self.cause and replace(self.cause, error=None)
         if missing := int(np.isnan(gaps).sum()):  # the bound holds only if every pair counts
             raise ExecutionError(f"{missing} of {m} pairs were not evaluated.")
         _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)

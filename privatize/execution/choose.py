@@ -142,6 +142,7 @@ class Inline:
             found = job.evaluate(span, queue.learned)
             queue.learn(found)
             yield found
+            del found  # the exception of a failed pair refers to this frame
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class Auto:
         workers, seen = cores(), 0
         for found in Inline().run(job, queue):
             yield found
+            del found  # likewise
             seen += queue.learned.structure is not None
             if workers < 2 or seen < 2:  # the first one pays for imports and checks
                 continue

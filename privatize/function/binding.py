@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from privatize.calibration.additive import Rows
+from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
 
@@ -91,7 +92,7 @@ class Call:
         if self.comparable() is not None:
             return []
         try:
-            names = list(inspect.signature(self.function).parameters)
+            names = list(signature_of(self.function).parameters)
         except (TypeError, ValueError):  # builtins and some compiled functions have no signature
             names = []
         placed = zip([*names[: len(self.args)], *[""] * len(self.args)], self.args, strict=False)
@@ -160,7 +161,7 @@ class Binding:
         names = None if data is None else (data,) if isinstance(data, str) else tuple(data)
         aligned = data is not None and not isinstance(data, str)
         try:
-            signature = inspect.signature(function)
+            signature = signature_of(function)
         except (TypeError, ValueError):  # builtins and some compiled functions have no signature
             if names is not None or coins:
                 raise SettingsError(f"""{label}() has no signature that Python can see, so data= and coins=

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from privatize.calibration.run import Memory
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configured
 from privatize.data import records
+from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
@@ -149,7 +149,7 @@ class Question:
         if evaluate is not None:
             return functools.partial(evaluate(call, call.open is not None), s0=s0)
         if call.open is not None:
-            signature = inspect.signature(call.function)
+            signature = signature_of(call.function)
             raise ArgumentError(f"{self.definition.name}{signature} was called without {call.open!r}.")
         return call.function if call.bare() else functools.partial(call, s0=s0)
 

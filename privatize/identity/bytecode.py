@@ -74,7 +74,7 @@ IMPORTERS = ("import_module", "__import__")
 CONSTANTS = frozenset(dis.hasconst)
 
 _IDLE = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "KW_NAMES")
-_LOADS = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CONST", "LOAD_CLASSDEREF")
+_LOADS = tuple(words("LOAD_FAST LOAD_GLOBAL LOAD_NAME LOAD_DEREF LOAD_CONST LOAD_SMALL_INT LOAD_CLASSDEREF"))
 _READS = ("LOAD_ATTR", "LOAD_METHOD")
 _STORES = ("STORE_GLOBAL", "STORE_NAME", "STORE_ATTR", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_ATTR")
 _STORES_BY_NAME = words("setattr delattr globals vars __dict__ exec eval __setattr__ __builtins__")

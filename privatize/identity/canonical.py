@@ -30,7 +30,7 @@ import numpy as np
 from privatize.data import frames
 from privatize.data.support import Maybe, OneOf
 from privatize.identity.bytecode import words
-from privatize.identity.graph import NOTHING, PARTS, cells_of, full_name, state_of
+from privatize.identity.graph import COMPUTED, NOTHING, PARTS, cells_of, full_name, state_of
 from privatize.identity.library import LIBRARY
 from privatize.identity.origin import is_installed, is_named, origin
 from privatize.identity.syntax import literal, named_in, names_in, text_of, tree_of
@@ -245,6 +245,8 @@ class Encoder:
     def _class(self, value: type) -> Any:
         """Return a class of the user's own as JSON: by its content."""
         inside = {name: each for name, each in vars(value).items() if name not in _SKIPPED}
+        if not vars(value).keys().isdisjoint(COMPUTED):
+            inside["__annotations__"] = value.__annotations__
         if issubclass(value, enum.Enum):
             members = {name: each.value for name, each in value.__members__.items()}
             inside = {k: v for k, v in inside.items() if _is_own_code(v)} | {"its members": members}
@@ -296,7 +298,7 @@ _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _SKIPPED = words(
     "__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__ __abstractmethods__ "
     "_abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__ __annotate_func__ "
-    "__annotations_cache__ __conditional_annotations__ __match_args__"
+    "__annotations_cache__ __conditional_annotations__ __classdictcell__ __match_args__"
 )
 _GENERATED = words(
     "__new__ __init__ __repr__ __eq__ __hash__ __setattr__ __delattr__ __lt__ __le__ __gt__ __ge__ "

@@ -24,7 +24,16 @@ from privatize.identity.classes import SKIPPED, own_attributes
 from privatize.identity.completion import follow
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, Read
-from privatize.identity.graph import ATOMS, DESCRIPTION, NOTHING, cells_of, content_of, parts_of, scope_of
+from privatize.identity.graph import (
+    ATOMS,
+    DESCRIPTION,
+    NOTHING,
+    annotations_of,
+    cells_of,
+    content_of,
+    parts_of,
+    scope_of,
+)
 from privatize.identity.library import LIBRARY, Wrapper
 from privatize.identity.origin import is_compiled, is_installed, is_static, origin, owner_of
 from privatize.identity.reachable import could_be_data
@@ -33,6 +42,8 @@ from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
 Described = dict[types.FunctionType, tuple[Any, ...]]
 
 _ARRAYS = frozenset({"", "python", "numpy", "scipy", LIBRARY})  # their functions return only arrays
+# What `functools.wraps` copies: from Python 3.14 on, what computes the annotations.
+_COPIED = next(name for name in functools.WRAPPER_ASSIGNMENTS if name.startswith("__annot"))
 _PLAIN = SKIPPED | words("__module__ __doc__ __init__")  # special names that a plain class may have
 
 
@@ -110,7 +121,7 @@ _facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__
 
 def _describe(function: types.FunctionType) -> tuple[Any, ...]:
     """Return a function's code, defaults, names, docstring, attributes and annotations."""
-    annotations = function.__annotations__
+    annotations = annotations_of(function)
     types_of = getattr(function, DESCRIPTION[-1], None)
     rare = function.__kwdefaults__ or None, function.__dict__ or None  # a guarded function has neither
     return (*_facts(function), types_of, *rare, *annotations, *annotations.values())
@@ -190,7 +201,7 @@ class _Recorder(Encoder):
         super().encode(settings.key)  # if something in the key could change, it is a list, which is refused
         if any(map(could_be_data, self.compared[before:])):  # only the fingerprint compares it with the data
             raise _UnguardedError
-        known = {id(settings), id(wrapped.__annotations__)}  # they belong to the raw function
+        known = {id(settings), id(getattr(wrapped, _COPIED))}  # they belong to the raw function
         self.state({name: each for name, each in found.items() if id(each) not in known})
 
 

@@ -2,16 +2,16 @@
 
 import abc
 import contextlib
-import inspect
 import sys
 import types
 from typing import Any, cast
 
+from privatize.display.signatures import signature_of
 from privatize.identity.accessors import is_own
 from privatize.identity.bytecode import words, words_in_annotations
 from privatize.identity.compiled import binary
 from privatize.identity.encoder import Encoder, Unencodable, encodes
-from privatize.identity.graph import annotations_of
+from privatize.identity.graph import COMPUTED, annotations_of
 from privatize.identity.library import LIBRARY, spelled
 from privatize.identity.origin import attribute_of, is_compiled, is_named, is_static, module_of, owner_of
 from privatize.identity.settings import NAMED
@@ -20,7 +20,7 @@ from privatize.identity.values import sequence, unordered
 # Attributes that Python adds to a class, computes from others, or extends while a program runs.
 SKIPPED = words(
     "__dict__ __weakref__ __firstlineno__ __static_attributes__ __slotnames__ __annotations_cache__ "
-    "_abc_impl _value2member_map_"
+    "__classdictcell__ _abc_impl _value2member_map_"
 )
 _MAIN = frozenset({"__module__", "vars", "__dict__"})
 
@@ -63,7 +63,13 @@ def _installed(encoder: Encoder, value: type, owner: str) -> None:
 
 def own_attributes(value: type) -> dict[str, Any]:
     """Return the attributes of a class, without those that Python adds."""
-    return {k: v for k, v in vars(value).copy().items() if k not in SKIPPED}
+    inside = vars(value).copy()
+    found = {k: v for k, v in inside.items() if k not in SKIPPED}
+    if not inside.keys().isdisjoint(COMPUTED):
+        with contextlib.suppress(Exception):  # a name in them may not be defined: then it is the code
+            found |= {"__annotations__": value.__annotations__} if value.__annotations__ else {}
+            found.pop("__annotate_func__", None)
+    return found
 
 
 def _own(encoder: Encoder, value: type) -> None:
@@ -115,5 +121,5 @@ def _is_generated(value: type) -> bool:
     if not text.startswith(f"{value.__name__}("):
         return False
     with contextlib.suppress(Exception):
-        return text == value.__name__ + str(inspect.signature(value)).replace(" -> None", "")
+        return text == value.__name__ + str(signature_of(value)).replace(" -> None", "")
     return False

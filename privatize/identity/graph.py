@@ -74,11 +74,17 @@ def public_state(value: Any) -> dict[str, Any]:
     return {name: each for name, each in state_of(value).items() if not name.startswith("_")}
 
 
+COMPUTED = frozenset({"__annotate_func__", "__annotations_cache__"})
+"""What a class has in place of annotations from Python 3.14 on, which computes them when they are read."""
+
+
 def annotations_of(value: Any) -> dict[str, Any]:
     """Return the annotations of a function or class; a class's own, not its bases'."""
     try:
-        found = vars(value).get("__annotations__") if isinstance(value, type) else value.__annotations__
-    except Exception:  # from Python 3.14 on they are computed when they are read
+        inside = vars(value) if isinstance(value, type) else {}
+        own = not isinstance(value, type) or not inside.keys().isdisjoint(COMPUTED)
+        found = value.__annotations__ if own else inside.get("__annotations__")
+    except Exception:  # a name in them may not be defined
         return {"": getattr(value, "__annotate__", None)}
     return dict(found) if isinstance(found, dict) else {}
 

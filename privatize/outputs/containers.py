@@ -1,7 +1,6 @@
 """Lists, tuples, dicts, named tuples, dataclasses, frames and series in outputs."""
 
 import dataclasses
-import inspect
 from abc import abstractmethod
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from privatize.data import frames, records
+from privatize.display.signatures import signature_of
 from privatize.errors import OutputError
 from privatize.outputs.names import name_of
 from privatize.outputs.structure import Branch, Describe, Learned, Reading, Structure, StructureChanged
@@ -187,7 +187,7 @@ class Dataclass(_Record):
             return None
         kind = type(value)
         names = [each.name for each in dataclasses.fields(value) if each.init]
-        needed = [p.name for p in inspect.signature(kind).parameters.values() if p.default is p.empty]
+        needed = [p.name for p in signature_of(kind).parameters.values() if p.default is p.empty]
         if not set(needed) <= set(names):  # an InitVar, or an __init__ of its own
             raise OutputError(f"""The function returns a {kind.__name__}, which needs more than its fields to
                 be made again. Return a dataclass without InitVar.""")
@@ -229,8 +229,8 @@ class Frame(Learned):
         for name, dtype in zip(frames.names(value), kinds, strict=True):
             if dtype in ("bool", "object", "other"):
                 raise OutputError(f"""The function returns a frame whose column {name!r} is {dtype}, neither a
-                    number nor a label. Return numbers (astype(float)), and labels as strings, categories or
-                    dates.""")
+                    number nor a label. Return numbers (astype(float)), and labels as strings
+                    (astype("string")), categories or dates.""")
         columns = zip(frames.contents(value), kinds, strict=False)
         items = [describe(array) for array, dtype in columns if dtype in ("int", "float")]
         return cls(*kind, frames.digest(value), frames.labels(value), items)

@@ -4,6 +4,8 @@ import math
 import operator
 from typing import Any
 
+import numpy as np
+
 
 def as_float(value: Any) -> float:
     """Return a number as a float, and anything else as NaN.
@@ -28,6 +30,6 @@ def as_integer(value: Any) -> int:
     (2, -1, -1)
     """
     try:
-        return -1 if isinstance(value, bool) else operator.index(value)
+        return -1 if isinstance(value, bool | np.bool_) else operator.index(value)
     except TypeError:
         return -1

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, dataclass_transform, runtim
 import numpy as np
 
 from privatize.data import records
+from privatize.display.signatures import signature_of
 from privatize.errors import DataError, SamplerError
 
 Rng = np.random.Generator
@@ -212,7 +213,7 @@ def with_rng(function: Callable[..., Any], first: Any, rng: Rng) -> Any:
 @functools.lru_cache(maxsize=256)
 def _takes_rng(function: Any) -> bool:
     try:
-        known = inspect.signature(function).parameters.values()
+        known = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -1,11 +1,13 @@
 """Make samplers of what users have: functions, samplers of their own, SciPy's distributions."""
 
+import contextlib
 import functools
+import itertools
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -89,7 +91,7 @@ def as_sampler(value: Any) -> Sampler:
     if is_maker(value):
         raise SamplerError(f"sampler={value.__name__} is not called: write {value.__name__}(...).")
     if not isinstance(value, type):
-        if isinstance(value, Sampler):
+        if _is_sampler(value):
             return value
         if callable(getattr(value, "rvs", None)):
             return _Scipy(_frozen(value))
@@ -108,15 +110,29 @@ def as_sampler(value: Any) -> Sampler:
         records.{hint}""")
 
 
+def _is_sampler(value: Any) -> TypeGuard[Sampler]:
+    """Tell whether a value can draw, and read the annotations of the same classes in all versions of Python.
+
+    Before Python 3.14 the check reads them, whereupon a class has them, even if it has none; and the identity
+    of P in ledgers contains what its classes have.
+    """
+    for base in itertools.takewhile(lambda base: "draw" not in vars(base), type(value).__mro__):
+        with contextlib.suppress(Exception):  # a name in them may not be defined
+            _ = base.__annotations__
+    return isinstance(value, Sampler)
+
+
 def is_function(value: Any) -> bool:
     """Tell whether a value is a function, and no sampler."""
-    known = isinstance(value, Sampler | type) or hasattr(value, "rvs") or hasattr(value, "sample")
+    known = isinstance(value, type) or _is_sampler(value) or hasattr(value, "rvs") or hasattr(value, "sample")
     return callable(value) and not known
 
 
 def is_maker(value: Any) -> bool:
     """Tell whether a value is a function that makes samplers, as ours do, and not one that draws records."""
-    made = getattr(value, "__annotations__", {}).get("return")
+    made: Any = None
+    with contextlib.suppress(NameError):  # they are computed now, and a name in them may not be defined
+        made = getattr(value, "__annotations__", {}).get("return")
     return not isinstance(value, type) and made in (Distribution, "Distribution")
 
 

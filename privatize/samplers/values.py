@@ -170,7 +170,8 @@ def _moment(name: str, given: Any, unit: str, tz: str | None) -> Any:
     """Return a day, or a moment in UTC, or refuse."""
     try:
         text = str(given)
-        if getattr(given, "tzinfo", None) is not None or text.endswith("Z") or "+" in text:
+        zoned = getattr(given, "tzinfo", None) is not None or text.endswith("Z") or "+" in text
+        if zoned or text.lower() in ("", "nat"):  # numpy would warn that it has no unit
             raise ValueError
         day = given if isinstance(given, np.datetime64) else np.datetime64(text.replace(" ", "T"))
         moment = day.astype(f"M8[{unit}]")

@@ -115,7 +115,13 @@ def test_an_interrupted_estimate_is_continued_next_time(app, workers):
         workers,
     ]
     process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's background jobs ignore Ctrl-C, and so would what they start.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         store = app / "estimates.db"

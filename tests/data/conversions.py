@@ -83,7 +83,7 @@ ODD = [
     1.0,
     np.str_("M"),
     np.float64(nan),
-    np.datetime64("NaT"),
+    np.datetime64("NaT", "D"),
     np.bool_(True),
     decimal.Decimal("1"),
     decimal.Decimal("sNaN"),

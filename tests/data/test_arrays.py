@@ -295,7 +295,7 @@ class TestSparse:
         sparse = pytest.importorskip("scipy.sparse")
 
         def draw(n, rng):
-            return sparse.random(n, 6, density=0.4, format=form, rng=rng)
+            return sparse.random(n, 6, density=0.4, format=form, random_state=rng)
 
         sampler = samplers.from_function(draw)
         rows, columns = np.repeat(np.arange(N), 4), np.tile([5, 1, 1, 3], N)

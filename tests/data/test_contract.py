@@ -98,6 +98,7 @@ def polars_frame():
 
 def arrow_table():
     made = pa.Table.from_pandas(pandas_frame(), preserve_index=False)
+    made = made.set_column(5, "at", made["at"].cast(pa.timestamp("us", ZONE)))  # pandas 2 has nanoseconds
     return made.set_column(6, "day", made["day"].cast(pa.date32()))
 
 

@@ -28,7 +28,7 @@ FIRST, LAST = np.datetime64("2020-01-01"), np.datetime64("2024-12-31")
         ((None, None), False),
         ((None, (0, 1)), True),
         ((FIRST, LAST), True),
-        ((np.datetime64("NaT"), np.datetime64("NaT")), False),
+        ((np.datetime64("NaT", "D"), np.datetime64("NaT", "D")), False),
     ],
 )
 def test_bounded(support, expected):

@@ -22,6 +22,7 @@ import privatize as package
 from privatize import Exponential, Laplace, privatize, samplers
 from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
 from tests.cases import for_each
+from tests.frames import variables
 from tests.function.sentinels import (
     PRIVATE,
     PROMISE,
@@ -67,7 +68,7 @@ def assert_clean(error):
         assert not holds_sentinel(getattr(part, "__notes__", []))
     assert not holds_sentinel("".join(traceback.format_exception(error)).split("PRIVATE")[-1:])
     for frame in frames_of(error):
-        for name, value in frame.f_locals.items():
+        for name, value in variables(frame).items():
             assert not holds_sentinel(value), f"{frame.f_code.co_qualname} holds the data in {name!r}"
 
 

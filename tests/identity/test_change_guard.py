@@ -742,3 +742,22 @@ def test_two_objects_have_their_own_estimates(program):
     for _ in range(4):
         found = [each.private.release(data).sensitivity for each in (first, second)]
         assert found[1] == pytest.approx(2 * found[0])
+
+
+@pytest.mark.skipif(
+    sys.version_info < (3, 14), reason="annotations are computed when the function is defined"
+)
+def test_annotations_that_cannot_be_computed():
+    """A function whose annotations only a type checker can read could not be private, or be P."""
+    text = "def f(x: Missing) -> Missing:\n    return x.mean()\ndef draw(n, rng: Missing) -> Missing:\n"
+    text += "    return rng.random(n)\nclass A:\n    low: Missing = 1\n    def f(self, x: Missing):\n"
+    text += "        return x.mean() * self.low\n"
+    keys = set()
+    for name in ("Missing", "Unknown"):
+        program = {"__name__": "__main__"}
+        exec(text.replace("Missing", name), program)
+        for function in (program["f"], program["A"]().f):
+            f = privatize(epsilon=1, gamma=0.3, sampler=program["draw"], seed=1)(function)
+            assert [math.isfinite(f(np.full(20, 0.5))) for _ in range(3)] == [True] * 3
+            keys.add(fingerprint(function))
+    assert len(keys) == 4

@@ -9,6 +9,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -48,6 +49,10 @@ def _transformer(columns):
     return PrivateEstimator(StandardScaler(), sampler=sampler, domain="as-is", **QUICK)
 
 
+# Before scikit-learn 1.8 this check of classifiers had two labels in place of three.
+_OLD = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 8)
+_FEATURES = "check_n_features_in_after_fitting"
+
 # One P has one number of columns and one set of labels. So each check runs under a P that its data could
 # come from. Checks that are not named here run under the first.
 SUITED = {
@@ -77,7 +82,8 @@ SUITED = {
             "check_estimators_nan_inf",
             "check_classifiers_one_label",
         ],
-        _classifier(4, 0, 1, 2): ["check_n_features_in_after_fitting", "check_positive_only_tag_during_fit"],
+        _classifier(4, 0, 1, 2): ["check_positive_only_tag_during_fit", *([] if _OLD else [_FEATURES])],
+        _classifier(4, 0, 1): [_FEATURES] if _OLD else [],
         _classifier(5, 1, 2): ["check_estimators_dtypes", "check_supervised_y_no_nan"],
         _classifier(10, 0, 1, 2, 3): [
             "check_dtype_object",
@@ -202,8 +208,10 @@ def test_scikit_learns_own_checks(estimator, check):
 def test_every_exception_is_about_a_check_that_exists(kind):
     """A check that scikit-learn renames would leave a stale exception behind, or run under the wrong P."""
     run = {_name(param.values[1]) for param in CHECKS if param.id.startswith(kind)}
-    assert set(IMPOSSIBLE[kind]) <= run
-    assert {name for names in SUITED[kind].values() for name in names} <= run
+    named = set(IMPOSSIBLE[kind]).union(*SUITED[kind].values())
+    if _OLD:  # it may lack a check that was added later
+        named = {name for name in named if hasattr(estimator_checks, name)}
+    assert named <= run
 
 
 @pytest.mark.parametrize("kind", SUITED)

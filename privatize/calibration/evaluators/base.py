@@ -151,10 +151,12 @@ class Evaluator(ABC):
             at = end
         gaps = np.concatenate(found) if found else np.zeros(0)
         seconds, learned = time.perf_counter() - began, (self.structure, self.uses_global_rng)
-        cause, self.cause = self.cause, None  # an exception's frames would keep callers' frames alive
         coordinates = self.coordinate_gaps or {}
         self.coordinate_gaps = None if self.coordinate_gaps is None else {}
-        return SpanResult(span[0], gaps, seconds, *learned, cause, self.rounding_noise, coordinates)
+        try:  # a variable would make a circle: the cause refers to this frame, and this frame to its callers
+            return SpanResult(span[0], gaps, seconds, *learned, self.cause, self.rounding_noise, coordinates)
+        finally:
+            self.cause = None
 
     @abstractmethod
     def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -110,6 +111,8 @@ class Program:
             text=True,
             start_new_session=True,
             env=ENVIRONMENT,
+            # A shell's background jobs ignore Ctrl-C, and so would what they start.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         return self.process
 
