@@ -25,7 +25,7 @@ def questions(
     if definition.proven is not None:
         given.clear()
         raise SettingsError(f"""{definition.name}() has a bound for all pairs of its own: nothing is estimated
-            by sampling, so there is nothing to {name}.""")
+            by sampling, so {name}() has nothing to tell. Try the function on made-up data.""")
     sizes, many, args, kwargs, like = _read(definition, name, given, several=several)
     template = calibrator.template(definition)
     call = definition.binding.bind_public(args, kwargs)

@@ -91,6 +91,9 @@ class Calibrator:
     def template(self, definition: Definition) -> Template:
         """Return the template of P, or refuse a function that has none."""
         settings = definition.settings
+        if definition.proven is not None:
+            raise errors.SettingsError(f"""{definition.name}() has no P, and needs none: it is private for all
+                pairs of neighbours. To try it, make up data yourself.""")
         if settings.sampler is None:
             raise errors.SettingsError(f"""{definition.name}() has no P: pass sampler= to privatize(), or call
                 it with sealed data that has one, seal(data, name=..., sampler=...).""")
@@ -182,10 +185,10 @@ def _put(cache: dict[Any, Any], at: Any, value: Any) -> Any:
 # --- what an estimate depends on --------------------------------------------------------------
 
 
-def refuse_reachable(name: str, value: Any, box: Box) -> None:
-    """Refuse a value from which the private data can be reached."""
+def refuse_reachable(name: str, value: Any, box: Box, *, copies: bool = True) -> None:
+    """Refuse a value from which the private data can be reached, or copies of it."""
     try:
-        identity_of(value, version="", private=Private(box.data))
+        identity_of(value, version="", private=Private(box.data, copies=copies))
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
 

@@ -124,9 +124,11 @@ class Release:
     def _parts(self) -> tuple[NDArray[np.float64], Structure]:
         """Return the answer's numbers and its structure; refuse an answer whose numbers have no noise."""
         if not self.noise:
+            ask = "Try the private function on made-up data, to see how far off its answers are."
+            if not self.proven:
+                ask = "Ask the private function: error_at(n) says how far off its answers are."
             raise SettingsError(f"""{self.mechanism} does not add noise to the numbers of an answer, so there
-                is no interval around them. Ask the private function: error_at(n) says how far off its answers
-                are.""")
+                is no interval around them. {ask}""")
         try:
             structure = describe(self.value)
         except OutputError:  # the value was changed after the release

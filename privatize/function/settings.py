@@ -2,6 +2,7 @@
 
 import functools
 import math
+import numbers
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -249,6 +250,10 @@ def _is_place(value: Any) -> bool:
     return isinstance(value, str | os.PathLike) and "\0" not in str(value)
 
 
+def _is_bound(value: Any) -> bool:
+    return callable(value) or (isinstance(value, numbers.Real) and 0 < as_float(value) < math.inf)
+
+
 # Options that are about a sampled estimate, and what they are if nobody sets them.
 _SAMPLED = ("bound", "samples", "pair", "batch", "min_sensitivity")
 _DEFAULTS = {each.name: each.default for each in fields(Settings)}
@@ -258,7 +263,7 @@ _PAIR = "a function (data, position, replacement) -> (value, neighbour_value)"
 _CHECKS: dict[str, _Check] = {
     "mechanism": _by(as_mechanism),
     "epsilon": _number("a number between 1e-10 and 100000. It is the privacy loss; 1 is common", 1e-10, 1e5),
-    "sensitivity": _optional(_one_of(_BOUND, lambda x: callable(x) or 0 < as_float(x) < math.inf)),
+    "sensitivity": _optional(_one_of(_BOUND, _is_bound)),
     "sampler": _optional(_by(as_sampler)),
     "seed": _by(streams.check_seed),
     "delta": _number("in [0, 1)", 0.0, math.nextafter(1, 0)),

@@ -40,11 +40,13 @@ class Private:
         Whether sharing memory with it counts; it does not where other rows of an array are other people.
     lists : bool
         Whether a list that private values may have been chosen from is public; records are no such list.
+    copies : bool
+        Whether copies count. They do not where no error may depend on values.
     """
 
     # Everything is computed when it is first needed: most functions reach nothing that could be data.
-    def __init__(self, *data: Any, memory: bool = True, lists: bool = True) -> None:
-        self._data, self._memory, self._lists = data, memory, lists
+    def __init__(self, *data: Any, memory: bool = True, lists: bool = True, copies: bool = True) -> None:
+        self._data, self._memory, self._lists, self._compares = data, memory, lists, copies
 
     def __repr__(self) -> str:
         return "<private>"
@@ -104,7 +106,8 @@ class Private:
 
     @functools.cached_property
     def _copies(self) -> Copies:
-        found = [column for part in _aligned(self._data) for column in _contents(part)]
+        parts = _aligned(self._data) if self._compares else ()
+        found = [column for part in parts for column in _contents(part)]
         return Copies(found, lists=self._lists)
 
     def _shared(self, value: Any) -> bool:

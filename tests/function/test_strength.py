@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from decimal import Decimal
 
 import cloudpickle
 import numpy as np
@@ -20,7 +21,7 @@ from privatize import (
     sums,
 )
 from privatize.calibration.refuting import refute
-from privatize.errors import ArgumentError, BoundError, SettingsError
+from privatize.errors import ArgumentError, BoundError, DataError, SettingsError
 from privatize.function import question
 from privatize.function.strength import GIVEN, PROVED
 from tests.cases import for_each
@@ -114,6 +115,8 @@ class TestUsersBound:
             ({"sensitivity": math.inf}, "finite number > 0"),
             ({"sensitivity": "1"}, "finite number > 0"),
             ({"sensitivity": True}, "finite number > 0"),
+            ({"sensitivity": Decimal("2.5")}, "finite number > 0"),
+            ({"sensitivity": np.array(2.5)}, "finite number > 0"),
             ({"sampler": samplers.normal(0, 1)}, "no finite bounds"),
             ({"samples": 1000}, "estimated by sampling"),
             ({"bound": "dkw"}, "estimated by sampling"),
@@ -275,6 +278,31 @@ class TestBlocks:
         """Somebody would believe that P or gamma matter here."""
         with pytest.raises(SettingsError, match="no use here"):
             privatize(epsilon=1, mechanism=Blocks(0.0, 1.0), **options)(np.mean)
+
+
+class TestReachable:
+    @for_each("way", ["global", "view", "argument", "record by record"])
+    def test_the_private_data_in_reach_is_refused_before_it_costs(self, way):
+        """A function that reads the dataset from a global would release the raw answer of all people."""
+        people = np.arange(400.0)
+        part, budget = people[:50], Budget(f"reach {way}", epsilon=1, ledger="memory")
+        blocks = privatize(epsilon=1, mechanism=Blocks(0.0, 1e3), budget=budget)
+        if way == "argument":
+            private, others = blocks(lambda data, other: float(other.mean())), (people,)
+        elif way == "record by record":
+            rows = additive(lambda data: people[: len(data)], bounds=(0, 400))
+            private, others = privatize(epsilon=1, budget=budget)(rows), ()
+        else:
+            private, others = blocks(lambda data: float((people if way == "global" else part).mean())), ()
+        with pytest.raises(DataError, match="can be reached from"):
+            private(people, *others)
+        assert budget.spent.epsilon == 0
+
+    def test_equal_values_are_not_refused(self):
+        """An error that depends on values would tell them without noise."""
+        public = np.arange(400.0)
+        private = privatize(epsilon=9)(additive(lambda data: np.isin(data, public), bounds=(0, 1)))
+        assert abs(private(np.arange(400.0)) - 1) < 1
 
 
 SEEN: list[int] = []
