@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.calibration.clamped import Bounds, Box, Clamped, OneHot, as_bounds
-from privatize.calibration.numeric import numbers, numeric
-from privatize.data import frames, records
+from privatize.calibration.numeric import numbers, numeric, unmixed
+from privatize.data import records
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
 from privatize.planning.numbers import as_float
@@ -297,14 +297,13 @@ def means(*, bounds: Any = None) -> Additive:
 
 def _membership(categories: tuple[Any, ...], data: Any) -> Array:
     codes = {category: at for at, category in enumerate(categories)}
-    is_list = isinstance(data, list) and frames.kind(data) is None
-    # One array of a list could change a value because of another one: 2**53 + 1 beside 0.5.
-    values = np.fromiter(data, dtype=object, count=len(data)) if is_list else np.asarray(data)
+    values, missing = unmixed(data)
     if values.ndim != 1:
         raise DataError("counts() takes one value for each record: a series, a list, a 1-d array.")
     # Each different value is looked up once, where values can be sorted.
     found, places = np.unique(values, return_inverse=True) if values.dtype.kind in "biufUS" else (values, ...)
     at = np.array([codes.get(value, -1) for value in found.tolist()], dtype=np.intp)[places]
+    at[missing] = -1
     return np.asarray(at[:, None] == np.arange(len(categories)))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
+from privatize.data.columns import values_of
 from privatize.errors import DataError
 
 Array = NDArray[Any]
@@ -54,6 +55,27 @@ def _real(values: Array) -> Array:
         return np.array([*map(as_real, values.ravel().tolist())], dtype=np.float64).reshape(values.shape)
     except Exception:  # an object may do anything if it is asked for its number
         return values
+
+
+def unmixed(data: Any) -> tuple[Array, Array]:
+    """Return an entry for each record that the others have not changed, and which of them are missing.
+
+    One array of a list, or of a column in which something is missing, may be of floats: then 2**53 + 1 beside
+    0.5, or beside None, is another number than alone.
+
+    Examples
+    --------
+    >>> unmixed([2**53 + 1, 0.5])[0]
+    array([9007199254740993, 0.5], dtype=object)
+    """
+    form, missing = frames.kind(data), None
+    if form is not None and form[0] == "series":
+        values, missing = values_of(data)
+    elif isinstance(data, list):
+        values = np.fromiter(data, dtype=object, count=len(data))
+    else:
+        values = np.asarray(data)
+    return values, np.zeros(len(values) if values.ndim else 0, dtype=np.bool_) if missing is None else missing
 
 
 def as_real(value: Any) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.numeric import as_real
+from privatize.calibration.numeric import as_real, unmixed
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import frames, records
 from privatize.errors import DataError, SettingsError
@@ -71,7 +71,9 @@ class Transformed(Proven):
             raise SettingsError(f"""The input metric of the transformation is {metric}, and it is not known
                 how far apart datasets are in it that differ in one record. Use one of
                 {", ".join(_DISTANCE)}.""")
-        found = float(self.transformation.map(_DISTANCE[metric]))
+        exact = self.transformation.map(_DISTANCE[metric])
+        found = float(exact)
+        found = found if found >= exact else math.nextafter(found, math.inf)
         if not 0 < found < math.inf:
             raise SettingsError(f"""The map of the transformation gives {found:g} for datasets that differ in
                 one record, and noise needs a bound that is finite and above 0.""")
@@ -126,7 +128,8 @@ class Transformed(Proven):
         return describe(public)
 
     def measure(self, data: Any, n: int) -> Numbers | None:
-        values = data if isinstance(data, list) else np.asarray(data).tolist()
+        entries, missing = unmixed(data)
+        values = [None if gone else value for value, gone in zip(entries.tolist(), missing, strict=True)]
         structure = self.structure(n)
         with warnings.catch_warnings():  # OpenDP quotes what it does not like
             warnings.simplefilter("ignore")

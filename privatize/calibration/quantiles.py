@@ -1,5 +1,6 @@
 """Quantiles of records with public bounds, which bring their own mechanism: `quantiles`."""
 
+import contextlib
 import math
 import numbers
 from dataclasses import dataclass
@@ -193,11 +194,10 @@ def _float(value: Any) -> float:
     """Return a number as a float, infinite if it is too large, and NaN if it is no number."""
     if type(value) is float:
         return value
-    if not isinstance(value, numbers.Number | Decimal):
-        return math.nan
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
-    except (TypeError, ValueError, ArithmeticError):  # a complex number, a signaling NaN
-        return math.nan
+    with contextlib.suppress(Exception):  # a complex number, a signaling NaN, a class that raises anything
+        if isinstance(value, numbers.Number | Decimal):
+            try:
+                return float(value)  # type: ignore[arg-type]
+            except OverflowError:
+                return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+    return math.nan

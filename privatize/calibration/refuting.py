@@ -195,11 +195,16 @@ def enlarged(bound: float, n: int, known: list[Place], dtypes: set[str]) -> floa
     (1.0000000002220448, 1.1192092895507815)
     """
     ratio, unit = 1.0, max([2.0**-53, *(_UNITS.get(name, 0.0) for name in dtypes)])
+    sizes: list[tuple[float, float]] = []  # the largest number in a column, and how far apart they are
     for place in known:
         values = np.array([value for value in place.values if value is not None])
         if len(values) and values.dtype.kind in "biufmM":
             low, high = (float(end.astype(float)) for end in (values.min(), values.max()))
-            ratio = max(ratio, max(abs(low), abs(high)) / (high - low) if low < high else 1.0)
+            sizes.append((max(abs(low), abs(high)), high - low))
+    # A constant column moves nothing, but what is added to it is rounded: it counts with the narrowest other.
+    narrowest = min((width for _, width in sizes if width > 0), default=math.inf)
+    for size, width in sizes:
+        ratio = max(ratio, size / (width or narrowest))
     return math.nextafter(bound * (1 + max(2.0 * n * n * unit * ratio, _SLACK)), math.inf)
 
 

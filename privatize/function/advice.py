@@ -52,10 +52,10 @@ CHANGED = (
     "and keep counters, caches and fitted models out of what it refers to."
 )
 REACHABLE = (
-    "The private data can be reached from {0}() itself, through {1}, so it could take part in the "
-    "calibration, or in every block. Pass the data as an argument only. If what is there is public and "
-    "merely has the values of a private column, leave that column out of it, or sort it and round its "
-    "numbers to fewer digits, so that it is not taken for a copy."
+    "The private data can be reached from {0}() itself, through {1}. It would take part in the calibration, "
+    "or in the answer without counting for its bound. Pass the data as an argument only. If what is there is "
+    "public and merely has the values of a private column, leave that column out of it, or sort it and round "
+    "its numbers to fewer digits, so that it is not taken for a copy."
 )
 BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "

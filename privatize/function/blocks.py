@@ -12,7 +12,7 @@ import os
 import pickle
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,18 +142,26 @@ def _packed(
     context: Context,
     version: str | None,
 ) -> tuple["_Job", Package]:
-    """Return what other processes evaluate, and that as bytes; or refuse it."""
+    """Return what other processes evaluate, and that as bytes; or refuse it.
+
+    Records of classes that cannot be sent fail their own blocks, and no others.
+    """
     if not hasattr(os, "fork"):
         raise SettingsError("""Blocks need a system that can fork processes, such as Linux or macOS, because
             each block is evaluated in a clean process of its own. Use another mechanism here.""")
     example = structure.rebuild(np.zeros(structure.size))
     empty = records.isolated(records.take(data, np.zeros(0, dtype=np.intp)))
-    job = _Job(function, example, coin_seed, context, _classes(data), empty, version)
+    job = _Job(function, example, coin_seed, context, (), empty, version)
     try:
-        return job, pack(job)
+        package = pack(job)
     except ExecutionError as error:
         why = str(error).removesuffix(", or use workers='inline'.").removesuffix(".")
         raise ExecutionError(f"{why}. Each block is evaluated in a process of its own.") from None
+    for cls in _classes(data):
+        with contextlib.suppress(ExecutionError):
+            more = replace(job, classes=(*job.classes, cls))
+            job, package = more, pack(more)
+    return job, package
 
 
 @dataclass
@@ -245,6 +253,9 @@ def _classes(data: Any) -> tuple[type, ...]:
     collector = _Collector()
     for part in parts:
         if type(part) is list or (type(part) is np.ndarray and part.dtype.hasobject):
-            with contextlib.suppress(Exception):  # a record's class may raise anything
-                collector.dump(part)
+            for record in np.ravel(part).tolist() if type(part) is np.ndarray else part:
+                try:
+                    collector.dump(record)
+                except Exception:  # a record's class may raise anything, which must not hide other records
+                    collector.clear_memo()
     return tuple(sorted(collector.found, key=lambda cls: (cls.__module__, cls.__qualname__)))

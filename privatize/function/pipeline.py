@@ -182,13 +182,14 @@ def _run_proven(
     s, n = definition.settings, _counted(box)
     if call.open is not None:
         raise errors.ArgumentError(f"{definition.name}() was called without {call.open!r}.")
+    # A bound is about the argument: what the function reads elsewhere it reads for every record and block.
     # By identity alone: an error that depends on values would be an answer that nobody has paid for.
     refuse_reachable(definition.name, [call.function, call.others()], box, copies=False)
     s0 = streams.coin_seed(streams.seed_or_fresh(s.seed))
     context = functools.partial(RecursionGuard, definition.root, call.function)
     proven = bound_to(own, call, s0, context)
     with silence.quiet():
-        proven.fits(box.data)
+        context().run(proven.fits, box.data)
     structure = own.structure(n)
     charge = _plain(definition, subjects, n)
     _check(subjects, charge)

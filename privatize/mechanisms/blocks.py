@@ -17,6 +17,7 @@ from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Branch, Leaf, Reading, Structure, StructureChanged
 
 _MOST = 2**20  # blocks
+_WIDEST = 1e9  # how many times a weight may be another: every number needs a share of ε
 _UNITS = 2**30  # of the range of a number, for the mean: totals of all blocks are exact floats
 
 
@@ -87,10 +88,9 @@ class Blocks(BaseMechanism):
             raise SettingsError(f"""blocks={blocks!r} is out of range: it must be 'auto' or an integer from 1
                 to {_MOST}. 50 to 400 are usual.""")
         given = tuple(_spread(structure, 1.0 if weights is None else weights))
-        if not all(0 < each < math.inf for each in given):
-            raise SettingsError(
-                f"weights={weights!r} are out of range: each must be a number > 0 and finite."
-            )
+        if not all(0 < each < math.inf for each in given) or max(given) / _WIDEST > min(given):
+            raise SettingsError(f"""weights={weights!r} are out of range: each must be a number > 0 and
+                finite, and none may be more than {_WIDEST:g} times another.""")
         given = given if len(set(given)) > 1 else (1.0,) * len(given)
         made = {"structure": structure, "lows": lows, "highs": highs, "weights": given}
         vars(self).update(made, blocks=blocks, aggregate=aggregate)  # it is frozen

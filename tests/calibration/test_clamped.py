@@ -344,6 +344,65 @@ def test_failing_records_count_as_the_public_value():
     )
 
 
+def test_errors_of_any_kind_fail_one_record():
+    """A panic of a library, which is no Exception in Python, would show that somebody's record is unusual."""
+
+    class Panic(BaseException):
+        pass
+
+    def panics(values):
+        if 13 in values:
+            raise Panic(values)
+        return values
+
+    assert answer(sums.additive(panics, average=False, bounds=(1, 20)), [5, 13, 7])[0] == 13
+
+
+def test_identifiers_stay_the_same_beside_a_missing_one():
+    """With one value missing, numpy makes floats of a column: all large identifiers would not be counted."""
+    large = 2**60 + 1
+    function = sums.counts([large, True])
+    nullable = [functools.partial(pd.Series, dtype=each) for each in ("Int64", "int64[pyarrow]")]
+    for make in (pl.Series, *nullable):
+        for last, count in ((large, 30), (None, 29)):
+            data = make([large] * 29 + [last])
+            assert proven_of(function).measure(data, 30).tolist() == [count, 0]
+    flags = proven_of(sums.counts([False])).measure(pl.Series([False, None, True]), 3)
+    assert flags.tolist() == [1]
+
+
+def test_categories_of_others_do_not_show_in_a_record():
+    """One person with a new category would change the codes of everybody."""
+    codes = sums.additive(lambda column: column.cat.codes.to_numpy(), bounds=(0, 9))
+    named = sums.additive(lambda column: column == "b", bounds=(0, 1))
+    column = pd.Series(["b"] * 50, dtype=pd.CategoricalDtype(["a", "b"]))
+    assert proven_of(codes).measure(column, 50) is None
+    assert proven_of(named).measure(column, 50) is not None
+
+
+def test_a_function_that_fails_on_some_records_is_checked_too():
+    """A running maximum would stay unnoticed if one record makes the function fail."""
+    seen = []
+
+    def running(values):
+        seen.extend(values)
+        return [max(value / 1 if value != 13 else 1 / 0 for value in seen)] if len(values) == 1 else 1 / 0
+
+    assert proven_of(sums.additive(running, bounds=(0, 20))).measure(list(range(12)), 12) is None
+
+
+@for_each("n", [1, 2, 3, 1000])
+def test_sensitivities_are_rounded_up(n):
+    """Noise would be calibrated to a little less than one record can do."""
+    rng = np.random.default_rng(n)
+    for size in (1, 2, 3, 10, 1000):
+        box = Box((0.0,) * size, tuple(rng.uniform(0.1, 3.0, size).tolist()), (size,))
+        exponent = box.exponent(n)
+        steps, unit = box._steps(exponent).tolist(), Fraction(2) ** exponent
+        assert Fraction(box.sensitivity(exponent, "l1")) >= sum(steps) * unit
+        assert Fraction(box.sensitivity(exponent, "l2")) ** 2 >= sum(step**2 for step in steps) * unit**2
+
+
 def test_interrupts_pass():
     """A long evaluation could not be stopped."""
 

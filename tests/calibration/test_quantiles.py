@@ -59,6 +59,13 @@ def test_the_answer_is_a_number_or_an_array(q, low, high, kind):
             assert found.dtype == (np.int64 if isinstance(low, int) else np.float64)
 
 
+class Odd(complex):
+    """A number of somebody's own class, which cannot be converted."""
+
+    def __float__(self):
+        raise RuntimeError("private")
+
+
 @for_each(
     "data",
     [
@@ -72,6 +79,7 @@ def test_the_answer_is_a_number_or_an_array(q, low, high, kind):
         pl.Series([3, None, 5, None, 4]),
         [3, "text", 5, [1, 2], Decimal(4)],
         [3, 1j, 5, Decimal("sNaN"), 4],
+        [3, Odd(), 5, Odd(), 4],
     ],
 )
 def test_records_of_any_container(data):

@@ -352,6 +352,7 @@ def test_the_allowance_follows_the_theorem():
         ([column(0, 120), column(1000, 1001)], {"float64"}, 1000, 2e6 * 2.0**-53 * 1001),
         ([column(0, 120)], {"float32", "float64"}, 1000, 2e6 * 2.0**-24),
         ([column(0, 120)], {"float16"}, 10, 200 * 2.0**-11),
+        ([column(0, 2), column(1000, 1000)], set(), 1000, 2e6 * 2.0**-53 * 500),
         ([column(5, 5), Place((0,), ("a", None))], set(), 10**5, 2e10 * 2.0**-53),
     ):
         assert enlarged(3.0, n, known, dtypes) == pytest.approx(3 * (1 + expected), rel=1e-14)

@@ -124,6 +124,31 @@ def test_every_kind_of_function_can_be_evaluated():
 
 
 @dataclass
+class Neighbour:
+    age: int
+
+
+@dataclass
+class Unsendable:
+    age: int
+    held = (each for each in "a generator cannot be sent")
+
+
+def test_a_record_of_a_class_that_cannot_be_sent_fails_its_own_block():
+    """An error, or the failure of all blocks, would tell that somebody's record is of that class."""
+
+    def first(people):
+        return float(people[0].age)
+
+    people = [Unsendable(1), Person(1, "f"), Person(1, "f"), Person(1, "m")]
+    assert np.isnan(run(first, people, 4)).sum() == 1
+    check_blocks(first, describe(0.0), people)
+    people[0] = Person(threading.Lock(), "a record that cannot be pickled")
+    people[2] = Neighbour(1)
+    assert np.isnan(run(first, people, 4)).sum() == 1
+
+
+@dataclass
 class Person:
     age: int
     sex: str
@@ -394,6 +419,33 @@ def test_each_block_begins_with_the_same_clean_state():
     found = run(running_maximum, numbers(), 12)
     assert len(set(found.ravel())) == 12
     assert largest == -math.inf
+
+
+@for_each("act", ["w", "remove", "rename", "truncate", "mkdir", "symlink", "utime", "open"])
+def test_no_block_changes_what_others_read(act, tmp_path):
+    """A running maximum in a file, emptied by one person's block, would be read by all later blocks."""
+    file = tmp_path / "state"
+    file.write_text("5")
+    os.utime(file, (1, 1))
+    acts = {
+        "w": lambda: file.open("w").close(),
+        "remove": file.unlink,
+        "rename": lambda: file.rename(f"{file}2"),
+        "truncate": lambda: os.truncate(file, 0),
+        "mkdir": (tmp_path / "new").mkdir,
+        "symlink": lambda: (tmp_path / "new").symlink_to(file),
+        "utime": lambda: os.utime(file, (2, 2)),
+        "open": lambda: os.close(os.open(tmp_path / "new", os.O_CREAT)),
+    }
+    change = acts[act]
+
+    def changes(x):
+        with contextlib.suppress(OSError):
+            change()
+        return float(file.read_text())
+
+    assert (run(changes, numbers(6), 3) == 5).all()
+    assert list(tmp_path.iterdir()) == [file] and file.read_text() == "5" and file.stat().st_mtime == 1
 
 
 def test_the_callers_data_and_generators_stay_as_they_are():

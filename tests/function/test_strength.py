@@ -21,7 +21,7 @@ from privatize import (
     sums,
 )
 from privatize.calibration.refuting import refute
-from privatize.errors import ArgumentError, BoundError, DataError, SettingsError
+from privatize.errors import ArgumentError, BoundError, DataError, ExecutionError, SettingsError
 from privatize.function import question
 from privatize.function.strength import GIVEN, PROVED
 from tests.cases import for_each
@@ -172,7 +172,43 @@ class TestLedger:
         assert proven_mean.release(data).proven == f"{PROVED}, {GIVEN}"
 
 
+BUDGET = Budget("nothing is spent", epsilon=1, ledger="memory")
+PEOPLE = np.random.default_rng(5).normal(size=200)
+
+
 class TestOwnBound:
+    @for_each(
+        "make",
+        [
+            lambda f: privatize(epsilon=1, mechanism=Blocks(-1.0, 1.0, blocks=4), budget=BUDGET)(f),
+            lambda f: privatize(epsilon=1, budget=BUDGET)(additive(f, bounds=(-1, 1))),
+        ],
+    )
+    def test_private_data_must_not_be_reached_but_through_the_argument(self, make):
+        """Every block, and every row of a sum, would be made of all records: the answer would be raw."""
+        copied = PEOPLE[::-1].copy()
+
+        def by_argument(people, others=None):
+            return float(np.mean(others))
+
+        calls = [
+            (lambda people: float(PEOPLE.mean()), {}),
+            (lambda people: float(copied.mean()), {}),
+            (by_argument, {"others": PEOPLE}),
+        ]
+        for function, others in calls:
+            with pytest.raises(DataError, match="can be reached"):
+                make(function)(PEOPLE, **others)
+        assert BUDGET.spent.epsilon == 0
+
+    def test_a_function_that_cannot_run_in_blocks_costs_nothing(self):
+        """Somebody would pay for an error that does not even say what is wrong."""
+        held = (each for each in "a generator cannot be sent")
+        function = privatize(epsilon=1, mechanism=Blocks(-1.0, 1.0), budget=BUDGET)
+        with pytest.raises(ExecutionError, match="Each block is evaluated"):
+            function(lambda people: float(next(held)))(PEOPLE)
+        assert BUDGET.spent.epsilon == 0
+
     def test_quantiles_need_no_p_and_no_gamma(self):
         """The median age of 30,000 people would not be exact at epsilon=1, as other libraries give it."""
         ages = np.random.default_rng(0).integers(18, 90, size=30_000)

@@ -142,6 +142,7 @@ def test_bounds_that_are_refused(low, high, words):
         ({"aggregate": "max"}, "aggregate='max'"),
         ({"weights": [1, -1]}, "out of range"),
         ({"weights": [1, np.nan]}, "out of range"),
+        ({"weights": [5e-324, 1e308]}, "out of range"),
         ({"weights": [1, 2, 3]}, "do not fit"),
         ({"weights": "ab"}, "do not fit"),
         ({"weights": {"a": 1}}, "do not fit"),

@@ -30,6 +30,10 @@ READY, THREADED, REFUSED = b"r", b"t", b"x"  # what the template says first
 DONE = b"\x01"  # the first byte of an answer
 _SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 _LINK = 3  # a child's only descriptor, besides those of the null device
+# What changes the file system without writing: the limit on the size of files does not prevent these.
+_CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES = {"os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.removexattr", "os.rename"}
+_CHANGES |= {"os.rmdir", "os.setxattr", "os.symlink", "os.truncate", "os.utime", "sqlite3.connect"}
 # The options of Linux's prctl: a signal when the parent ends, core dumps, and who inherits orphans.
 _PARENT_ENDED, _DUMPABLE, _SUBREAPER = 1, 4, 36
 
@@ -215,6 +219,7 @@ def _run_child(end: int, load: Any, limits: Limits) -> None:
             Path("/proc/self/oom_score_adj").write_text("1000")
         loaded, me = load(), os.getpid()
         _limit(limits)
+        sys.addaudithook(_refuse_changes)
         with open(_LINK, "rb", closefd=False) as link:
             block = link.read()
         with loaded.surroundings.entered(), refusing():
@@ -235,6 +240,17 @@ def _close_others() -> None:
         if descriptor > _LINK:
             with contextlib.suppress(OSError):  # the one that listed them
                 os.close(descriptor)
+
+
+def _refuse_changes(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse to change any file: an emptied, renamed or removed one would be seen by other blocks."""
+    if event == "open":
+        path, _, flags = args
+        allowed = not flags & _CHANGING or path == os.devnull or isinstance(path, int)
+    else:
+        allowed = event not in _CHANGES
+    if not allowed:
+        raise PermissionError("a block must not change files")
 
 
 def _limit(limits: Limits) -> None:
