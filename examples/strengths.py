@@ -111,7 +111,7 @@ def proven() -> dict[str, Function]:
 
     def share_of(people: People) -> float:
         yes, no = (max(count, 1.0) for count in members_of(people).tolist())
-        return yes / (yes + no)
+        return float(yes / (yes + no))
 
     return {
         "mean": lambda people: float(mean_of(people)["income"]),

@@ -89,8 +89,8 @@ class Proven(ABC):
         The default is for answers that are drawn, and get no noise.
         """
         del mechanism
-        raise SettingsError(f"""{type(self).__name__} adds no noise to the function's own numbers, so there is
-            no sensitivity, and no interval around an answer, for n={n} records. Try it on made-up data.""")
+        raise SettingsError(f"""No noise is added to the function's own numbers here, so there is no
+            sensitivity, and no interval around an answer, for n={n} records. Try it on made-up data.""")
 
     @abstractmethod
     def structure(self, n: int) -> Structure:

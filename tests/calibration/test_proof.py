@@ -48,7 +48,7 @@ def test_noise_of_laplace_and_gaussian_is_accepted_and_nothing_else():
 
 def test_answers_without_noise_have_no_sensitivity():
     """An interval would be shown around an answer to which no noise was added."""
-    with pytest.raises(SettingsError, match="Half adds no noise"):
+    with pytest.raises(SettingsError, match="No noise is added"):
         Half().bound_at(100, Laplace())
 
 

@@ -244,7 +244,7 @@ class TestOwnBound:
         assert mean.error_at(1000) < mean.error_at(100) < 4
         assert math.isclose(mean.epsilon_for(100, error=mean.error_at(100)), 1, rel_tol=1e-6)
         assert [found.value for found in mean.estimate([100, 1000])] == pytest.approx([1.2, 0.12])
-        with pytest.raises(SettingsError, match="adds no noise"):
+        with pytest.raises(SettingsError, match="No noise is added"):
             privatize(epsilon=1)(sums.quantiles(0.5, 0, 120)).estimate(100)
         with pytest.raises(SettingsError, match="number of records n"):
             mean.error_at(np.full(100, 0.123456))
