@@ -210,7 +210,8 @@ class Clamped(Proven):
 
     def fits(self, data: Any) -> None:
         try:
-            made = self.function(records.take(data, np.zeros(0, dtype=np.intp)))
+            # Isolated: how many categories there are would be an answer that nobody has paid for.
+            made = self.function(records.isolated(records.take(data, np.zeros(0, dtype=np.intp))))
         except DataError:  # of our own functions, about the form of the data
             raise
         except (Exception, SystemExit):  # many functions cannot do anything with no records
@@ -237,7 +238,7 @@ class Clamped(Proven):
         lower bounds of a box, the center of a ball, no category.
         """
         try:
-            taken = records.take(data, at)
+            taken = records.copy(records.take(data, at))  # the function may change records in place
             # A record by itself does not show the categories of others, as it may among them.
             rows = self.units(self.function(records.isolated(taken) if len(at) == 1 else taken), n)
             if len(rows) == len(at):

@@ -72,7 +72,18 @@ def _isolated(column: Any) -> Any:
     if isinstance(dtype, pl.Enum):
         own = set(values)
         dtype = pl.Enum([value for value in dtype.categories if value in own])
-    return pl.Series(column.name, values, dtype)
+    return pl.Series(column.name, values, _without_enums(dtype) if dtype.is_nested() else dtype)
+
+
+def _without_enums(dtype: Any) -> Any:
+    """Return a dtype inside a list or a struct with strings in place of enums, which show all categories."""
+    if isinstance(dtype, pl.Struct):
+        return pl.Struct({each.name: _without_enums(each.dtype) for each in dtype.fields})
+    if isinstance(dtype, pl.List):
+        return pl.List(_without_enums(dtype.inner))
+    if isinstance(dtype, pl.Array):
+        return pl.Array(_without_enums(dtype.inner), dtype.size)
+    return pl.String() if isinstance(dtype, pl.Enum) else dtype
 
 
 def _series(values: Array, missing: Array | None, zone: str | None) -> Any:

@@ -378,6 +378,9 @@ def test_categories_of_others_do_not_show_in_a_record():
     column = pd.Series(["b"] * 50, dtype=pd.CategoricalDtype(["a", "b"]))
     assert proven_of(codes).measure(column, 50) is None
     assert proven_of(named).measure(column, 50) is not None
+    dummies = proven_of(sums.additive(pd.get_dummies, bounds=([0, 0], [1, 1])))
+    for names in ("ab", "abc"):  # an error would tell how many there are
+        dummies.fits(pd.Series([*names], dtype="category"))
 
 
 def test_a_function_that_fails_on_some_records_is_checked_too():
@@ -451,6 +454,13 @@ def test_functions_that_look_at_several_records_are_found():
 
 def test_the_data_is_not_changed():
     """A function that works in place would change the user's data."""
+
+    def emptied(people):
+        return [person.pop() for person in people]
+
+    for people in ([[5.0], [7.0]], np.array([[5.0], [7.0], None], dtype=object)[:2]):
+        assert proven_of(sums.additive(emptied, bounds=(0, 10))).measure(people, 2) is not None
+        assert [*people] == [[5.0], [7.0]]
 
     def doubled(x):
         x *= 2

@@ -148,3 +148,15 @@ def test_nanoseconds_stay():
     frame = frame.with_columns(pl.col("at").dt.replace_time_zone("Europe/Berlin").alias("zoned"))
     assert records.isolated(frame).equals(frame)
     assert records.isolated(frame.to_arrow()).equals(frame.to_arrow())
+
+
+def test_enums_inside_of_lists_and_structs():
+    """One person's category would be seen in all blocks, as a part of a nested dtype."""
+    for values, nest in (
+        ([["u"], ["v"]], pl.List),
+        ([["u"], ["v"]], lambda kind: pl.Array(kind, 1)),
+        ([{"a": "u"}, {"a": "v"}], lambda kind: pl.Struct({"a": kind})),
+    ):
+        column = pl.Series("name", values, nest(pl.Enum(["u", "v", LONG])))
+        made = records.isolated(records.take(column, np.array([1])))
+        assert made.to_list() == values[1:] and LONG not in str(made.dtype)

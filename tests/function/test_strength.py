@@ -177,30 +177,6 @@ PEOPLE = np.random.default_rng(5).normal(size=200)
 
 
 class TestOwnBound:
-    @for_each(
-        "make",
-        [
-            lambda f: privatize(epsilon=1, mechanism=Blocks(-1.0, 1.0, blocks=4), budget=BUDGET)(f),
-            lambda f: privatize(epsilon=1, budget=BUDGET)(additive(f, bounds=(-1, 1))),
-        ],
-    )
-    def test_private_data_must_not_be_reached_but_through_the_argument(self, make):
-        """Every block, and every row of a sum, would be made of all records: the answer would be raw."""
-        copied = PEOPLE[::-1].copy()
-
-        def by_argument(people, others=None):
-            return float(np.mean(others))
-
-        calls = [
-            (lambda people: float(PEOPLE.mean()), {}),
-            (lambda people: float(copied.mean()), {}),
-            (by_argument, {"others": PEOPLE}),
-        ]
-        for function, others in calls:
-            with pytest.raises(DataError, match="can be reached"):
-                make(function)(PEOPLE, **others)
-        assert BUDGET.spent.epsilon == 0
-
     def test_a_function_that_cannot_run_in_blocks_costs_nothing(self):
         """Somebody would pay for an error that does not even say what is wrong."""
         held = (each for each in "a generator cannot be sent")
