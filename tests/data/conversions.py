@@ -39,7 +39,7 @@ def alone(data, drawn, support):
     return made
 
 
-ENDS = st.sampled_from(
+SUPPORTS = st.sampled_from(
     [
         None,
         (0.0, 1.0),

@@ -18,6 +18,7 @@ from tests.cases import for_each
 from tests.data.conversions import (
     ENDS,
     ODD,
+    SUPPORTS,
     TEXT,
     Loud,
     alone,
@@ -77,7 +78,7 @@ INTEGERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 7,
 
 
 @pytest.mark.parametrize("target", ["f8", "f4", "i8", "i1", "u8"])
-@given(values=st.lists(REALS, min_size=1, max_size=6), support=ENDS)
+@given(values=st.lists(REALS, min_size=1, max_size=6), support=SUPPORTS)
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_every_float_is_converted_as_it_would_be_alone(target, values, support):
     """If one record changed another, neighbours would no longer be neighbours."""
@@ -88,7 +89,7 @@ def test_every_float_is_converted_as_it_would_be_alone(target, values, support):
 
 
 @pytest.mark.parametrize("target", ["f8", "i8", "i2", "u1"])
-@given(values=st.lists(INTEGERS, min_size=1, max_size=6), support=ENDS)
+@given(values=st.lists(INTEGERS, min_size=1, max_size=6), support=SUPPORTS)
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_every_integer_is_converted_as_it_would_be_alone(target, values, support):
     """If one record changed another, neighbours would no longer be neighbours."""

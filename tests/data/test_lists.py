@@ -13,7 +13,7 @@ from privatize import privatize, samplers
 from privatize.data import records
 from privatize.errors import DataError, PrivateRunError
 from tests.cases import for_each
-from tests.data.conversions import COLUMNS, ENDS, ODD, TEXT, alone, fine, inf, inside, nan, private
+from tests.data.conversions import COLUMNS, ODD, SUPPORTS, TEXT, alone, fine, inf, inside, nan, private
 from tests.data.datasets import sampled
 from tests.data.layouts import UNIT, check, layouts
 
@@ -39,7 +39,7 @@ INTEGERS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.sampled_from([0, 1, 7,
 
 @given(
     values=st.lists(st.one_of(REALS, INTEGERS, st.booleans(), st.integers()), min_size=1, max_size=6),
-    support=ENDS,
+    support=SUPPORTS,
     target=st.sampled_from(["f8", "i8"]),
 )
 @settings(max_examples=150, deadline=None, derandomize=True)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -32,7 +35,6 @@ from privatize.errors import (
 from privatize.sklearn import PrivateEstimator
 from tests.function.fitted import HUGE, QUICK, P, X, Y, counted
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 FALSE_ALARM = 1e-6
 
 

@@ -35,7 +35,7 @@ class TestWrapper:
         assert importable.__name__ == "importable"
         assert importable.__doc__ == "Average values."
         assert str(inspect.signature(importable)) == "(values)"
-        assert importable.__module__ == __name__
+        assert importable.__module__ == importable.__wrapped__.__module__ == "tests.function.privatized"
         assert importable.__wrapped__(np.ones(3)) == 1.0
 
     def test_repr_says_what_is_promised(self):

@@ -9,6 +9,9 @@ import pickle
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -21,9 +24,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from privatize import Budget, samplers
 from privatize.sklearn import PrivateEstimator
 from tests.function.fitted import HUGE, QUICK, P, X, Y, counted
-
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
-
 
 # -- scikit-learn's own checks --
 

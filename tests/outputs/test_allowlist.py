@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     cluster,
     decomposition,
@@ -11,8 +14,6 @@ from privatize import samplers
 from privatize.outputs import allowlist, models
 from privatize.outputs.describe import describe
 from tests.outputs.trained import CASES, LEARN_NOTHING, X_ONLY, dataset
-
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 
 
 def test_every_class_of_the_list_has_a_case():

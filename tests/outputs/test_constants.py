@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     linear_model,
     neighbors,
@@ -16,8 +19,6 @@ from privatize.errors import (
 from privatize.sklearn import fitted
 from tests.cases import for_each
 from tests.outputs.trained import refused
-
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 
 
 @for_each(

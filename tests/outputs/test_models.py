@@ -13,6 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     cluster,
     compose,
@@ -56,7 +59,6 @@ from tests.outputs.trained import (
     refused,
 )
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 FALSE_ALARM = 1e-6
 
 

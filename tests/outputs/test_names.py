@@ -1,13 +1,14 @@
 """A class is known by its qualified name, and another one of that name is not taken for it."""
 
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     svm,
 )
 
 from tests.outputs.trained import refused
-
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 
 
 def test_classes_with_the_name_of_a_known_one():

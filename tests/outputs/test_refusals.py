@@ -5,6 +5,9 @@ import fractions
 
 import numpy as np
 import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     ensemble,
     linear_model,
@@ -23,7 +26,6 @@ from tests.cases import for_each
 from tests.outputs.shapes import Color, Fit
 from tests.outputs.trained import Boosted, Own, refused
 
-pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 UNKNOWN = {
     "RandomForestClassifier": lambda X, y: ensemble.RandomForestClassifier(2, random_state=0).fit(X, y),
     "SVC": lambda X, y: svm.SVC().fit(X, y),

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy import optimize
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+
 from sklearn import (
     cluster,
     compose,
@@ -238,11 +240,3 @@ class Own(svm.LinearSVC):
     def fit(self, X, y):
         self.seen_ = X
         return super().fit(X, y)
-
-
-def nearest(point, start, constraints_of):
-    """Return the nearest valid point as a general solver finds it."""
-    solved = optimize.minimize(
-        lambda x: ((x - point) ** 2).sum(), start, constraints=constraints_of, method="SLSQP", tol=1e-12
-    )
-    return solved.x

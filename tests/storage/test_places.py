@@ -97,7 +97,7 @@ def test_environment_configuration_and_argument(path, monkeypatch):
     monkeypatch.delenv("PRIVATIZE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(path.parent))
     assert default_store().endswith("estimates.db")
-    monkeypatch.setattr(policy, "_chosen", {})
+    monkeypatch.setattr(policy_module, "_chosen", {})
     configure(store=path)
     made(counted(), "default").estimate(20)
     assert path.exists()

@@ -102,7 +102,7 @@ class TestNoHarm:
     def test_a_worker_that_leaks_is_replaced(self, monkeypatch):
         """A worker that leaks memory would grow until the machine has none left."""
         monkeypatch.setattr(processes, "_GROWN", 2**24)
-        monkeypatch.setattr(processes, "_memory", lambda: 0)
+        monkeypatch.setattr(processes, "machine_memory", lambda: 0)
         estimate(mean)
         before = workers()
 
