@@ -367,7 +367,7 @@ def test_packages_are_small_and_have_no_data(project):
     )
     package = pack(job(user.f))
     assert np.float64(1234.5678).tobytes() not in package.payload
-    assert len(package.payload) < 10_000
+    assert len(package.payload) < 30_000  # it has names of loaded modules; the records have 80,000 bytes
 
 
 def test_attributes_of_data_send_no_data(project):
