@@ -27,6 +27,13 @@ def _fresh_memory():
     open_store("memory").forget()
 
 
+def pytest_runtest_setup():
+    """Forget what another test, or an example in the docs, has set by configure(). Fixtures are not for docs."""
+    from privatize.config import policy
+
+    policy._chosen.clear()
+
+
 @pytest.fixture(autouse=True)
 def _no_clock(monkeypatch):
     """Keep the clock from deciding where pairs are evaluated, and how many at a time.

@@ -52,10 +52,13 @@ def numbers(n=60):
 def nothing_left():
     """Check that no process, descriptor or shared memory is left."""
     run(mean, numbers(4), 2)  # starts the fork server, which stays
-    before = _traces()
+    gc.collect()
+    processes, descriptors, shared = _traces()
     yield
     gc.collect()
-    assert _traces() == before
+    found = _traces()
+    # What other tests have left may end meanwhile.
+    assert found[0] <= processes and found[1] <= descriptors and found[2] <= shared
 
 
 def _traces():
