@@ -28,7 +28,7 @@ def _fresh_memory():
 
 
 def pytest_runtest_setup():
-    """Forget what another test, or an example in the docs, has set by configure(). Fixtures are not for docs."""
+    """Forget what another test, or an example in the docs, which has no fixtures, has set by configure()."""
     from privatize.config import policy
 
     policy._chosen.clear()

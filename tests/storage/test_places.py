@@ -5,7 +5,6 @@ import pytest
 
 from privatize import Budget, configure, privatize, samplers
 from privatize.config import policy as policy_module
-from privatize.config.policy import policy
 from privatize.errors import (
     SettingsError,
     UnsharedBudgetWarning,
