@@ -32,6 +32,7 @@ from privatize.errors import (
     ScoreError,
     SettingsError,
 )
+from privatize.mechanisms import as_mechanism
 from privatize.sklearn import PrivateEstimator
 from tests.function.fitted import HUGE, QUICK, P, X, Y, counted
 
@@ -45,8 +46,10 @@ def test_its_options_are_those_of_the_decorator():
     known = inspect.signature(privatize).parameters
     options = [name for name in given if name not in own]
     assert set(known) - set(options) == {"function", "unknown", "data", "pair", "batch", "coins"}
-    for name in set(options) - {"sampler"}:
+    for name in set(options) - {"sampler", "mechanism"}:
         assert given[name].default == known[name].default, name
+    # scikit-learn wants defaults that are no objects.
+    assert as_mechanism(given["mechanism"].default) == known["mechanism"].default
 
 
 FAR = [[-3.0, -3.0], [6.0, 6.0]]
