@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privatize.calibration.clamped import Bounds, Box, Clamped, OneHot, as_bounds
-from privatize.calibration.numeric import numbers, numeric, unmixed
+from privatize.calibration.numeric import NoRowsError, numbers, numeric, unmixed
 from privatize.data import records
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.identity.library import Wrapper
@@ -157,7 +157,8 @@ def _rows(made: Any, name: str, keys: tuple[Any, ...] | None = None) -> Array:
     """Return what a function returned as an array of numbers with one entry for each record."""
     rows = numeric(made, keys)
     if rows.ndim == 0 or rows.dtype.kind not in "biuf":
-        raise OutputError(f"""{name}() returned
+        kind = OutputError if rows.ndim else NoRowsError
+        raise kind(f"""{name}() returned
             {f"a {type(made).__name__}" if rows.ndim == 0 else f"rows of {rows.dtype}"}. What is added up over
             records must be one number, or one row of numbers, for each of them, as an array, a series or a
             list: do not add up in the function.""")

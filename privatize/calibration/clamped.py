@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.calibration.numeric import NoRowsError
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import records
 from privatize.errors import DataError, OutputError, SettingsError
@@ -212,7 +213,7 @@ class Clamped(Proven):
         try:
             # Isolated: how many categories there are would be an answer that nobody has paid for.
             made = self.function(records.isolated(records.take(data, np.zeros(0, dtype=np.intp))))
-        except DataError:  # of our own functions, about the form of the data
+        except (DataError, NoRowsError):  # about the form of the data, and of what the function returns
             raise
         except (Exception, SystemExit):  # many functions cannot do anything with no records
             return

@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 
 from privatize.data import frames
 from privatize.data.columns import values_of
-from privatize.errors import DataError
+from privatize.errors import DataError, OutputError
 
 Array = NDArray[Any]
 Keys = tuple[Any, ...] | None
+
+
+class NoRowsError(OutputError):
+    """A function returned one number, where it must return one number or row for each record."""
 
 
 def numeric(data: Any, keys: Keys = None) -> Array:

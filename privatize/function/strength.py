@@ -104,7 +104,7 @@ def proven_bound(function: Callable[..., Any], settings: Settings, name: str) ->
     """
     blocks, own = settings.mechanism, proven_of(function)
     given = [each for each in ("gamma", "sensitivity") if getattr(settings, each) is not None]
-    law = [] if settings.sampler is None else ["sampler"]
+    law = [each for each in ("sampler", "domain") if getattr(settings, each) is not None]
     if isinstance(blocks, Blocks):
         _refuse([*given, *law], f"{blocks!r} promises that")
         blocks.check(settings.epsilon, settings.delta)

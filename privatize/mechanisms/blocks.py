@@ -15,6 +15,7 @@ from privatize.noise.quantile import Grid, fineness, quantile, shares
 from privatize.outputs.containers import Dict
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Branch, Leaf, Reading, Structure, StructureChanged
+from privatize.planning.numbers import as_integer
 
 _MOST = 2**20  # blocks
 _WIDEST = 1e9  # how many times a weight may be another: every number needs a share of ε
@@ -83,8 +84,8 @@ class Blocks(BaseMechanism):
         structure, lows, highs = _bounds(low, high)
         if not isinstance(aggregate, str) or aggregate not in ("median", "mean"):
             raise SettingsError(f"aggregate={aggregate!r} is not 'median' or 'mean'.")
-        number = type(blocks) is int and 1 <= blocks <= _MOST
-        if not number and not (isinstance(blocks, str) and blocks == "auto"):
+        count = blocks if isinstance(blocks, str) else as_integer(blocks)
+        if count != "auto" and (isinstance(count, str) or not 1 <= count <= _MOST):
             raise SettingsError(f"""blocks={blocks!r} is out of range: it must be 'auto' or an integer from 1
                 to {_MOST}. 50 to 400 are usual.""")
         given = tuple(_spread(structure, 1.0 if weights is None else weights))
@@ -93,7 +94,7 @@ class Blocks(BaseMechanism):
                 finite, and none may be more than {_WIDEST:g} times another.""")
         given = given if len(set(given)) > 1 else (1.0,) * len(given)
         made = {"structure": structure, "lows": lows, "highs": highs, "weights": given}
-        vars(self).update(made, blocks=blocks, aggregate=aggregate)  # it is frozen
+        vars(self).update(made, blocks=count, aggregate=aggregate)  # it is frozen
 
     @property
     def low(self) -> Any:

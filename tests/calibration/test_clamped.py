@@ -330,13 +330,14 @@ def test_failing_records_count_as_the_public_value():
         (drops, [5, 13, 7], 12 + 1),
         (texts, [5, 13, 7], 12 + 1),
         (none, [5, 13, 7], 3),
-        (lambda values: None, [5, 13], 2),
         (lambda values: values[0], [5, 13], 2),
         (lambda values: np.array(values, dtype="M8[s]"), [5, 13], 2),
         (lambda values: [[value, value] for value in values], [5, 13], 2),
     ]:
         value, _ = answer(sums.additive(function, average=False, bounds=(1, 20)), data)
         assert value == expected
+    with pytest.raises(OutputError):  # it has no rows for any data, and that is seen before it is paid for
+        answer(sums.additive(lambda values: None, bounds=(1, 20)), [5, 13])
     zero = answer(sums.additive(none, average=False, bounds=sums.ball(3, 2)), [1, 2])[0]
     assert zero == pytest.approx([0, 0], abs=0.01)
     assert answer(sums.means(bounds=(1, 20)), [5, "x", 2**2000, None, 10**30])[0] == pytest.approx(

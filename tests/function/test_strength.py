@@ -21,7 +21,7 @@ from privatize import (
     sums,
 )
 from privatize.calibration.refuting import refute
-from privatize.errors import ArgumentError, BoundError, DataError, ExecutionError, SettingsError
+from privatize.errors import ArgumentError, BoundError, DataError, ExecutionError, OutputError, SettingsError
 from privatize.function import question
 from privatize.function.strength import GIVEN, PROVED
 from tests.cases import for_each
@@ -225,6 +225,14 @@ class TestOwnBound:
         with pytest.raises(SettingsError, match="number of records n"):
             mean.error_at(np.full(100, 0.123456))
 
+    def test_a_number_in_place_of_rows_is_refused(self):
+        """Every record would count as the lower bound, and nobody would notice."""
+        budget = Budget("no rows", epsilon=1, ledger="memory")
+        share = privatize(epsilon=1, budget=budget)(additive(lambda ages: ages.mean(), bounds=(0, 1)))
+        with pytest.raises(OutputError, match="one number, or one row"):
+            share(np.full(100, 0.5))
+        assert budget.spent.epsilon == 0
+
     def test_sums_with_bounds_and_other_arguments(self):
         """A mapper with options could not be used, or would get too little noise."""
         share = privatize(epsilon=50)(additive(lambda ages, limit=65: ages >= limit, bounds=(0, 1)))
@@ -285,7 +293,10 @@ class TestBlocks:
         release = privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(fails).release(np.full(100, 0.123456789))
         assert 0 <= release.value <= 1 and "0.12345" not in repr(release)
 
-    @for_each("options", [{"gamma": 0.05}, {"sensitivity": 1.0}, {"sampler": P}, {"delta": 1e-6}])
+    @for_each(
+        "options",
+        [{"gamma": 0.05}, {"sensitivity": 1.0}, {"sampler": P}, {"delta": 1e-6}, {"domain": "clip"}],
+    )
     def test_refuses_what_it_does_not_need(self, options):
         """Somebody would believe that P or gamma matter here."""
         with pytest.raises(SettingsError, match="no use here"):
