@@ -84,7 +84,7 @@ class Blocks(BaseMechanism):
         structure, lows, highs = _bounds(low, high)
         if not isinstance(aggregate, str) or aggregate not in ("median", "mean"):
             raise SettingsError(f"aggregate={aggregate!r} is not 'median' or 'mean'.")
-        count = blocks if isinstance(blocks, str) else as_integer(blocks)
+        count: Any = blocks if isinstance(blocks, str) else as_integer(blocks)
         if count != "auto" and (isinstance(count, str) or not 1 <= count <= _MOST):
             raise SettingsError(f"""blocks={blocks!r} is out of range: it must be 'auto' or an integer from 1
                 to {_MOST}. 50 to 400 are usual.""")
