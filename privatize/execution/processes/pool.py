@@ -312,6 +312,10 @@ def _leave() -> None:
     for end in [*ends, *(popen.finalizer._args[0] for popen in running)]:
         with contextlib.suppress(OSError):
             os.close(end)
+    from multiprocess import resource_tracker
+
+    # It is no child of this process, which cannot wait for it at its end, and would print an error.
+    resource_tracker._resource_tracker._pid = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -122,10 +122,11 @@ class TestNoHarm:
 
     def test_programs_that_a_function_has_started(self, hung):
         """A program that a function has started would run on after the function's timeout."""
+        command = ["sleep", f"661.{os.getpid()}"]  # not that of another run of the tests
 
         def waits(x):
             if x[0] > 0.98:
-                with subprocess.Popen(["sleep", "661.73"]) as program:
+                with subprocess.Popen(command) as program:
                     Path(hung, str(os.getpid())).touch()
                     program.wait()
             return float(x.mean())
@@ -134,7 +135,7 @@ class TestNoHarm:
             found = []
             for process in psutil.process_iter():
                 with contextlib.suppress(psutil.Error):
-                    if process.cmdline() == ["sleep", "661.73"]:
+                    if process.cmdline() == command:
                         found.append(process)
             return found
 
