@@ -16,7 +16,17 @@ from privatize.errors import DataError
 # Records that numpy makes different arrays of, depending on what is beside them.
 RECORDS = [0, 1, 2**53 + 1, 2**63, 2**70, 10**400, True, 0.5, -0.0, math.nan, math.inf, 5e-324, None, pd.NA]
 RECORDS += [np.float32(0.1), np.int64(7), np.uint64(2**63), np.bool_(True), Decimal("0.1"), Fraction(1, 3)]
-RECORDS += ["x", "1.5", b"1", 2j, [1.0], dt.date(2020, 1, 1), pd.NaT, np.datetime64("NaT", "D"), np.array([1.0])]
+RECORDS += [
+    "x",
+    "1.5",
+    b"1",
+    2j,
+    [1.0],
+    dt.date(2020, 1, 1),
+    pd.NaT,
+    np.datetime64("NaT", "D"),
+    np.array([1.0]),
+]
 
 
 def alone(record):
