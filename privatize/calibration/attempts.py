@@ -150,7 +150,9 @@ def first_attempts(places: list[Place], n: int, rng: np.random.Generator) -> lis
             recipes[1] = (*recipes[0][:at], recipes[1][at], *recipes[0][at + 1 :])
         width, order = int(rng.choice([1, n])), int(rng.integers(3))
         start = 0 if entire else int(rng.integers(width))
-        found.append(Attempt(0, *recipes, width, start, width if entire else start + 1, order))  # type: ignore
+        before, after, others = recipes
+        stop = width if entire else start + 1
+        found.append(Attempt(0, before, after, others, width, start, stop, order))
     return [attempt._replace(number=number) for number, attempt in enumerate(found)]
 
 

@@ -135,7 +135,7 @@ class Transformed(Proven):
             warnings.simplefilter("ignore")
             try:
                 found = self.transformation(self._members(values))
-            except Exception:
+            except Exception:  # OpenDP's own message could quote a record
                 return None
         listed = found if isinstance(found, list) else [found]
         if _are_integers(listed):

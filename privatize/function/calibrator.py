@@ -199,7 +199,9 @@ def _key(
     """Return the key of an estimate, if it has one, and whether the guard saw the same values as the key."""
     # A frame of its own: frames that calibrate must hold neither the data nor all that a function can reach.
     read: dict[tuple[int, str], Any] | None = None if changes is None else {}
-    private, name = None if box is None else Private(box.data), asked.definition.name
+    # A promise for all pairs allows no error that depends on values, before anybody has paid.
+    copies, name = asked.settings.plan is not None, asked.definition.name
+    private = None if box is None else Private(box.data, copies=copies)
     try:
         key = token(facts, name, version=asked.settings.version, private=private, read=read)
     except PrivateReachable as error:

@@ -263,11 +263,13 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Sub
 def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
     n = _counted(box)
+    # A promise for all pairs allows no error that depends on values, before anybody has paid.
+    sampled = definition.settings.plan is not None
     if not template.fixed:  # P may be made of the data, and an error could show P
-        refuse_reachable(definition.name, template.sampler, box)
+        refuse_reachable(definition.name, template.sampler, box, copies=sampled)
     alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
-    if template.draws_public and is_private(template.sampler, box.data):
+    if sampled and template.draws_public and is_private(template.sampler, box.data):
         raise errors.DataError(BOOTSTRAPPED)
     used, positions = template.used(n)
     return Question(definition, template, call, used, schema), positions

@@ -435,7 +435,8 @@ def privatize(
     min_sensitivity : float, optional
         A floor for the estimate. Without one an estimate of zero is refused.
     timeout : float, optional
-        Seconds for one sampled pair. One that takes longer is ended and counts as infinite.
+        Seconds for one sampled pair, which counts as infinite if it takes longer; or, with
+        `privatize.Blocks`, of CPU time for one block.
     seed : int, optional
         Seed of the calibration, for reproducible estimates. Noise is never seeded.
     version : str, optional
@@ -443,8 +444,8 @@ def privatize(
         change it when that changes. Without it such an estimate is not remembered.
     workers : int, "inline", "ray", Dask client, executor, or object with map, optional
         Where the sampled pairs are evaluated: a number of processes, in this one, or a cluster. By
-        default what `privatize.configure` sets, or else it is chosen automatically. The private
-        data is only ever evaluated in this process.
+        default what `privatize.configure` sets, or else it is chosen automatically. The private data is only
+        evaluated in this process, or by `privatize.Blocks` in short-lived children of it.
     store : str, Path or None
         Where estimates are remembered: a path or URL, or None for this process only. By default
         what `privatize.configure` sets.

@@ -189,7 +189,7 @@ class Release:
             ("promise", promise(self.epsilon, self.delta, self.gamma, self.proven)),
             *([] if self.proven else [average]),
             ("noise" if scaled else "mechanism", f"{self.mechanism}{scaled}"),
-            ("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}"),
+            *([("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}")] if scaled else []),
             ("records", f"n={self.n:,}"),
         ]
         chart = None

@@ -27,6 +27,7 @@ from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
+from privatize.samplers.public import bootstraps
 
 _ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
 
@@ -99,6 +100,9 @@ class Settings:
         if complete(self.mechanism).scaled:
             raise SettingsError(f"""{self.mechanism!r} learns how to scale each number from sampled pairs, and
                 a proven bound is about the plain norm. Leave scaled= out.""")
+        if self.sensitivity is not None and any(bootstraps(self.sampler)):
+            raise SettingsError(f"""{self.sampler!r} draws from records, and with sensitivity= P only says
+                what a record may be. Write its bounds down: samplers.uniform(low, high), samplers.table(...).""")
         if self.sensitivity is None or self.sampler is None or self.domain is not None:
             return
         if self.support is None:

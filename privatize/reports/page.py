@@ -127,6 +127,9 @@ def report(
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
     if function.definition.proven is not None:
+        if audit:
+            raise SettingsError(f"""{function.__name__}() has a bound for all pairs of its own, so there is no
+                estimate to audit. Leave audit= out.""")
         title = f"{function.__name__}, n={' and '.join(f'{size:,}' for size in sizes)}"
         subject = _Subject(function, args, kwargs)
         return Report(title, page(f"privatize: {title}", subject.own(sizes, budget)))

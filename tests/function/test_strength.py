@@ -118,6 +118,7 @@ class TestUsersBound:
             ({"sensitivity": Decimal("2.5")}, "finite number > 0"),
             ({"sensitivity": np.array(2.5)}, "finite number > 0"),
             ({"sampler": samplers.normal(0, 1)}, "no finite bounds"),
+            ({"sampler": samplers.bootstrap(np.arange(100.0))}, "draws from records"),
             ({"samples": 1000}, "estimated by sampling"),
             ({"bound": "dkw"}, "estimated by sampling"),
             ({"min_sensitivity": 1.0}, "estimated by sampling"),
@@ -136,6 +137,14 @@ class TestUsersBound:
         """Noise would be calibrated to nonsense."""
         with pytest.raises(SettingsError):
             privatize(**(PROVEN | {"sensitivity": bound}))(np.mean)(np.full(50, 1.0))
+
+    def test_no_error_before_the_charge_depends_on_values(self):
+        """Guesses of the private column in a global would be compared with it, for nothing."""
+        private, guess = np.arange(50.0) * 1.7, np.arange(50.0) * 1.7
+        function = privatize(**PROVEN)(lambda ages: ages.mean() if len(guess) else 0.0)
+        assert function.release(private).gamma == 0
+        with pytest.raises(DataError, match="can be reached"):
+            function(guess)  # the very object
 
     def test_takes_values_as_they_are_if_the_bound_does_not_depend_on_them(self):
         """A count on data without bounds could not be proven."""

@@ -780,3 +780,5 @@ def test_every_strength_is_named_on_the_page():
         made = report(function, [50, 60]).html
         assert words in made and "for all pairs of such neighbouring datasets" in made
         assert "P, one record" not in made and "With 60 records" in made
+        with pytest.raises(SettingsError, match="no estimate to audit"):
+            report(function, 50, audit=True)
