@@ -102,7 +102,7 @@ class Settings:
                 a proven bound is about the plain norm. Leave scaled= out.""")
         if self.sensitivity is not None and any(bootstraps(self.sampler)):
             raise SettingsError(f"""{self.sampler!r} draws from records, and with sensitivity= P only says
-                what a record may be. Write its bounds down: samplers.uniform(low, high), samplers.table(...).""")
+                what a record may be. Write its bounds down, as in samplers.uniform(low, high).""")
         if self.sensitivity is None or self.sampler is None or self.domain is not None:
             return
         if self.support is None:
