@@ -30,6 +30,11 @@ INTERNAL = (
     f"{{name}}() could not convert the private data to the form that P draws, or handle its answer. "
     f"{_HIDDEN} {_TRY}, and compare the two datasets."
 )
+UNREADABLE = (
+    f"{{name}}() could not convert the private data to the form that P draws, or count what is in it. "
+    f"{_HIDDEN} What was charged stays charged. Compare the data with what P draws: its container, its "
+    f"columns, and the types of their values."
+)
 UNFIT = (
     f"{{name}}() returned, on the private data, something that is not finite or not of the structure that "
     f"calibration saw, so nothing was released. Usual causes: a group or category that may be absent "

@@ -9,16 +9,14 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from privatize import errors
-from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge
-from privatize.budgets.entered import current
-from privatize.budgets.sealed import carried, declared, hidden_in, is_sealed, opened, subject
+from privatize.budgets.sealed import hidden_in
 from privatize.calibration import streams
 from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.proven import Proven
@@ -26,12 +24,12 @@ from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
-from privatize.data.clipping import convert_floats
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT, Advice
 from privatize.function.binding import Call
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, Estimate, refuse_reachable
+from privatize.function.opening import Subjects, afford, attempted, convert, counted, reserve, unseal
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import RecursionGuard, active_guards
 from privatize.function.release import Release
@@ -65,7 +63,8 @@ def released(function: Defined, box: Box, *, entire: bool) -> Any:
         if not entire and any(guard.calls(raw) for guard in own):
             return raw(*box.args, **box.kwargs)  # it calls itself: the outer call adds noise
         nested = (None, _nested(definition, inside[-1].root)) if inside else None
-        outcome, failure = nested or _attempted(definition, calibrator, box, entire)
+        run = functools.partial(_run, definition, calibrator, box, entire)
+        outcome, failure = nested or attempted(run, box, definition.advice.about(INTERNAL))
     finally:  # also after an interrupt, wherever it came
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:
@@ -86,36 +85,6 @@ def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
         or ask both separately.""")
 
 
-def _attempted(
-    definition: Definition, calibrator: Calibrator, box: Box, entire: bool
-) -> tuple[Any, BaseException | None]:
-    """Return a release or its value, and the error to raise. Never raises."""
-    failure: BaseException
-    try:
-        return _run(definition, calibrator, box, entire), None
-    except BaseException as error:  # whatever it is, only its stripped form is raised
-        failure = error
-    bare = _bare(failure, definition.advice.about(INTERNAL), box.started)
-    del failure  # its traceback leads to this frame
-    return None, bare
-
-
-def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
-    """Return an error that holds nothing of the frames it passed through."""
-    if isinstance(error, KeyboardInterrupt):
-        return KeyboardInterrupt()
-    if not isinstance(error, errors.PrivatizeError | errors.PrivatizeWarning) or (
-        started and type(error) is not errors.PrivateRunError
-    ):
-        return errors.PrivateRunError(internal)
-    error.__traceback__ = None
-    error.__context__ = None
-    # A cause stays only where it arose on sampled, public data.
-    if not isinstance(error, errors.CalibrationError | errors.SettingsError):
-        error.__cause__ = None
-    return error
-
-
 # --- the steps, in their order ----------------------------------------------------------------
 
 
@@ -132,14 +101,14 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     asked, positions = _compare(definition, calibrator.template(definition), call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
     if charge is not None:  # before calibrating, which is wasted if the budget is used up
-        _check(subjects, charge)
+        afford(subjects, charge)
     estimate = calibrator.recall(asked, box)
     sensitivity = estimate.sensitivity
     function = asked.function(sensitivity.coin_seed)
-    _convert(asked, box, positions)
+    convert(asked.template, box, positions)
     if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
         full = _certified(_charge(asked, subjects), estimate)  # again: P may have changed meanwhile
-        given = _reserve(subjects, full)
+        given = reserve(subjects, full)
     else:
         given = False
     before = estimate.snapshot(asked)
@@ -156,30 +125,11 @@ def _in_words(words: str, given: bool) -> str:
     return f"{words}, {GIVEN}" if words and given else words
 
 
-def _counted(box: Box) -> int:
-    """Return the number of records in the box, which is public."""
-    n = records.count(box.data)
-    if n == 0:
-        raise errors.DataError("""The dataset is empty: there is nobody to answer about, and nothing to
-            answer.""")
-    return n
-
-
-@dataclass(frozen=True, slots=True)
-class _Subjects:
-    """Whom the data is about, as it was declared, and which budgets pay for answers about them."""
-
-    budgets: list[Any]
-    dataset: str = ""
-    people: tuple[str, ...] = ()
-    sampler: Any = None  # the P that the data was sealed with
-
-
 def _run_proven(
-    definition: Definition, own: Proven, call: Call, box: Box, subjects: _Subjects, entire: bool
+    definition: Definition, own: Proven, call: Call, box: Box, subjects: Subjects, entire: bool
 ) -> Any:
     """Return a release, or its value, of a function that has a bound of its own. It needs no P."""
-    s, n = definition.settings, _counted(box)
+    s, n = definition.settings, counted(box)
     if call.open is not None:
         raise errors.ArgumentError(f"{definition.name}() was called without {call.open!r}.")
     # A bound is about the argument: what the function reads elsewhere it reads for every record and block.
@@ -192,8 +142,8 @@ def _run_proven(
         context().run(proven.fits, box.data)
     structure = own.structure(n)
     charge = _plain(definition, subjects, n)
-    _check(subjects, charge)
-    given = _reserve(subjects, charge)
+    afford(subjects, charge)
+    given = reserve(subjects, charge)
     before = Snapshot(call.function, call.shared())
     _evaluate(definition.advice, box, before, context(), lambda data: proven.measure(data, n), s0)
     if box.value is None:
@@ -221,48 +171,18 @@ def _run_proven(
     )
 
 
-def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> _Subjects:
-    """Open sealed data in the box; return what was declared about it, and all budgets that apply."""
+def _unseal(definition: Definition, box: Box, call: Call, rules: Policy) -> Subjects:
+    """Open sealed data in the box, and refuse it in other places; return whom it is about."""
     name, settings, binding = definition.name, definition.settings, definition.binding
     if call.comparable() is None and hidden_in(call.others()):
         raise errors.SealedError(f"""{name}() was given sealed data as an argument that is not its dataset.
             Only the dataset is opened: pass it as {", ".join(binding.names)}.""")
-    parts = box.data if binding.aligned else (box.data,)
-    sealed = {is_sealed(part) for part in parts}
-    if len(sealed) > 1:
-        raise errors.SealedError(f"Only some of {', '.join(binding.names)} are sealed. Seal all or none.")
-    if rules.require_sealed and sealed == {False}:
-        raise errors.PolicyError(f"""{name}() was called with data that is not sealed, and the policy has
-            require-sealed. Seal it: seal(data, name=...).""")
-    found = _Subjects([settings.budget, *current()])
-    if sealed == {True}:
-        found = _declared(parts, found.budgets, settings.sampler is None)
-        box.data = tuple(map(opened, parts)) if binding.aligned else opened(box.data)
-    budgets = distinct(found.budgets)
-    if rules.require_budget and not budgets:
-        raise errors.PolicyError(f"""{name}() has no budget, and the policy has require-budget. Pass
-            budget=Budget(...), call it in `with budget:`, or seal the data with one.""")
-    return replace(found, budgets=budgets)
-
-
-def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> _Subjects:
-    """Return what was declared about the parts of sealed data. If P is needed, they must agree on it."""
-    carry = [carried(part) for part in parts]
-    known = [sampler for sampler, _ in carry if sampler is not None]
-    if needs_p and any(other != known[0] for other in known):
-        raise errors.SettingsError(f"""The parts of the dataset are sealed with different P: {known!r}. Pass
-            one for all of them together, privatize(sampler=...).""")
-    return _Subjects(
-        [*budgets, *(budget for _, budget in carry)],
-        " and ".join(dict.fromkeys(map(declared, parts))),
-        tuple(dict.fromkeys(map(subject, parts))),
-        known[0] if known else None,
-    )
+    return unseal(name, settings, box, rules, names=binding.names, aligned=binding.aligned)
 
 
 def _compare(definition: Definition, template: Template, call: Call, box: Box) -> tuple[Question, Any]:
     """Compare the data with P; return the question for its sensitivity, and which records are used."""
-    n = _counted(box)
+    n = counted(box)
     # A promise for all pairs allows no error that depends on values, before anybody has paid.
     sampled = definition.settings.plan is not None
     if not template.fixed:  # P may be made of the data, and an error could show P
@@ -275,7 +195,7 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
     return Question(definition, template, call, used, schema), positions
 
 
-def _charge(asked: Question, subjects: _Subjects) -> Charge:
+def _charge(asked: Question, subjects: Subjects) -> Charge:
     """Return what a release costs, as far as that is known before the calibration."""
     s, plain = asked.settings, _plain(asked.definition, subjects, asked.n)
     if s.gamma is None:
@@ -293,7 +213,7 @@ def _charge(asked: Question, subjects: _Subjects) -> Charge:
     )
 
 
-def _plain(definition: Definition, subjects: _Subjects, n: int) -> Charge:
+def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:
     """Return what a release costs that is private for all pairs."""
     s, mechanism = definition.settings, complete(definition.settings.mechanism)
     # A class of the user's own, or one that is derived from ours, may claim any kind of composition.
@@ -321,33 +241,6 @@ def _certified(charge: Charge, estimate: Estimate) -> Charge:
         return replace(charge, key=key)
     average = min(found.average_gamma, found.gamma)
     return replace(charge, key=key, gamma=found.gamma, average_gamma=average, looks=found.certified())
-
-
-def _reserve(subjects: _Subjects, charge: Charge) -> bool:
-    """Charge a release to every budget, or refuse it. Tell whether sampled answers came before it."""
-    if len(subjects.budgets) > 1:
-        _check(subjects, charge)
-    before = [budget.reserve(charge) for budget in subjects.budgets]
-    return any(before)
-
-
-def _check(subjects: _Subjects, charge: Charge) -> None:
-    """Refuse a release that one of the budgets cannot pay for."""
-    for budget in subjects.budgets:
-        budget.afford(charge)
-
-
-def _convert(asked: Question, box: Box, positions: Any) -> None:
-    """Convert the data to the form that P draws, as calibration converts its draws."""
-    drawn, support = asked.template.records(), asked.template.support
-    box.value = convert_floats(box.data, drawn, support) if positions is None else None
-    if box.value is not None:
-        box.data, box.value = box.value, None
-        return
-    with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
-        if positions is not None:
-            box.data = records.take(box.data, positions)
-        box.data = records.convert(box.data, drawn, support)
 
 
 def _evaluate(

@@ -56,7 +56,7 @@ PARTS: dict[str, tuple[tuple[Any, str], ...]] = {
         (Template, "records"),
         (Template, "match"),
     ),
-    "domain": ((pipeline, "_convert"),),
+    "domain": ((pipeline, "convert"),),
     "coins": ((rng_guard, "__enter__"), (rng_guard, "__exit__"), (rng_guard, "reseed")),
     "output": ((Leaf, "flatten"), (Structure, "flatten"), (Structure, "rebuild"), (pipeline, "Release")),
     "noise": ((Laplace, "release"),),

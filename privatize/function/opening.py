@@ -1,0 +1,308 @@
+"""Open private data: whom it is about, which budgets pay, and how it is converted, for answers of every kind.
+
+The rule that everything here follows: private data is in one `Box`, which is emptied before any error is
+raised. Errors are raised by frames that hold no data any more, without cause, context or traceback of
+anything that has seen it. An error that depends on values is raised only after it was paid for.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from privatize import errors
+from privatize.budgets.budget import distinct
+from privatize.budgets.charges import Charge
+from privatize.budgets.entered import current
+from privatize.budgets.sealed import carried, declared, is_sealed, opened, subject
+from privatize.config.policy import Policy, policy
+from privatize.data import records
+from privatize.data.clipping import convert_floats
+from privatize.function import silence
+from privatize.function.advice import UNREADABLE, Advice
+from privatize.function.box import Box
+from privatize.function.calibrator import refuse_reachable
+from privatize.function.recursion import active_guards
+from privatize.function.settings import Settings
+from privatize.function.template import Template
+from privatize.mechanisms.base import BaseMechanism, complete
+
+T = TypeVar("T")
+
+
+# --- errors that hold nothing private ---------------------------------------------------------
+
+
+def attempted(run: Callable[[], T], box: Box, internal: str) -> tuple[T | None, BaseException | None]:
+    """Return what `run` returns, and the error to raise. Never raises."""
+    failure: BaseException
+    try:
+        return run(), None
+    except BaseException as error:  # whatever it is, only its stripped form is raised
+        failure = error
+    bare = _bare(failure, internal, box.started)
+    del failure  # its traceback leads to this frame
+    return None, bare
+
+
+def _bare(error: BaseException, internal: str, started: bool) -> BaseException:
+    """Return an error that holds nothing of the frames it passed through."""
+    if isinstance(error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    if not isinstance(error, errors.PrivatizeError | errors.PrivatizeWarning) or (
+        started and type(error) is not errors.PrivateRunError
+    ):
+        return errors.PrivateRunError(internal)
+    error.__traceback__ = None
+    error.__context__ = None
+    # A cause stays only where it arose on sampled, public data.
+    if not isinstance(error, errors.CalibrationError | errors.SettingsError):
+        error.__cause__ = None
+    return error
+
+
+# --- whom the data is about, and who pays -----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Whom the data is about, as it was declared, and which budgets pay for answers about them."""
+
+    budgets: list[Any]
+    dataset: str = ""
+    people: tuple[str, ...] = ()
+    sampler: Any = None  # the P that the data was sealed with
+
+
+def unseal(
+    name: str, settings: Settings, box: Box, rules: Policy, *, names: Sequence[str], aligned: bool
+) -> Subjects:
+    """Open sealed data in the box; return what was declared about it, and all budgets that apply.
+
+    Parameters
+    ----------
+    name : str
+        What opens the data, for errors.
+    settings : Settings
+        Its options: P, or None for that of the sealed data, and a budget.
+    box : Box
+        What holds the data.
+    rules : Policy
+        What the policy requires.
+    names : sequence of str
+        The parameters that the data was passed as, for errors.
+    aligned : bool
+        Whether the data is a tuple whose parts may be sealed each.
+    """
+    parts = box.data if aligned else (box.data,)
+    sealed = {is_sealed(part) for part in parts}
+    if len(sealed) > 1:
+        raise errors.SealedError(f"Only some of {', '.join(names)} are sealed. Seal all or none.")
+    if rules.require_sealed and sealed == {False}:
+        raise errors.PolicyError(f"""{name}() was called with data that is not sealed, and the policy has
+            require-sealed. Seal it: seal(data, name=...).""")
+    found = Subjects([settings.budget, *current()])
+    if sealed == {True}:
+        found = _declared(parts, found.budgets, settings.sampler is None)
+        box.data = tuple(map(opened, parts)) if aligned else opened(box.data)
+    budgets = distinct(found.budgets)
+    if rules.require_budget and not budgets:
+        raise errors.PolicyError(f"""{name}() has no budget, and the policy has require-budget. Pass
+            budget=Budget(...), call it in `with budget:`, or seal the data with one.""")
+    return replace(found, budgets=budgets)
+
+
+def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subjects:
+    """Return what was declared about the parts of sealed data. If P is needed, they must agree on it."""
+    carry = [carried(part) for part in parts]
+    known = [sampler for sampler, _ in carry if sampler is not None]
+    if needs_p and any(other != known[0] for other in known):
+        raise errors.SettingsError(f"""The parts of the dataset are sealed with different P: {known!r}. Pass
+            one for all of them together, privatize(sampler=...).""")
+    return Subjects(
+        [*budgets, *(budget for _, budget in carry)],
+        " and ".join(dict.fromkeys(map(declared, parts))),
+        tuple(dict.fromkeys(map(subject, parts))),
+        known[0] if known else None,
+    )
+
+
+def counted(box: Box) -> int:
+    """Return the number of records in the box, which is public."""
+    n = records.count(box.data)
+    if n == 0:
+        raise errors.DataError("""The dataset is empty: there is nobody to answer about, and nothing to
+            answer.""")
+    return n
+
+
+def reserve(subjects: Subjects, charge: Charge, **recorded: Any) -> bool:
+    """Charge a release to every budget, or refuse it. Tell whether sampled answers came before it.
+
+    What is `recorded` is written to every ledger in the transaction of the charge.
+    """
+    if len(subjects.budgets) > 1:
+        afford(subjects, charge)
+    before = [budget.reserve(charge, **recorded) for budget in subjects.budgets]
+    return any(before)
+
+
+def afford(subjects: Subjects, charge: Charge) -> None:
+    """Refuse a release that one of the budgets cannot pay for."""
+    for budget in subjects.budgets:
+        budget.afford(charge)
+
+
+def convert(template: Template, box: Box, positions: Any) -> None:
+    """Convert the data to the form that P draws, as calibration converts its draws."""
+    drawn, support = template.records(), template.support
+    box.value = convert_floats(box.data, drawn, support) if positions is None else None
+    if box.value is not None:
+        box.data, box.value = box.value, None
+        return
+    with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
+        if positions is not None:
+            box.data = records.take(box.data, positions)
+        box.data = records.convert(box.data, drawn, support)
+
+
+# --- answers that are private for all pairs and need no function of the user's ----------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """Something of ours that opens private data for a purpose, such as `learn`, and is charged as plain.
+
+    Attributes
+    ----------
+    name : str
+        Its name in errors and in ledgers.
+    settings : Settings
+        Its ε, its budget and P, which may be None for that of sealed data. Without gamma.
+    purpose : str
+        What it is for, in ledgers.
+    noise : str
+        The name of its noise, in ledgers.
+    """
+
+    name: str
+    settings: Settings
+    purpose: str
+    noise: str = "Laplace"
+
+    def run(self, box: Box, answer: Callable[["Opened"], T]) -> T:
+        """Return what `answer` returns for the data in the box, or raise from a frame that holds nothing.
+
+        `answer` gets the data as `Opened`, which nobody has paid for yet. It must not keep it.
+        """
+        try:  # the first statement: an interrupt before it would leave the box full
+            internal = Advice(self.name, "").about(UNREADABLE)
+            outcome, failure = attempted(functools.partial(self._answered, box, answer), box, internal)
+        finally:  # also after an interrupt, wherever it came
+            box.args = box.kwargs = box.data = box.value = None
+        if failure is not None:
+            raise failure
+        return outcome  # type: ignore[return-value]
+
+    def _answered(self, box: Box, answer: Callable[["Opened"], T]) -> T:
+        if active_guards():
+            raise errors.SettingsError(f"""{self.name}() was called while a private function was being
+                evaluated. Call it before or afterwards.""")
+        rules, settings = policy(), self.settings
+        settings.obey(self.name, rules)
+        aligned = type(box.data) is tuple and any(map(is_sealed, box.data))
+        subjects = unseal(self.name, settings, box, rules, names=["the parts"], aligned=aligned)
+        if settings.sampler is None and subjects.sampler is not None:
+            settings = replace(settings, sampler=subjects.sampler)
+        if settings.sampler is None:
+            raise errors.SettingsError(f"""{self.name}() has no P, which says what records may be. Pass one,
+                or seal the data with one: seal(data, name=..., sampler=...).""")
+        n, template = counted(box), Template(settings)
+        # By identity alone: an error that depends on values would be an answer that nobody has paid for.
+        refuse_reachable(self.name, template.sampler, box, copies=False)
+        template.match(records.describe(box.data))
+        used, positions = template.used(n)
+        return answer(Opened(box, subjects, template, used, positions, self._charge(subjects, used)))
+
+    def _charge(self, subjects: Subjects, n: int) -> Charge:
+        epsilon = self.settings.epsilon
+        return Charge(
+            function=self.name,
+            key="",
+            dataset=subjects.dataset,
+            people=subjects.people,
+            n=n,
+            mechanism=self.noise,
+            kind=BaseMechanism.composition_kind(complete(self.settings.mechanism), epsilon, 0.0),
+            epsilon=epsilon,
+            delta=0.0,
+            gamma=0.0,
+            strength="plain",
+            purpose=self.purpose,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Opened:
+    """Private data in a box that fits P, whom it is about, and what an answer costs.
+
+    Attributes
+    ----------
+    box : Box
+        What holds the data.
+    subjects : Subjects
+        Whom it is about, and which budgets pay.
+    template : Template
+        What P draws, and its support.
+    n : int
+        Number of records that are used.
+    positions : array or None
+        Which ones, if P has a number of its own; None for all.
+    charge : Charge
+        What the answer costs.
+    """
+
+    box: Box
+    subjects: Subjects
+    template: Template
+    n: int
+    positions: Any
+    charge: Charge
+
+    def paid(self, measure: Callable[[Box], T]) -> tuple[T, bool]:
+        """Pay, then convert the data and return what `measure` makes of it; and what `reserve` tells.
+
+        The box has the converted records as its value, and those that they were made of as its data.
+        """
+        afford(self.subjects, self.charge)
+        given = reserve(self.subjects, self.charge)
+        return self._measured(measure), given
+
+    def recorded(
+        self, measure: Callable[[Box], T], record: Callable[[T], Mapping[str, Any]]
+    ) -> tuple[T, bool]:
+        """Return the same, but pay afterwards, in the transaction that records what was made of the data.
+
+        If that fails, it is paid for nevertheless, because a failure may depend on values.
+        """
+        afford(self.subjects, self.charge)
+        try:
+            found = self._measured(measure)
+        except BaseException:
+            reserve(self.subjects, self.charge)
+            raise
+        self.box.started = False  # a refusal of the budget depends on no value, and may be shown
+        return found, reserve(self.subjects, self.charge, **record(found))
+
+    def _measured(self, measure: Callable[[Box], T]) -> T:
+        box = self.box
+        box.started = True  # from here on errors contain only fixed messages
+        with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
+            if self.positions is not None:
+                box.data = records.take(box.data, self.positions)
+            box.value = records.convert(box.data, self.template.records(), self.template.support)
+            found = measure(box)
+        box.data = box.value = None
+        return found
