@@ -153,6 +153,29 @@ def join(supports: Iterable[Any]) -> Any:
     return tuple(map(_scalar, (np.minimum.reduce(lows), np.maximum.reduce(highs))))
 
 
+def hull(one: Any, other: Any) -> Any:
+    """Return the smallest support that contains two of the same form; raise a ValueError for other forms.
+
+    Examples
+    --------
+    >>> hull({"age": (0, 80), "ill": OneOf((0, 1), 0)}, {"age": (18, 99), "ill": OneOf((0, 1), 0)})
+    {'age': (0, 99), 'ill': OneOf((0, 1), unknown=0)}
+    """
+    if isinstance(one, Maybe) or isinstance(other, Maybe):
+        return Maybe(hull(unwrap(one)[0], unwrap(other)[0]))
+    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
+        return {name: hull(one[name], other[name]) for name in one}
+    if is_pair(one) and is_pair(other) and np.shape(one[0]) == np.shape(other[0]):
+        least, most = (np.minimum, np.maximum) if np.shape(one[0]) else (min, max)
+        return least(one[0], other[0]), most(one[1], other[1])
+    both = isinstance(one, tuple) and isinstance(other, tuple) and not is_pair(one) and not is_pair(other)
+    if both and len(one) == len(other):
+        return tuple(map(hull, one, other))
+    if type(one) is not type(other) or repr(one) != repr(other) or not isinstance(one, OneOf | None):
+        raise ValueError(f"{one!r} and {other!r}")
+    return one
+
+
 def _scalar(end: Any) -> Any:
     return end.item() if np.ndim(end) == 0 and end.dtype.kind not in "mM" else end
 

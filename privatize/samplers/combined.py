@@ -13,6 +13,7 @@ from privatize.data.columns import array_of
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, Supported, as_part, names_of
+from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.numbers import between
@@ -161,7 +162,7 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     Parameters
     ----------
     features : sampler
-        What X is drawn from: arrays or a table.
+        What X is drawn from: arrays or a table. Of a family the result is a family.
     labels : sampler, callable or str
         What y is drawn from, independently of X; or a function ``(X)`` or ``(X, rng)`` that returns the
         labels of the records of X; or the name of a column of a table: it becomes y, and the others become X.
@@ -184,6 +185,8 @@ def labelled(features: Any, labels: Any, support: Any = None) -> Distribution:
     >>> labelled(table(age=uniform(18, 90), ill=boolean(0.1)), "ill").support
     ({'age': (18.0, 90.0)}, OneOf((False, True), unknown=False))
     """
+    if isinstance(features, Family):
+        return cast("Distribution", features.each(lambda each: labelled(each, labels, support)))
     if isinstance(labels, str):
         if support is not None:
             raise SamplerError(f"labelled(P, {labels!r}): P has the support of its columns, leave out yours.")

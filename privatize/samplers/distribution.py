@@ -18,6 +18,7 @@ from privatize.errors import DataError, SamplerError
 from privatize.planning.numbers import as_integer
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.describing import Description, describe
+from privatize.samplers.families import Family
 from privatize.samplers.given import Support, inside, show_support, value_of
 from privatize.samplers.parameters import Box, Frozen, bounds, show
 
@@ -212,7 +213,10 @@ def moments_of(sampler: Any) -> tuple[Any, Any] | None:
 
 
 def as_part(part: Any) -> Any:
-    """Return a sampler that becomes part of another one, or refuse one with a fixed number of records."""
+    """Return a sampler that becomes part of another one; refuse one of fixed size, and a family."""
+    if isinstance(part, Family):
+        raise SamplerError(f"""{part!r} is a part of another sampler. Make the family at the very end, of
+            samplers that are complete: any_of(P1, P2, ...).""")
     if isinstance(part, Fixed):
         raise SamplerError(f"{part!r} is a part of another sampler: put .fixed(size=...) at the very end.")
     return part

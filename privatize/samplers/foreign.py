@@ -15,6 +15,7 @@ from privatize.data import records
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of
 from privatize.samplers.distribution import Distribution, Supported
+from privatize.samplers.families import Family, flat
 from privatize.samplers.given import Support, inside, show_support
 from privatize.samplers.parameters import Frozen
 
@@ -70,13 +71,33 @@ class _Function(Supported):
         return f"from_function({name_of(self.function)}{show_support(self.given)}{attested})"
 
 
-def as_sampler(value: Any) -> Sampler:
-    """Convert what users have into a sampler.
+def any_of(*members: Any, **named: Any) -> Family:
+    """Make a family of P: a promise that is made for it holds under each of its members.
 
     Parameters
     ----------
-    value : Sampler, scipy.stats distribution, or callable
-        A sampler, a frozen distribution of `scipy.stats`, or a function ``(n, rng)``.
+    *members, **named : sampler
+        The members, with names if you like. The same P twice counts once. All draw records of one kind: the
+        same container, columns, dtypes and fixed values. Their bounds may differ.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> any_of(samplers.uniform(0, 1), skewed=samplers.uniform(0, 1).map(np.square, support=(0, 1)))
+    any_of(uniform(0, 1), skewed=uniform(0, 1).map(square, support=(0, 1)))
+    """
+    given = [as_sampler(each) for each in members], {name: as_sampler(each) for name, each in named.items()}
+    return Family.of(flat(*given))
+
+
+def as_sampler(value: Any) -> Any:
+    """Convert what users have into a sampler, or into a family of them.
+
+    Parameters
+    ----------
+    value : Sampler, scipy.stats distribution, callable, Family or list of these
+        A sampler, a frozen distribution of `scipy.stats`, or a function ``(n, rng)``. A list of several, or
+        what `any_of` returns, is a family of P. One that has a single member is that member.
 
     Examples
     --------
@@ -90,6 +111,10 @@ def as_sampler(value: Any) -> Sampler:
     """
     if is_maker(value):
         raise SamplerError(f"sampler={value.__name__} is not called: write {value.__name__}(...).")
+    if isinstance(value, list) and any(map(_could_draw, value)):
+        value = any_of(*value)
+    if isinstance(value, Family):
+        return value if len(value) > 1 else value.members[0]
     if not isinstance(value, type):
         if _is_sampler(value):
             return value
@@ -102,12 +127,17 @@ def as_sampler(value: Any) -> Sampler:
     shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
     hint = " For columns use samplers.table({...})." if isinstance(value, dict) else ""
     if isinstance(value, list | tuple):
-        hint = " For fixed values use choice([...])."
+        hint = " For fixed values use choice([...]), for a family of P a list of samplers."
     if hasattr(value, "columns") or isinstance(value, np.ndarray):
         hint = " For public records use bootstrap(...)."
     raise SamplerError(f"""sampler={shown} is not a public distribution. Use one of privatize.samplers, such
         as samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function (n, rng) -> n
         records.{hint}""")
+
+
+def _could_draw(value: Any) -> bool:
+    """Tell whether an element of a list is meant to be a sampler."""
+    return isinstance(value, Family) or _is_sampler(value) or callable(value) or hasattr(value, "rvs")
 
 
 def _is_sampler(value: Any) -> TypeGuard[Sampler]:
@@ -133,7 +163,7 @@ def is_maker(value: Any) -> bool:
     made: Any = None
     with contextlib.suppress(NameError):  # they are computed now, and a name in them may not be defined
         made = getattr(value, "__annotations__", {}).get("return")
-    return not isinstance(value, type) and made in (Distribution, "Distribution")
+    return not isinstance(value, type) and made in (Distribution, "Distribution", Family, "Family")
 
 
 def _frozen(distribution: Any) -> Any:

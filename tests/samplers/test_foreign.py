@@ -227,7 +227,7 @@ def test_the_new_distributions_of_scipy():
         None,
         3,
         "normal",
-        [uniform()],
+        (uniform(),),
         (0, 100),
         {"low": 0},
         np.zeros(3),
